@@ -4,7 +4,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use tilefs::tree::grammar::{By, DimensionBounds, dense, sparse};
+use tilefs::tree::grammar::{Addressing, DimensionBounds, dense, sparse};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{Range, Scalar};
 
@@ -28,11 +28,11 @@ fn bounds() -> [DimensionBounds; 1] {
 #[divan::bench(args = RANGES)]
 fn of_a_dense_array(bencher: Bencher, ranges: usize) {
     let (text, bounds) = (text(ranges), bounds());
-    bencher.counter(ItemsCount::new(ranges)).bench_local(|| dense(&text, By::Coordinate, &bounds));
+    bencher.counter(ItemsCount::new(ranges)).bench_local(|| dense(&text, Addressing::Coordinate, &bounds));
 }
 
 #[divan::bench(args = RANGES)]
 fn of_a_sparse_array(bencher: Bencher, ranges: usize) {
     let (text, bounds) = (text(ranges), bounds());
-    bencher.counter(ItemsCount::new(ranges)).bench_local(|| sparse(&text, By::Coordinate, &bounds));
+    bencher.counter(ItemsCount::new(ranges)).bench_local(|| sparse(&text, Addressing::Coordinate, &bounds));
 }

@@ -4,8 +4,8 @@
 //! * [`read_ahead`]: prefetches for sequential and strided readers
 //! * [`tree`]: the virtual tree, names to nodes
 //!
-//! The crates below: `tilefs_export` makes files of cells, `tilefs_reader` reads arrays, `tilefs_format` says what stored
-//! bytes mean.
+//! The crates below: `tilefs_export` makes files of cells, `tilefs_reader` reads arrays, `tilefs_format` parses stored
+//! bytes.
 
 #![cfg_attr(
     not(test),

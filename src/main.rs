@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 mod cli;
 
-/// That of musl has one lock for all threads.
+/// musl's own allocator has one lock for all threads.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

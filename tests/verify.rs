@@ -86,7 +86,7 @@ fn a_group_whose_arrays_are_all_sound() {
     assert!(of_members >= 3);
     let total = line(&lines, "in all 3 arrays: ");
     assert_eq!(tiles(total), of_members);
-    assert!(total.ends_with("; 0 damaged places; 0 members are not there"), "{total}");
+    assert!(total.ends_with("; 0 damaged places; 0 members are missing"), "{total}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn members_that_are_gone_are_named() {
     let (status, lines) = copy.verify();
     assert_eq!(status, Some(0), "{lines:#?}");
     assert_eq!(line(&lines, "raw: "), "raw: missing: there is no such folder in the group");
-    assert!(line(&lines, "in all 2 arrays: ").ends_with("; 0 damaged places; 1 member is not there"));
+    assert!(line(&lines, "in all 2 arrays: ").ends_with("; 0 damaged places; 1 member is missing"));
     fs::create_dir(copy.path().join("raw")).unwrap();
     let (status, lines) = copy.verify();
     assert_eq!((status, line(&lines, "raw: ")), (Some(0), "raw: neither an array nor a group"));
@@ -190,7 +190,7 @@ fn statuses_tell_damage_from_what_could_not_be_looked_at() {
     let (status, lines) = unknown.verify();
     assert_eq!(status, Some(2), "{lines:#?}");
     assert!(lines[0].contains("filter type 99") && lines[0].contains("field lz4"), "{lines:#?}");
-    assert!(lines[lines.len() - 1].ends_with("; 0 damaged places; 2 places could not be looked at"), "{lines:#?}");
+    assert!(lines[lines.len() - 1].ends_with("; 0 damaged places; 2 places could not be checked"), "{lines:#?}");
     fs::remove_file(unknown.file("__fragments", "a0.tdb")).unwrap();
     assert_eq!(unknown.verify().0, Some(1));
 }

@@ -1,5 +1,5 @@
-//! The short forms of `tilefs mount`: without its name, as mount(8) runs it, and with options after `-o`. All are
-//! brought into the long form before they are parsed, so that every option has one meaning and one check.
+//! The short forms of `tilefs mount`: without the name of the command, as run by mount(8), and with options after `-o`.
+//! They are expanded to the long form before parsing, so every option has one meaning and one check.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::failure::Failure;
 
-/// The commands; anything else in the first place is an array to be mounted, or an option of that.
+/// The commands; any other first argument is an array to mount, or an option of `mount`.
 const COMMANDS: [&str; 9] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
-/// Options of mount(8) that say what is so anyway, or are meant for mount(8) itself.
+/// Options of mount(8) that hold anyway, or are meant for mount(8) itself.
 const IGNORED: [&str; 39] = [
     "ro",
     "defaults",
@@ -53,10 +53,10 @@ const IGNORED: [&str; 39] = [
     "nosymfollow",
 ];
 
-/// Options that are flags of ours without a value.
+/// Options that are tilefs flags without a value.
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
-/// Options that are flags of ours with a value.
+/// Options that are tilefs flags with a value.
 const VALUES: [&str; 21] = [
     "cache_size",
     "threads",
@@ -81,34 +81,34 @@ const VALUES: [&str; 21] = [
     REFRESH,
 ];
 
-/// A flag that may have a value: a number, which may follow it.
+/// A flag with an optional value: a number, which may follow it.
 const REFRESH: &str = "refresh";
 
-/// Labels for SELinux, which mount(8) may give: for the kernel.
+/// SELinux labels, which mount(8) may pass; they go to the kernel.
 const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
 
-/// What the names of TileDB's settings of object stores begin with.
+/// Prefix of the names of TileDB's settings for object stores.
 const SETTING: &str = "vfs.";
 
-/// The commands that open arrays and have no other options after `-o` than these settings.
+/// The commands that open arrays and accept only these settings after `-o`.
 const READERS: [&str; 4] = ["info", "ls", "cat", "verify"];
 
-/// What mount(8) means by having given no `ro`, and no person's wish.
+/// mount(8) passes this if `ro` was not given; users do not ask for it.
 const WRITABLE: &str = "rw";
 
-/// What the command line comes to.
+/// The result of expanding the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arguments {
-    /// The arguments in their long form, with the name of the program first.
+    /// The arguments in long form, starting with the name of the program.
     Run(Vec<OsString>),
-    /// mount(8) only wants to know whether it would be done.
+    /// mount(8) asked only for a dry run.
     NothingToDo,
 }
 
-/// Brings arguments, the first of which is the name of the program, into the long form.
+/// Expands arguments, which start with the name of the program, to the long form.
 ///
 /// # Errors
-/// An option after `-o` that is unknown; a first word that is no array here and nearly a command.
+/// Fails for an unknown option after `-o`, and for a first word that is no existing array but similar to a command.
 pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     let mut arguments = arguments.into_iter();
     let program = arguments.next().unwrap_or_else(|| "tilefs".into());
@@ -146,7 +146,7 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     Ok(Arguments::Run(expanded))
 }
 
-/// As mount(8) runs its helpers: `mount.tilefs SOURCE MNT [-sfnv] [-N namespace] [-t type] [-o options]`.
+/// Expands the arguments of a mount(8) helper: `mount.tilefs SOURCE MNT [-sfnv] [-N namespace] [-t type] [-o options]`.
 fn expand_helper(rest: Vec<OsString>) -> Result<Arguments, Failure> {
     let mut kept = Vec::new();
     let mut rest = rest.into_iter();
@@ -165,20 +165,20 @@ fn expand_helper(rest: Vec<OsString>) -> Result<Arguments, Failure> {
     Ok(Arguments::Run(expanded))
 }
 
-/// The command that a first word nearly is, which is neither a command nor an option nor anything that is there.
+/// Returns the command to which a first word is similar, if it is not a command, an option or an existing path.
 fn misspelt_command(first: &OsStr) -> Option<&'static str> {
     let typed = first.to_str().filter(|typed| !typed.starts_with('-') && !COMMANDS.contains(typed))?;
     if Path::new(first).exists() { None } else { nearest(typed, &COMMANDS) }
 }
 
-/// The name that somebody may have meant: the one with the fewest wrong letters, if these are two at most.
+/// Returns the name with the fewest wrong letters, at most two.
 fn nearest<'a>(typed: &str, names: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &str| strsim::damerau_levenshtein(typed, name);
     let found = names.iter().copied().min_by_key(|name| distance(name))?;
     (distance(found) <= 2 && distance(found) < typed.chars().count()).then_some(found)
 }
 
-/// Replaces `-o a,b=c` by `--a --b=c`. `by_mount` says that mount(8) made the list.
+/// Replaces `-o a,b=c` by `--a --b=c`. `by_mount` tells that mount(8) made the list.
 fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString>, Failure> {
     let mut expanded = Vec::new();
     let mut rest = arguments.iter();
@@ -195,7 +195,7 @@ fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString
             }
             Some(list) => expand_list(list, by_mount, &mut expanded)?,
             None if argument.to_str().and_then(|flag| flag.strip_prefix("--")) == Some(REFRESH) => {
-                // An array or a folder of such a name can be given as ./10.
+                // An array or a folder with such a name can be given as ./10.
                 let number = rest.as_slice().first().and_then(|next| next.to_str());
                 let number = number.filter(|next| !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit()));
                 expanded.push(number.map_or(argument.clone(), |number| format!("--{REFRESH}={number}").into()));
@@ -211,7 +211,7 @@ fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString
 
 fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Result<(), Failure> {
     let options = split(list);
-    // mount.fuse3(8) passes on what mount(8) made, with these two at the end, which nobody types.
+    // mount.fuse3(8) passes on the list from mount(8), with these two options at the end, which users do not type.
     let by_mount = by_mount || options.ends_with(&[b"dev".to_vec(), b"suid".to_vec()]);
     for option in options {
         let equals = option.iter().position(|&byte| byte == b'=');
@@ -261,7 +261,7 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
     Ok(())
 }
 
-/// Splits at commas; a backslash takes the meaning from the next byte.
+/// Splits at commas; a backslash escapes the next byte.
 fn split(list: &[u8]) -> Vec<Vec<u8>> {
     let mut options = vec![Vec::new()];
     let mut bytes = list.iter();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_stay_and_the_rest_is_mounted() {
+    fn commands_are_kept_and_other_arguments_mounted() {
         assert_eq!(expanded(&["./tilefs", "man", "-o", "a"]), ["tilefs", "man", "-o", "a"]);
         let settings = ["tilefs", "ls", "s3://b/a", "-o", "vfs.s3.region=x,vfs.s3.scheme=http"];
         assert_eq!(expanded(&settings)[2..], ["s3://b/a", "--set=vfs.s3.region=x", "--set=vfs.s3.scheme=http"]);

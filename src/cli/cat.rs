@@ -1,4 +1,4 @@
-//! `tilefs cat`: the bytes of files in the tree, without mounting it.
+//! `tilefs cat`: prints the bytes of files in the tree, without mounting it.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{array, output};
 use tilefs::read_ahead::ReadAhead;
 use tilefs::tree::Node;
 
-/// Of a longer file in an object store all is read ahead from the start.
+/// A longer file in an object store is prefetched as a whole from the start.
 const LARGE: u64 = 1 << 20;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,7 @@ pub struct Cat {
     /// The folder of the array or group
     array: PathBuf,
 
-    /// Files, as `tilefs ls` shows them
+    /// Files, as shown by `tilefs ls`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
 
@@ -55,12 +55,12 @@ impl Cat {
                 .and_then(|node| self.copy(node, &read_ahead).map_err(|failure| failure.about(path)));
             match copied {
                 Ok(()) => {}
-                // The reader has seen enough.
+                // The reader has closed the pipe.
                 Err(failure) if failure.status == 0 => return Ok(()),
                 Err(failure) => {
                     complain(&failure.message);
-                    // The status is that of the first file that failed.
-                    result = result.and(Err(failure.told()));
+                    // The status is that of the first failure.
+                    result = result.and(Err(failure.without_message()));
                 }
             }
         }
@@ -73,8 +73,8 @@ impl Cat {
             return output::copy_forward(forward);
         }
         let reader = read_ahead.open(file.open()?);
-        // Until a pattern is seen, requests one after the other would take longer than all of them.
-        if array::is_far(&self.array) && reader.content().len() > LARGE {
+        // Sequential requests would take too long until a pattern is detected.
+        if array::is_remote(&self.array) && reader.content().len() > LARGE {
             read_ahead.note_all(&reader);
         }
         output::copy(&reader, read_ahead)

@@ -1,4 +1,4 @@
-//! `tilefs completions`: what a shell needs to complete command lines.
+//! `tilefs completions`: prints the completions of command lines for a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use super::failure::Failure;
 use super::{CommandLine, output};
 
-/// Print completions for a shell: source them, or put them where it looks
+/// Print completions for a shell: source them, or save them where the shell looks for them
 #[derive(Debug, Args)]
 pub struct Completions {
     shell: Shell,

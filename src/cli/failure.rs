@@ -1,4 +1,4 @@
-//! Why a command failed: one line that says what is wrong and what to do, and the exit status.
+//! Failures of commands: one line with the reason and a remedy, and the exit status.
 
 use std::io;
 
@@ -6,66 +6,66 @@ use tilefs_format::error::Error;
 
 use super::printable;
 
-/// The exit status when something did not work that has no status of its own: reading, writing, a name that is not there.
+/// The exit status of failures without a status of their own: reading, writing, a missing name.
 pub const FAILED: u8 = 1;
 
-/// The exit status when the command line makes no sense.
+/// The exit status of an invalid command line.
 pub const WRONG_USAGE: u8 = 2;
 
-/// The exit status when there is no array and no group.
+/// The exit status if there is no array or group.
 pub const NOT_AN_ARRAY: u8 = 3;
 
-/// The exit status when what is stored is damaged, or a part of it is missing.
+/// The exit status if stored data are damaged or partly missing.
 pub const DAMAGED: u8 = 4;
 
-/// The exit status when what is stored is of a kind that this program does not know.
+/// The exit status if the stored data are of a kind that this program does not support.
 pub const UNSUPPORTED: u8 = 5;
 
-/// The exit status when the encryption key is missing or wrong.
+/// The exit status if the encryption key is missing or wrong.
 pub const WRONG_KEY: u8 = 6;
 
-/// The exit status when nothing could be mounted there.
+/// The exit status if mounting failed.
 pub const NOT_MOUNTED: u8 = 7;
 
-/// The exit status when a mount could not be taken away.
+/// The exit status if unmounting failed.
 pub const NOT_UNMOUNTED: u8 = 8;
 
-/// All statuses, and what they mean in a few words.
+/// All statuses, with a short explanation.
 pub const STATUSES: &str = "\
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no array, 4 damaged, 5 not supported, 6 key, 7 not mounted, 8 not
-unmounted. `tilefs man` tells more.";
+unmounted. See `tilefs man`.";
 
-/// The end of a command that did not do what was asked.
+/// The end of a command that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     pub status: u8,
-    /// Empty where there is nothing (more) to say.
+    /// Empty if there is nothing (more) to report.
     pub message: String,
 }
 
 impl Failure {
-    /// Something did not work.
+    /// Creates a general failure.
     pub fn failed(message: impl Into<String>) -> Self {
         Failure { status: FAILED, message: message.into() }
     }
 
-    /// The command line makes no sense.
+    /// Creates a failure for an invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { status: WRONG_USAGE, message: message.into() }
     }
 
-    /// The same failure, which was told already.
-    pub fn told(self) -> Self {
+    /// Returns the same failure without its message, which has been printed already.
+    pub fn without_message(self) -> Self {
         Failure { status: self.status, message: String::new() }
     }
 
-    /// The same failure, of this file.
+    /// Prefixes the message with the file that it is about.
     pub fn about(self, path: &str) -> Self {
         Failure { message: format!("{path}: {}", self.message), ..self }
     }
 
-    /// Prints the line, if there is one.
-    pub fn tell(&self) {
+    /// Prints the message, if there is one.
+    pub fn report(&self) {
         if !self.message.is_empty() {
             complain(&self.message);
         }
@@ -84,14 +84,14 @@ impl From<Error> for Failure {
             Error::NotFound { .. } | Error::Io { .. } | Error::Internal { .. } | Error::Cancelled => FAILED,
         };
         let message = match status {
-            WRONG_KEY => format!("{error}; --key-file FILE is to be that of the array"),
+            WRONG_KEY => format!("{error}; --key-file FILE must contain the key of the array"),
             _ => error.to_string(),
         };
         Failure { status, message }
     }
 }
 
-/// For writing to standard output, where a reader that has seen enough is a good end.
+/// For writing to standard output: a reader that closes the pipe is not an error.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -101,23 +101,23 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Prints a line about something that went wrong, without ending.
+/// Prints a line about an error, and continues.
 pub fn complain(message: &str) {
     use io::Write;
-    // If standard error is closed, there is nobody to tell.
+    // If standard error is closed, the message cannot be shown.
     let _ = writeln!(io::stderr(), "tilefs: {}", printable::line(&message.replace('\n', " ")));
 }
 
-/// What the parser of the command line says, in one line: without its heading, the usage and the blank lines.
+/// Reduces the command line parser's report to one line: without heading, usage and blank lines.
 pub fn one_line(report: &str) -> String {
-    let said: Vec<&str> = report
+    let parts: Vec<&str> = report
         .lines()
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .map(str::trim)
-        // How to pass on what was meant as an option is no help.
+        // The hint about passing an option as a value does not help.
         .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect();
-    let line = said.join(" ").replace(" tip: ", "; ");
+    let line = parts.join(" ").replace(" tip: ", "; ");
     format!("{} (see `tilefs --help`)", line.strip_prefix("error: ").unwrap_or(&line))
 }
 

@@ -1,4 +1,4 @@
-//! `tilefs info`: what an array is, without mounting it.
+//! `tilefs info`: describes an array, without mounting it.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{array, output, printable};
 use tilefs::tree::group_outline::{outline, outline_of_directory};
 use tilefs::tree::{self, Node, Stored};
 
-/// Show what an array or a group is: shape, types, filters
+/// Describe an array or a group: shape, types, filters
 #[derive(Debug, Args)]
 pub struct Info {
     /// The folder of the array or group
@@ -21,11 +21,11 @@ pub struct Info {
     #[arg(long, conflicts_with = "slice")]
     json: bool,
 
-    /// Say what this selection means, or why it means nothing; one of positions as islice/SELECTION
+    /// Explain this selection, or why it selects nothing; for positions, give islice/SELECTION
     #[arg(long, value_name = "SELECTION")]
     slice: Option<String>,
 
-    /// Of a group, list members only so many levels deep; those on the last level are not opened
+    /// For a group, list members only this many levels deep; those on the last level are not opened
     #[arg(long, value_name = "LEVELS", conflicts_with_all = ["json", "slice"])]
     depth: Option<usize>,
 

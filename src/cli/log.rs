@@ -1,4 +1,4 @@
-//! Where the log goes: to standard error, to a file, or to the system's log once there is no terminal.
+//! The destination of the log: standard error, a file, or the system's log once there is no terminal.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,15 +29,15 @@ enum Destination {
 
 static DESTINATION: Mutex<Destination> = Mutex::new(Destination::StandardError);
 
-/// Starts the log, on standard error. The variable TILEFS_LOG, in the form of the crate env_logger, can say more
-/// finely what is reported.
+/// Starts the log, on standard error. The variable TILEFS_LOG, in the format of the crate env_logger, can set levels in
+/// more detail.
 pub fn start(level: LevelFilter) {
     let library = if level >= LevelFilter::Debug { level } else { LevelFilter::Off };
     let mut builder = env_logger::Builder::new();
     builder
         .filter_module("tilefs", level)
         .filter_module(ASKED_FOR, if level == LevelFilter::Off { level } else { level.max(LevelFilter::Info) })
-        // What it reports at lower levels are requests that were interrupted.
+        // Lower levels report interrupted requests.
         .filter_module("fuser", library)
         .parse_env("TILEFS_LOG")
         .target(env_logger::Target::Pipe(Box::new(Log)))
@@ -54,7 +54,7 @@ pub fn start(level: LevelFilter) {
                 Destination::Nowhere => Ok(()),
             }
         });
-    // It was started before only where a test does so.
+    // Already started only by tests.
     let _ = builder.try_init();
 }
 
@@ -63,16 +63,17 @@ fn now() -> String {
     extended(since.as_millis() as u64)
 }
 
-/// Sends the log to this file from now on, at its end. A new one is for its owner alone: it tells what is stored where.
+/// Appends the log to this file from now on. A new file is readable only by its owner, because the log reveals where
+/// data are stored.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn to_file(path: &Path) -> io::Result<()> {
     go_to(Destination::File(File::options().create(true).append(true).mode(0o600).open(path)?));
     Ok(())
 }
 
-/// Whether the log would go to nowhere once standard error is gone: it goes to no file, and there is no system log.
+/// Returns whether the log would be lost without standard error: it does not go to a file, and there is no system log.
 pub fn will_be_lost() -> bool {
     let destination = DESTINATION.lock().unwrap_or_else(PoisonError::into_inner);
     matches!(*destination, Destination::StandardError) && system_log().is_err()
@@ -84,7 +85,7 @@ fn system_log() -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Once standard error is gone: sends the log to the system's log, unless it goes to a file.
+/// Switches the log to the system's log when standard error is about to close, unless it goes to a file.
 pub fn leave_standard_error() {
     let socket = system_log();
     let mut destination = DESTINATION.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +98,7 @@ fn go_to(destination: Destination) {
     *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) = destination;
 }
 
-/// Writes to whatever the destination is at the time.
+/// Writes to the current destination.
 struct Log;
 
 impl Write for Log {

@@ -1,4 +1,4 @@
-//! `tilefs ls`: the names in the tree, without mounting it.
+//! `tilefs ls`: lists the names in the tree, without mounting it.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -29,7 +29,7 @@ pub struct Ls {
     /// The folder of the array or group
     array: PathBuf,
 
-    /// A folder or a file of it; the top if not given
+    /// A folder or file in it; the root if not given
     #[arg(default_value = "", hide_default_value = true)]
     path: String,
 
@@ -37,11 +37,11 @@ pub struct Ls {
     #[arg(short = 'l')]
     long: bool,
 
-    /// Folders within folders as well
+    /// Also list nested folders
     #[arg(short = 'R')]
     recursive: bool,
 
-    /// Names that start with a dot as well
+    /// Also list names that start with a dot
     #[arg(short = 'a')]
     all: bool,
 
@@ -58,7 +58,7 @@ pub struct Ls {
     logging: Logging,
 }
 
-/// What was found out about the folders that could not be listed, and the files without a size.
+/// A listing in progress, with errors about folders that could not be listed and files without a size.
 struct Listing<'a> {
     command: &'a Ls,
     /// Whether the output is a terminal.
@@ -132,7 +132,7 @@ impl Listing<'_> {
         Ok(())
     }
 
-    /// The line of one name.
+    /// Returns the line of one name.
     fn line(&mut self, name: &str, node: Option<&Node>) -> String {
         let mut line = String::new();
         if self.command.long {
@@ -150,11 +150,11 @@ impl Listing<'_> {
                 }
                 None => ("?---------", "?".to_owned(), "?".to_owned()),
             };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(line, "{mode} {size:>14} {time:<20} ");
         }
         line.push_str(&printable::line(name));
-        // Programs read names and nothing else.
+        // Programs expect only names.
         if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive && self.is_for_people) {
             line.push_str(&printable::line(&shape(&**folder)));
         }
@@ -168,9 +168,11 @@ impl Listing<'_> {
     }
 }
 
-/// What is behind the name of an array or a group: `  dense 100 x 200`, `  sparse 2638 rows`; nothing behind other folders.
+/// Returns the text behind the name of an array or a group: `  dense 100 x 200`, `  sparse 2638 rows`; empty for other
+/// folders.
 fn shape(folder: &dyn Folder) -> String {
-    // A member of a group knows what it is once it was looked into, which comes next anyway and tells what is wrong.
+    // Listing opens a member of a group, so that it knows what it is; the recursion lists it anyway, and reports
+    // errors.
     let _ = folder.list();
     let attributes = folder.extended_attributes();
     let value = |name: &str| {
@@ -197,7 +199,7 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// To the second: `2024-01-31T10:15:00Z`.
+/// Formats a time to the second: `2024-01-31T10:15:00Z`.
 fn format_time(time: SystemTime) -> String {
     let milliseconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let text = tree::time::extended(milliseconds);

@@ -1,4 +1,4 @@
-//! `tilefs man`: the manual pages, which are part of the program, where none are installed.
+//! `tilefs man`: shows the manual pages, which are part of the program, even if none are installed.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -14,15 +14,15 @@ Examples:
   tilefs man paths                      the tree, and the grammar of selections
   tilefs man --roff paths > tilefs-paths.7";
 
-/// Show the manual, also where it is not installed
+/// Show the manual, even if it is not installed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Man {
-    /// Which page
+    /// The page
     #[arg(value_name = "PAGE", default_value = "tilefs")]
     page: Page,
 
-    /// Print its source, to be installed as man1/tilefs.1 or man7/tilefs-paths.7
+    /// Print its source, for installing as man1/tilefs.1 or man7/tilefs-paths.7
     #[arg(long)]
     roff: bool,
 }
@@ -55,19 +55,19 @@ impl Man {
             return Ok(());
         }
         match output::print(&roff::plain_text(source)) {
-            // The reader has seen enough.
+            // The reader has closed the pipe.
             Err(failure) if failure.status == 0 => Ok(()),
             printed => printed,
         }
     }
 }
 
-/// Has man(1), with its fonts and its pager, show a page; `false` where it cannot.
+/// Shows a page with man(1), with its fonts and pager; returns `false` if that fails.
 fn shown_by_man(source: &str) -> bool {
     let started = Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
     let Ok(mut man) = started else { return false };
     if let Some(mut input) = man.stdin.take() {
-        // A man that takes no page this way says so by its status.
+        // If man cannot read a page this way, its exit status tells.
         let _ = input.write_all(source.as_bytes());
     }
     man.wait().is_ok_and(|status| status.success())

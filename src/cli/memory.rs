@@ -1,19 +1,19 @@
-//! How much memory this process may use: the machine's, or less where a control group or `ulimit -v` limits it.
+//! The memory available to this process: the machine's, or less if a control group or `ulimit -v` limits it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tilefs_reader::address_space;
 
-/// The default budget is never more than this.
-const MOST: u64 = 1 << 30;
+/// Maximum default budget.
+const MAX_CACHE: u64 = 1 << 30;
 
-/// What to assume where nothing can be found out.
+/// Assumed if nothing can be determined.
 const UNKNOWN: u64 = 1 << 30;
 
-/// The default of `--cache-size` in bytes: a quarter of the memory, and at most 1 GiB.
+/// Returns the default of `--cache-size` in bytes: a quarter of the memory, at most 1 GiB.
 pub fn default_cache_size() -> u64 {
-    (available_memory() / 4).min(MOST)
+    (available_memory() / 4).min(MAX_CACHE)
 }
 
 fn available_memory() -> u64 {
@@ -23,14 +23,14 @@ fn available_memory() -> u64 {
     [machine, group, address_space::limit()].into_iter().flatten().min().unwrap_or(UNKNOWN)
 }
 
-/// The line `MemTotal:  24683416 kB`.
+/// Parses the line `MemTotal:  24683416 kB`.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The lowest limit of this process's group and of those around it, in version 2 (`0::/path`) or version 1
-/// (`4:memory:/path`) of control groups.
+/// Returns the lowest limit of this process's control group and the groups around it, in version 2 (`0::/path`) or
+/// version 1 (`4:memory:/path`).
 fn group_limit(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -41,7 +41,7 @@ fn group_limit(groups: &str, root: &Path) -> Option<u64> {
             _ => return Vec::new(),
         };
         let inner = folder.join(path.trim_start_matches('/'));
-        // Inside a container the path may be the host's, and only the folder itself be there.
+        // Inside a container the path may be the host's, and only the folder itself may exist.
         let around: Vec<PathBuf> =
             inner.ancestors().take_while(|one| one.starts_with(&folder)).map(PathBuf::from).collect();
         around.iter().filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()).collect()
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_groups_around_counts() {
+    fn lowest_limit_of_surrounding_groups_applies() {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("user/shell");
         fs::create_dir_all(&inner).unwrap();
@@ -79,6 +79,6 @@ mod tests {
 
     #[test]
     fn the_default_is_bounded() {
-        assert!((1..=MOST).contains(&default_cache_size()));
+        assert!((1..=MAX_CACHE).contains(&default_cache_size()));
     }
 }

@@ -1,10 +1,10 @@
-//! The commands of `tilefs`, one file each, and what they share.
+//! The commands of `tilefs`, one file each, and the code that they share.
 //!
-//! * [`arguments`]: the short forms of `tilefs mount`, brought into the long one
-//! * [`options`]: the options that say how an array is opened, and about the log
-//! * [`array`]: what the commands ask of arrays
-//! * [`printable`]: stored names on their way to a terminal
-//! * [`output`]: standard output, of which [`closed_output`] tells whether there is one
+//! * [`arguments`]: expands the short forms of `tilefs mount`
+//! * [`options`]: the options for opening arrays and for the log
+//! * [`array`]: opens arrays
+//! * [`printable`]: escapes stored names for a terminal
+//! * [`output`]: standard output; [`closed_output`] detects whether there is one
 //! * [`failure`]: one line for people, one exit status for scripts
 
 mod arguments;
@@ -71,10 +71,10 @@ enum Command {
     Man(man::Man),
 }
 
-/// Runs the command of these arguments, the first of which is the name of the program.
+/// Runs the command with these arguments, which start with the name of the program.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     address_space::use_sparingly();
-    // While there is one thread.
+    // While there is only one thread.
     make_room_for_files();
     report_panics_in_the_log();
     match parse(arguments).and_then(|command| match command {
@@ -93,14 +93,14 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             if background::is_server() {
                 background::report_failure(failure.status, &failure.message);
             } else {
-                failure.tell();
+                failure.report();
             }
             ExitCode::from(failure.status)
         }
     }
 }
 
-/// The command to run; `None` where everything asked for is done.
+/// Parses the command; `None` if there is nothing left to do.
 fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
     let arguments = match arguments::expand(arguments)? {
         Arguments::Run(arguments) => arguments,
@@ -122,7 +122,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
     }
 }
 
-/// A panic is a mistake of ours; it ends one request, not the program, and must be found in the log.
+/// Logs a panic, which is a bug in tilefs; it ends one request, not the program.
 fn report_panics_in_the_log() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_line_definition_is_consistent() {
         use clap::CommandFactory;
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn the_manual_knows_every_command_and_option() {
+    fn manual_describes_every_command_and_option() {
         use clap::CommandFactory;
         let manual = include_str!("../../man/tilefs.1").replace("\\-", "-");
         for command in CommandLine::command().get_subcommands() {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms_of_mounting_are_one() {
+    fn all_forms_of_mounting_are_equivalent() {
         for line in [
             "tilefs mount a m -f",
             "tilefs a m -f",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_failures() {
+    fn help_and_version_succeed() {
         for line in ["tilefs --version", "tilefs -h", "tilefs help mount", "tilefs cat --help"] {
             assert!(matches!(command(line), Ok(None)), "{line}");
         }

@@ -26,7 +26,7 @@ Examples:
   tilefs mount dem.tdb /mnt/dem -o allow_other,cache_size=4G
   tilefs umount /mnt/dem";
 
-/// Mount an array or a group on an empty folder; returns when it can be used
+/// Mount an array or a group on an empty folder; returns when it is ready
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Mount {
@@ -49,42 +49,43 @@ pub struct Mount {
     #[arg(long, conflicts_with = "allow_root")]
     allow_other: bool,
 
-    /// Let root read the mount, too
+    /// Let root read the mount too
     #[arg(long)]
     allow_root: bool,
 
-    /// Follow symbolic links and members of groups that lead out of the array or group, which root and --allow-other
-    /// otherwise refuse
+    /// Follow symbolic links and members of groups that lead out of the array or group; refused by default for root and
+    /// with --allow-other
     #[arg(long)]
     follow_links: bool,
 
-    /// Have the kernel keep no file contents: faster for single large reads, slower for all else
+    /// Bypass the kernel's page cache: faster for single large reads, slower otherwise
     #[arg(long)]
     direct_io: bool,
 
-    /// Look for changes of the array every so many seconds, 10 if not given, and show them in what is opened then
+    /// Look for changes of the array at this interval, 10 seconds if not given, and show them in files opened
+    /// afterwards
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     refresh: Option<u32>,
 
-    /// The user whom the files belong to; you if not given
+    /// The owner of the files; you if not given
     #[arg(long, value_name = "NUMBER")]
     uid: Option<u32>,
 
-    /// The group whom the files belong to; yours if not given
+    /// The group of the files; yours if not given
     #[arg(long, value_name = "NUMBER")]
     gid: Option<u32>,
 
-    /// Permissions to take from the files and folders, in octal: 077 leaves them to their owner
+    /// Permissions to remove from files and folders, in octal: 077 restricts them to their owner
     #[arg(long, value_name = "OCTAL", value_parser = parse_umask, default_value = "0")]
     umask: u16,
 
-    /// A label for SELinux, as mount(8) gives it
+    /// A SELinux label, as passed by mount(8)
     #[arg(long, value_name = "OPTION", hide = true)]
     selinux_label: Vec<OsString>,
 
     /// Options as for mount(8): ro, allow_other, cache_size=1G, at=…
-    // Expanded before it gets here; this is for the help.
+    // Expanded before parsing; declared here for the help text.
     #[arg(short = 'o', value_name = "OPTIONS")]
     _options: Option<String>,
 
@@ -121,21 +122,21 @@ impl Mount {
         self.foreground || self.logging.is_debug()
     }
 
-    /// Where to mount, as typed.
+    /// Returns the mount point, as typed.
     pub fn mountpoint(&self) -> &Path {
-        // The parser sees to it that one of the two is there.
+        // The parser guarantees one of the two.
         self.mountpoint.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new(""))
     }
 
-    /// What the mount table shows: the whole path, or the URI as typed.
+    /// Returns the source in the mount table: the absolute path, or the URI as typed.
     fn source(&self) -> Result<PathBuf, Failure> {
-        if array::is_far(&self.array) {
+        if array::is_remote(&self.array) {
             return Ok(self.array.clone());
         }
         Ok(fs::canonicalize(tilefs_reader::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()))
     }
 
-    /// The array was given in the place of the folder to mount on.
+    /// Returns the failure for exchanged arguments.
     fn swapped(&self) -> Failure {
         let (array, mountpoint) = (self.mountpoint().display(), self.array.display());
         Failure::usage(format!("the array comes first: tilefs mount {array} {mountpoint}"))
@@ -146,13 +147,13 @@ impl Mount {
             log::to_file(path)
                 .map_err(|error| Failure::failed(format!("cannot write the log to {}: {error}", path.display())))?;
         }
-        // Before anything starts threads: a table of files that they share grows slowly, and a new process has a small
-        // one; and all of them must hold the signals back.
+        // Before any thread starts: a shared file table grows slowly, and a new process has a small one; and all
+        // threads must block the signals.
         make_room_for_files();
         let signals = Signals::hold()?;
         let mut options = self.opening.options(self.slices.as_slice())?;
         options.shown = self.views.shown();
-        // Others would be shown what only this user may read.
+        // Other users would otherwise see data that only this user may read.
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         options.is_watched = self.refresh.is_some();
@@ -191,7 +192,7 @@ impl Mount {
                 );
             }
             if background::report_success().is_err() {
-                // Whoever started this is gone, as after ctrl-C. The drop of the mount unmounts.
+                // The parent is gone, for example after ctrl-C. Dropping the mount unmounts.
                 return Ok(());
             }
             log::leave_standard_error();
@@ -205,12 +206,12 @@ impl Mount {
 
 fn parse_umask(text: &str) -> Result<u16, String> {
     let mask = u16::from_str_radix(text, 8).ok().filter(|mask| *mask <= 0o777);
-    mask.ok_or_else(|| "not three octal digits, as 022".to_owned())
+    mask.ok_or_else(|| "not three octal digits, such as 022".to_owned())
 }
 
 #[cfg(test)]
 impl Mount {
-    /// The array or group, as typed.
+    /// Returns the array or group, as typed.
     pub fn array(&self) -> &Path {
         &self.array
     }

@@ -1,4 +1,4 @@
-//! The options that several commands have: how an array is opened, and what is logged.
+//! The options that several commands share: opening arrays, and logging.
 
 use std::env;
 use std::path::{self, PathBuf};
@@ -13,44 +13,44 @@ use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, View};
 
-/// How the array is opened.
+/// Options for opening an array.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Which cells, and how")]
+#[command(next_help_heading = "Selecting and reading cells")]
 pub struct Opening {
     /// Show the array as of this time: ISO 8601 in UTC, or milliseconds since 1970
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Time>,
 
-    /// Ignore what was written before this time
+    /// Ignore everything written before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Time>,
 
-    /// The file with the key of an encrypted array, or a pipe: 32 bytes, or 64 hexadecimal digits
+    /// The file or pipe with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
 
-    /// Which box of a dense array its files hold
+    /// The box of cells that the files of a dense array cover
     #[arg(long, value_name = "EXTENT", default_value = "domain")]
     extent: Extent,
 
-    /// In which order the rows of sparse arrays come
+    /// The order of the rows of sparse arrays
     #[arg(long, value_name = "ORDER", default_value = "array")]
     order: Order,
 
-    /// Memory for what may be read again, as 512M or 2G; a quarter of the memory but at most 1G if not given
+    /// Memory for caches, such as 512M or 2G; a quarter of the memory but at most 1G if not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache_size: Option<u64>,
 
-    /// How many threads may decode at a time; one a core and one more if not given
+    /// Number of threads that decode at a time; one per core plus one if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Save what takes a pass over cells in this folder, for later mounts; tilefs/index in your cache directory if not
-    /// given, `none` for nowhere
+    /// Save the results of passes over all cells in this folder, for later mounts; tilefs/index in your cache directory
+    /// if not given, `none` to disable
     #[arg(long, value_name = "DIR", env = "TILEFS_INDEX_DIR", hide_env_values = true)]
     index_dir: Option<PathBuf>,
 
-    /// How much to keep there
+    /// Maximum size of that folder
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1G")]
     index_size: u64,
 
@@ -58,31 +58,31 @@ pub struct Opening {
     cloud: Cloud,
 }
 
-/// How arrays in object stores are reached.
+/// Options for arrays in object stores.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Arrays in object stores")]
 pub struct Cloud {
-    /// A file of settings as tiledb.Config().save writes it: vfs.s3.region, vfs.s3.endpoint_override ...
+    /// A file of settings as written by tiledb.Config().save: vfs.s3.region, vfs.s3.endpoint_override ...
     #[arg(long, value_name = "FILE", env = "TILEFS_CONFIG")]
     config: Option<PathBuf>,
 
-    /// One such setting, as vfs.s3.region=eu-west-1; may be given several times
+    /// One such setting, such as vfs.s3.region=eu-west-1; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
     set: Vec<(String, String)>,
 
-    /// Sign nothing: for buckets that all may read
+    /// Do not sign requests: for public buckets
     #[arg(long)]
     anonymous: bool,
 
-    /// For how long to try a request again before it is an error
+    /// How long to retry a request before it fails
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
     io_timeout: u64,
 
-    /// Keep what was read in this folder, for later mounts
+    /// Keep data read from object stores in this folder, for later mounts
     #[arg(long, value_name = "DIR")]
     disk_cache: Option<PathBuf>,
 
-    /// How much to keep there
+    /// Maximum size of that folder
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "10G")]
     disk_cache_size: u64,
 }
@@ -90,24 +90,24 @@ pub struct Cloud {
 /// The order of the rows of sparse arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Order {
-    /// The array's own, which costs least
+    /// The array's own order, the cheapest
     Array,
     /// Sorted by coordinates, the first dimension first
     Row,
 }
 
-/// Slices with names.
+/// Named slices.
 #[derive(Debug, Args)]
 pub struct NamedSlices {
-    /// List this slice under slice/NAME; may be given several times
+    /// List this slice under slice/NAME; may be repeated
     #[arg(long = "slice", value_name = "NAME=SELECTION", value_parser = parse_slice)]
     slices: Vec<(String, String)>,
 }
 
-/// Views that directories list beside those that they always do.
+/// Optional views that directories list.
 #[derive(Debug, Args)]
 pub struct Views {
-    /// List these views in directories, too; separated by commas
+    /// Also list these views in directories; separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     show: Vec<ShownView>,
 }
@@ -123,19 +123,19 @@ enum ShownView {
     All,
 }
 
-/// What is logged.
+/// Logging options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub struct Logging {
-    /// How much to report
+    /// The lowest level of messages to report
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "warn")]
     log_level: LogLevel,
 
-    /// Report what else is worth knowing: requests to object stores, what was tried again
+    /// Also report notable events: requests to object stores, retries
     #[arg(short = 'v', long)]
     verbose: bool,
 
-    /// Report everything, down to each request of the kernel
+    /// Report everything, including each request of the kernel
     #[arg(short = 'd', long = "debug", conflicts_with = "log_level")]
     debug: bool,
 }
@@ -150,7 +150,7 @@ enum LogLevel {
     Trace,
 }
 
-/// A point in time, and how it was typed.
+/// A point in time, with its text as typed.
 #[derive(Debug, Clone)]
 struct Time {
     milliseconds: u64,
@@ -159,14 +159,14 @@ struct Time {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Extent {
-    /// The domain, or the current domain where there is one
+    /// The domain, or the current domain if set
     Domain,
-    /// The box around everything that was written
+    /// The smallest box that holds all written cells
     Nonempty,
 }
 
 impl Opening {
-    /// The options in the words of the library. Warns of times that look like something else.
+    /// Converts to the library's options. Warns of times that look like something else.
     pub fn options(&self, slices: &[(String, String)]) -> Result<OpenOptions, Failure> {
         let defaults = OpenOptions::default();
         for time in [&self.at, &self.from].into_iter().flatten() {
@@ -188,7 +188,7 @@ impl Opening {
             cache_size: self.cache_size.unwrap_or_else(memory::default_cache_size),
             threads: match self.threads {
                 Some(threads) => threads.into(),
-                // Where address space is short, each takes of it.
+                // If address space is limited, use fewer threads, since each takes some.
                 None if address_space::limit().is_some() => threads::cores(),
                 None => defaults.threads,
             },
@@ -207,10 +207,10 @@ impl Opening {
     }
 }
 
-/// What takes a pass over fewer cells is found out again in less time than a person notices.
-const LEAST_CELLS_SAVED: u64 = 1 << 16;
+/// Minimum number of cells for which a pass is worth saving: below it, a repeated pass is not noticeable.
+const MIN_CELLS_SAVED: u64 = 1 << 16;
 
-/// The value of `--index-dir` that stands for no folder.
+/// The value of `--index-dir` that disables the index.
 const NO_INDEX: &str = "none";
 
 impl Opening {
@@ -225,20 +225,20 @@ impl Opening {
             },
         };
         let (most, is_required) = (self.index_size, self.index_dir.is_some());
-        Ok(Some(IndexOptions { folder, most, is_required, least_cells: LEAST_CELLS_SAVED }))
+        Ok(Some(IndexOptions { folder, most, is_required, least_cells: MIN_CELLS_SAVED }))
     }
 }
 
-/// A folder in the user's cache directory, where there is one.
+/// Returns a folder in the user's cache directory, if there is one.
 fn usual_index_folder() -> Option<PathBuf> {
-    // Relative ones are to be ignored, says the XDG Base Directory Specification.
+    // The XDG Base Directory Specification says to ignore relative paths.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(cache.join("tilefs").join("index"))
 }
 
 impl Cloud {
-    /// Those of the command line before those of the file.
+    /// Settings of the command line take precedence over those of the file.
     fn options(&self) -> Result<CloudOptions, Failure> {
         let mut settings = match &self.config {
             Some(file) => Settings::read(file)?,
@@ -275,12 +275,12 @@ impl Views {
 }
 
 impl Logging {
-    /// Whether everything is reported.
+    /// Returns whether everything is reported.
     pub fn is_debug(&self) -> bool {
         self.debug
     }
 
-    /// Has the log go to standard error, from this level on.
+    /// Starts the log on standard error, at the chosen level.
     pub fn start(&self) {
         log::start(match self.log_level {
             _ if self.debug => ::log::LevelFilter::Debug,

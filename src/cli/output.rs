@@ -1,4 +1,4 @@
-//! Standard output: everything a command prints goes through here, so that a reader who has seen enough ends it.
+//! Standard output: all output of commands goes through here, so that a reader that closes the pipe ends the command.
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::closed_output;
 use super::failure::Failure;
 use tilefs::read_ahead::{ReadAhead, Reader};
 
-/// How much is read and written first: a reader who wants a header only should not wait for more.
+/// Size of the first block: a reader who needs only a header should not wait for more.
 const FIRST_BLOCK: u64 = 4 << 10;
 
-/// How long nothing is said of how far a copy is, and how often from then on.
+/// Delay before the progress of a copy is shown, and interval between updates.
 const PATIENCE: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// To how much at a time that grows.
+/// Size up to which blocks grow.
 const BLOCK: u64 = 1 << 20;
 
-/// Fails where nothing can be printed: standard output is closed, or open for reading only. [`io::stdout`] reports
-/// neither, and drops what is written to it.
+/// Fails if nothing can be printed: standard output is closed, or open only for reading. [`io::stdout`] reports
+/// neither, and drops the output.
 pub fn check() -> Result<(), Failure> {
     let flags = fcntl_getfl(io::stdout()).map_err(io::Error::from)?;
     if closed_output::was_closed() {
@@ -34,13 +34,13 @@ pub fn check() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Standard output, once it is known to be open for writing.
+/// Returns standard output after checking that it is open for writing.
 fn standard_output() -> Result<StdoutLock<'static>, Failure> {
     check()?;
     Ok(io::stdout().lock())
 }
 
-/// Prints a text that ends in a line break.
+/// Prints a text that ends with a line break.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut output = standard_output()?;
     output.write_all(text.as_bytes())?;
@@ -48,7 +48,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints all bytes of a file, in blocks, reading ahead.
+/// Prints all bytes of a file in blocks, with prefetching.
 pub fn copy(reader: &Arc<Reader>, read_ahead: &ReadAhead) -> Result<(), Failure> {
     let mut output = standard_output()?;
     let length = reader.content().len();
@@ -70,10 +70,10 @@ pub fn copy(reader: &Arc<Reader>, read_ahead: &ReadAhead) -> Result<(), Failure>
     Ok(())
 }
 
-/// How far a copy is, on standard error where that is a terminal and the copy goes elsewhere.
+/// The progress of a copy, on standard error if that is a terminal and the output is not.
 struct CopyProgress {
     length: u64,
-    /// When to draw; `None` where nobody looks.
+    /// Time of the next update; `None` if progress is not shown.
     next: Option<Instant>,
     was_drawn: bool,
 }
@@ -88,7 +88,7 @@ impl CopyProgress {
         let now = Instant::now();
         if self.next.is_some_and(|next| now >= next) {
             let percent = done as f64 / self.length.max(1) as f64 * 100.0;
-            // If the terminal is gone the copy goes on.
+            // If the terminal is gone, the copy continues.
             let _ = write!(io::stderr(), "\r{percent:3.0} %  {} of {} MB", done / 1_000_000, self.length / 1_000_000);
             (self.next, self.was_drawn) = (Some(now + REDRAW), true);
         }
@@ -103,7 +103,7 @@ impl Drop for CopyProgress {
     }
 }
 
-/// Prints a file whose length nobody knows yet.
+/// Prints a file of unknown length.
 pub fn copy_forward(mut forward: Box<dyn Forward>) -> Result<(), Failure> {
     let mut output = standard_output()?;
     let mut bytes = Vec::new();

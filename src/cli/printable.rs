@@ -1,19 +1,20 @@
-//! Stored names on their way to a terminal or a log: what could steer it is written as an escape.
+//! Stored names for a terminal or a log: characters that could control it are escaped.
 
 use std::borrow::Cow;
 
-/// A line without control characters: they become escapes as `\n` and `\u{1b}`.
+/// Returns a line without control characters: they become escapes such as `
+/// ` and `\u{1b}`.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control, |character, out| out.extend(character.escape_debug()))
 }
 
-/// A text in lines, whose line breaks and tabs stay.
+/// Returns a text of several lines: control characters are escaped, except line breaks and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let steers = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     escaped(text, steers, |character, out| out.extend(character.escape_debug()))
 }
 
-/// JSON, in which control characters are only in strings: they become the escapes of JSON.
+/// Returns JSON, in which control characters occur only in strings: they become JSON escapes.
 pub fn json(text: &str) -> Cow<'_, str> {
     let steers = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     escaped(text, steers, |character, out| *out += &format!("\\u{:04x}", u32::from(character)))
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_left() {
+    fn control_characters_are_escaped() {
         let text = "größe\t\x1b[2J\u{9b}1m\n\x07\x7f";
         assert_eq!(line(text), "größe\\t\\u{1b}[2J\\u{9b}1m\\n\\u{7}\\u{7f}");
         assert_eq!(lines(text), "größe\t\\u{1b}[2J\\u{9b}1m\n\\u{7}\\u{7f}");

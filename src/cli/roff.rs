@@ -1,12 +1,12 @@
-//! Manual pages as plain text, for terminals without man(1). It knows the requests that our own pages use.
+//! Manual pages as plain text, for terminals without man(1). Supports the requests that the pages of tilefs use.
 
-/// Lines are not longer than this, but for those that stand as they are.
+/// Maximum length of lines, except verbatim ones.
 const WIDTH: usize = 78;
 
-/// How far text stands from the left, and each `.RS` and tagged paragraph from what is around it.
+/// Indentation of text, and of each `.RS` and tagged paragraph relative to its surroundings.
 const INDENT: usize = 4;
 
-/// A page of the macro package man(7) as text: headings at the left, paragraphs filled.
+/// Converts a page of the macro package man(7) to text: headings at the left, paragraphs filled.
 pub fn plain_text(source: &str) -> String {
     let mut page = Page::default();
     source.lines().for_each(|line| page.line(line));
@@ -17,17 +17,17 @@ pub fn plain_text(source: &str) -> String {
 #[derive(Default)]
 struct Page {
     text: String,
-    /// The words of the paragraph so far.
+    /// The words of the current paragraph.
     paragraph: String,
-    /// Whether the next word belongs to the last one (`\c`).
+    /// Whether the next word is joined to the last one (`\c`).
     joins: bool,
-    /// How many `.RS` are open.
+    /// Number of open `.RS`.
     shifts: usize,
-    /// Whether paragraphs stand right of their tag.
+    /// Whether paragraphs are indented behind their tag.
     is_tagged: bool,
     /// Whether the next line is the tag of a paragraph.
     expects_tag: bool,
-    /// Whether lines stand as they are.
+    /// Whether lines are verbatim.
     verbatim: bool,
 }
 
@@ -74,9 +74,9 @@ impl Page {
             "br" => self.end_paragraph(),
             // One font: its arguments are words.
             "B" | "I" => self.words(&arguments(rest).join(" ")),
-            // Two fonts that take turns: its arguments are one word.
+            // Two alternating fonts: its arguments are one word.
             "BR" | "RB" | "BI" | "IB" | "IR" | "RI" => self.words(&arguments(rest).concat()),
-            // Comments and the title, which are for those who install the page.
+            // Comments and the title, for installed pages only.
             _ => {}
         }
     }
@@ -114,7 +114,7 @@ impl Page {
         }
     }
 
-    /// Puts out what is there of a paragraph, in lines of at most [`WIDTH`].
+    /// Outputs the current paragraph, in lines of at most [`WIDTH`].
     fn end_paragraph(&mut self) {
         let paragraph = std::mem::take(&mut self.paragraph);
         self.joins = false;
@@ -142,7 +142,7 @@ impl Page {
     }
 }
 
-/// The arguments of a request: words, or text in double quotes.
+/// Returns the arguments of a request: words, or text in double quotes.
 fn arguments(rest: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut rest = rest.trim_start();
@@ -157,7 +157,7 @@ fn arguments(rest: &str) -> Vec<String> {
     arguments
 }
 
-/// Text without its escapes; `\c` at the end stays.
+/// Removes escapes from text, except `\c` at the end.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -250,7 +250,7 @@ TWO WORDS
     }
 
     #[test]
-    fn our_pages_lose_nothing_and_keep_no_request() {
+    fn manual_pages_keep_all_words_and_no_request() {
         for source in [include_str!("../../man/tilefs.1"), include_str!("../../man/tilefs-paths.7")] {
             let text = plain_text(source);
             assert!(!text.lines().any(|line| line.starts_with('.')) && !text.contains('\\'), "{text}");

@@ -1,6 +1,6 @@
-//! Sizes in bytes as people type them: `512M`, `1GiB`, `65536`.
+//! Sizes in bytes as users type them: `512M`, `1GiB`, `65536`.
 
-/// Bytes of a whole number with an optional binary suffix: K, M, G or T, each 1024 times the one before.
+/// Parses a whole number of bytes with an optional binary suffix: K, M, G or T, each 1024 times the one before.
 pub fn parse(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.split_at(digits);
@@ -10,10 +10,11 @@ pub fn parse(text: &str) -> Result<u64, String> {
         "M" | "MB" | "MIB" => 20,
         "G" | "GB" | "GIB" => 30,
         "T" | "TB" | "TIB" => 40,
-        _ => return Err("write a size as 512M, 1G or a number of bytes".into()),
+        _ => return Err("write a size such as 512M or 1G, or a number of bytes".into()),
     };
-    let number: u64 = number.parse().map_err(|_| "write a size as 512M, 1G or a number of bytes".to_string())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "this is more than can be counted".to_string())
+    let number: u64 =
+        number.parse().map_err(|_| "write a size such as 512M or 1G, or a number of bytes".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "the size is too large".to_string())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tilefs umount`: takes mounts away.
+//! `tilefs umount`: unmounts.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use tilefs::fuse::{self, Detach};
 /// Unmount; returns when the mount is gone
 #[derive(Debug, Args)]
 pub struct Umount {
-    /// Where it is mounted
+    /// The mount point
     #[arg(value_name = "MNT", required = true)]
     mountpoints: Vec<PathBuf>,
 
-    /// Even if it is in use: its name goes at once, the rest when the last program lets go
+    /// Unmount even if it is in use: it disappears at once, and is released when the last program closes it
     #[arg(short = 'l', long)]
     lazy: bool,
 }

@@ -1,4 +1,4 @@
-//! `tilefs verify`: is everything that is stored still readable?
+//! `tilefs verify`: checks that all stored data are readable.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -26,20 +26,20 @@ use tilefs::tree::{self, OpenOptions, Stored};
 /// Characters of the progress bar.
 const BAR: usize = 40;
 
-/// How often the bar is drawn.
+/// Interval between updates of the bar.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// The exit status when anything is damaged.
+/// The exit status if anything is damaged.
 const DAMAGED: u8 = 1;
 
-/// The exit status when something could not be looked at, and what could be is sound.
-const COULD_NOT_LOOK: u8 = 2;
+/// The exit status if something could not be checked, and the rest is sound.
+const INCOMPLETE: u8 = 2;
 
 const STATUSES: &str = "\
-The exit status is 0 where everything is sound, 1 where anything is damaged, and 2 where nothing is but something could
-not be looked at: there is no array, it may not be read, its key is missing, it has a filter that is not supported.";
+The exit status is 0 if everything is sound, 1 if anything is damaged, and 2 if no damage was found but something could
+not be checked: there is no array, permission is denied, its key is missing, or it has a filter that is not supported.";
 
-/// Read everything that is stored in an array, or in all arrays of a group, and check it
+/// Read and check everything that is stored in an array, or in all arrays of a group
 #[derive(Debug, Args)]
 #[command(after_help = STATUSES)]
 pub struct Verify {
@@ -57,20 +57,20 @@ impl Verify {
     pub fn run(&self) -> std::result::Result<(), Failure> {
         self.logging.start();
         let tally = self.check().map_err(|failure| match failure.status {
-            // Nobody wants to see more.
+            // The reader has closed the pipe.
             0 => failure,
-            _ => Failure { status: COULD_NOT_LOOK, ..failure },
+            _ => Failure { status: INCOMPLETE, ..failure },
         })?;
-        match (tally.damaged, tally.unseen) {
+        match (tally.damaged, tally.unchecked) {
             (0, 0) => Ok(()),
-            (0, _) => Err(Failure { status: COULD_NOT_LOOK, message: String::new() }),
+            (0, _) => Err(Failure { status: INCOMPLETE, message: String::new() }),
             _ => Err(Failure { status: DAMAGED, message: String::new() }),
         }
     }
 
     fn check(&self) -> std::result::Result<Tally, Failure> {
         output::check()?;
-        // Everything is read.
+        // Results saved by earlier mounts are not used.
         let options = OpenOptions { index: None, ..self.opening.options(&[])? };
         threads::start_team(options.threads);
         match tree::open_stored(&self.array, &options) {
@@ -83,7 +83,7 @@ impl Verify {
             Ok(Stored::Directory(_)) => {
                 Err(Failure::usage("this is a folder of arrays; give one of the arrays or groups in it"))
             }
-            // Not even opened, as its schema or its commits are damaged.
+            // Could not even be opened, because its schema or its commits are damaged.
             Err(error @ Error::Damaged { .. }) => {
                 let (findings, tally) = not_opened(error);
                 output::print(&format!("{}{tally}\n", lines(&findings)))?;
@@ -94,17 +94,17 @@ impl Verify {
     }
 }
 
-/// What was checked.
+/// The numbers of checked items.
 #[derive(Debug, Default)]
 struct Tally {
     fragments: u64,
     tiles: u64,
     bytes: u64,
     checked_tiles: u64,
-    /// Places.
+    /// Number of places.
     damaged: usize,
-    /// Places that could not be looked at.
-    unseen: usize,
+    /// Number of places that could not be checked.
+    unchecked: usize,
     warnings: usize,
 }
 
@@ -115,21 +115,21 @@ impl Tally {
         self.bytes += other.bytes;
         self.checked_tiles += other.checked_tiles;
         self.damaged += other.damaged;
-        self.unseen += other.unseen;
+        self.unchecked += other.unchecked;
         self.warnings += other.warnings;
     }
 
     fn add_findings(&mut self, findings: &Findings) {
         let damaged = findings.places.iter().filter(|place| place.is_damage()).count();
         self.damaged += damaged;
-        self.unseen += findings.places.len() - damaged;
+        self.unchecked += findings.places.len() - damaged;
         self.warnings += findings.warnings.len();
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { fragments, tiles, bytes, checked_tiles, damaged, unseen, warnings } = self;
+        let Tally { fragments, tiles, bytes, checked_tiles, damaged, unchecked, warnings } = self;
         write!(
             f,
             "{}, {}, {} decoded; {} with checksums; {}",
@@ -139,8 +139,8 @@ impl fmt::Display for Tally {
             counted(*checked_tiles, "tile"),
             counted(*damaged as u64, "damaged place")
         )?;
-        if *unseen > 0 {
-            write!(f, "; {} could not be looked at", counted(*unseen as u64, "place"))?;
+        if *unchecked > 0 {
+            write!(f, "; {} could not be checked", counted(*unchecked as u64, "place"))?;
         }
         if *warnings > 0 {
             write!(f, "; {}", counted(*warnings as u64, "warning"))?;
@@ -149,7 +149,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Checks one array, with a bar meanwhile; gives what was found and what was checked.
+/// Checks one array while showing a progress bar; returns the findings and the numbers.
 fn check(array: &Array) -> (Findings, Tally) {
     let progress = Progress::default();
     let findings = with_progress_bar(&progress, || verify(array, &progress));
@@ -165,7 +165,7 @@ fn check(array: &Array) -> (Findings, Tally) {
     (findings, tally)
 }
 
-/// What is to be said of an array that cannot be opened.
+/// Returns the result for an array that cannot be opened.
 fn not_opened(error: Error) -> (Findings, Tally) {
     let findings = Findings { places: vec![Finding { error, tiles: 0 }], warnings: Vec::new() };
     let mut tally = Tally::default();
@@ -173,21 +173,21 @@ fn not_opened(error: Error) -> (Findings, Tally) {
     (findings, tally)
 }
 
-/// Checks the arrays below a group, and prints what is found as it is found. Members that are gone are named; they are
-/// no damage, as a group only says where its members were.
+/// Checks the arrays below a group, and prints findings as they come. Missing members are named; they are not damage,
+/// since a group only records where its members were.
 fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
     let open = |folder: &StoreKey| -> Result<Array> {
         Array::open(Arc::new(ArrayFolder::open(group.context().clone(), folder)?), group.window())
     };
-    let (mut total, mut arrays, mut absent) = (Tally::default(), 0u64, 0u64);
+    let (mut total, mut arrays, mut missing_count) = (Tally::default(), 0u64, 0u64);
     for descendant in arrays_below(group) {
         let opened = match descendant.kind {
-            DescendantKind::Absent(reason) => {
-                absent += 1;
+            DescendantKind::Missing(reason) => {
+                missing_count += 1;
                 output::print(&format!("{}: {reason}\n", descendant.path))?;
                 continue;
             }
-            DescendantKind::Wrong(error) => Err(error),
+            DescendantKind::Unreadable(error) => Err(error),
             DescendantKind::Array(folder) => {
                 arrays += 1;
                 open(&folder)
@@ -202,22 +202,22 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
         output::print(&format!("{lines}{name}: {tally}\n"))?;
         total.add(&tally);
     }
-    let missing = match absent {
-        1 => "1 member is not there".to_owned(),
-        _ => format!("{absent} members are not there"),
+    let missing = match missing_count {
+        1 => "1 member is missing".to_owned(),
+        _ => format!("{missing_count} members are missing"),
     };
     output::print(&format!("in all {}: {total}; {missing}\n", counted(arrays, "array")))?;
     Ok(total)
 }
 
-/// A line for each finding, and for each warning.
+/// Returns a line for each finding, and for each warning.
 fn lines(findings: &Findings) -> String {
     let places = findings.places.iter().map(|place| format!("{place}\n"));
     places.chain(findings.warnings.iter().map(|warning| format!("warning: {warning}\n"))).collect()
 }
 
-/// Runs `work` while a bar on standard error shows how many of the tiles are done. None is shown where standard error
-/// is no terminal.
+/// Runs `work` while a progress bar on standard error shows the share of tiles that are done. Shows none if standard
+/// error is not a terminal.
 fn with_progress_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
@@ -230,7 +230,7 @@ fn with_progress_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
             let filled = (fraction * BAR as f64) as usize;
             let megabytes = progress.bytes.load(Ordering::Relaxed) / 1_000_000;
             let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));
-            // If the terminal is gone the work goes on.
+            // If the terminal is gone, the work continues.
             let _ = write!(io::stderr(), "\r[{bar}] {:3.0} %  {megabytes} MB", fraction * 100.0);
             if ended.recv_timeout(REDRAW) != Err(mpsc::RecvTimeoutError::Timeout) {
                 break;

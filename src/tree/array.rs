@@ -17,7 +17,7 @@ use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::filestore;
 use super::formats;
-use super::grammar::{self, By, DimensionBounds};
+use super::grammar::{self, Addressing, DimensionBounds};
 use super::history::{self, HISTORY};
 use super::labels;
 use super::lazy::FixedFolder;
@@ -34,24 +34,25 @@ use super::subarray::Subarray;
 use super::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use super::xattrs;
 
-/// The name beside `slice/` of a sparse array whose rows are sorted by coordinates.
+/// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";
 
-/// Which of an array's folders one is that holds files of all its fields.
+/// The folders of an array that contain files of all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldFolderKind {
-    /// That of the array itself.
+    /// The folder of the array itself.
     Whole,
-    /// One of this name in it that has all of it but the history: `nonempty/`, `by-row/`.
-    Within(&'static str),
-    /// That of a slice, by its path: `slice/0..9`.
+    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
+    Variant(&'static str),
+    /// The folder of a slice, with its path: `slice/0..9`.
     Slice(String),
 }
 
-/// The files of a whole array.
+/// Returns the files of a whole array.
 ///
 /// # Errors
-/// When its shape cannot be told; [`Error::Unsupported`] for more attributes and dimensions than the cache allows.
+/// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
+/// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
@@ -64,11 +65,11 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     Ok(folder)
 }
 
-/// About what the files of an attribute or dimension take in memory as long as their folder is shown, with the texts
-/// that name them.
+/// Approximate memory that the files of one attribute or dimension take while their folder is shown, including the
+/// texts that name them.
 const BYTES_OF_A_FIELD: usize = 12 << 10;
 
-/// They may take this much however small the cache is.
+/// Memory that they may take however small the cache is.
 const ALWAYS_SHOWN: usize = 32 << 20;
 
 fn check_fields(array: &Array) -> Result<()> {
@@ -81,24 +82,24 @@ fn check_fields(array: &Array) -> Result<()> {
     Err(Error::unsupported(what).in_array(array.path()))
 }
 
-/// What a folder of `slice/` or `islice/` holds of an array, in lines for people. `Err` has why there is no such
-/// folder, and where in its name that is.
+/// Returns the cells that a folder of `slice/` or `islice/` shows of an array, as lines for people. `Err` holds the
+/// reason why there is no such folder, with the position of the error in its name.
 ///
 /// # Errors
-/// As [`array_folder`].
+/// As for [`array_folder`].
 pub fn meaning(
     array: &Arc<Array>,
     options: &OpenOptions,
     selection: &str,
-    by: By,
+    by: Addressing,
 ) -> Result<std::result::Result<String, String>> {
     Ok(grammar::meaning(selection, by, &bounds(array, options)?))
 }
 
-/// Whether `slice/` has a folder for each slice with a name.
+/// Checks that `slice/` has a folder for each named slice.
 ///
 /// # Errors
-/// [`Error::Usage`] for one that selects nothing; as [`array_folder`].
+/// [`Error::Usage`] for a slice that selects nothing; otherwise as for [`array_folder`].
 pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
     if options.slices.is_empty() {
         return Ok(());
@@ -107,11 +108,11 @@ pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
     options.slices.iter().try_for_each(|slice| check_slice(array, &bounds, slice))
 }
 
-/// Whether each slice with a name is one of some array below a group. As the arrays of a group differ, it need not be
-/// one of all. Arrays are opened until one is found; those that cannot be have no say.
+/// Checks that each named slice selects something in at least one array below a group: the arrays of a group differ, so
+/// a slice need not fit all of them. Opens arrays until one fits, and skips those that cannot be opened.
 ///
 /// # Errors
-/// [`Error::Usage`] for one that selects nothing in any array.
+/// [`Error::Usage`] for a slice that selects nothing in any array.
 pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
     let mut wrong: Vec<(&(String, String), Option<String>)> =
         options.slices.iter().map(|slice| (slice, None)).collect();
@@ -141,16 +142,16 @@ pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
     }
 }
 
-/// Whether a slice with a name selects anything.
+/// Checks that a named slice selects anything.
 fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
     let checked = match array.schema().array_type {
-        ArrayType::Dense => grammar::dense(selection, By::Coordinate, bounds).map(drop),
-        ArrayType::Sparse => grammar::sparse(selection, By::Coordinate, bounds).map(drop),
+        ArrayType::Dense => grammar::dense(selection, Addressing::Coordinate, bounds).map(drop),
+        ArrayType::Sparse => grammar::sparse(selection, Addressing::Coordinate, bounds).map(drop),
     };
     checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))
 }
 
-/// The dimensions as selections of the whole array see them.
+/// Returns the dimensions as selections of the whole array see them.
 fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBounds>> {
     Ok(match array.schema().array_type {
         ArrayType::Sparse => DimensionBounds::of_schema(array.schema()),
@@ -162,11 +163,11 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
     })
 }
 
-/// The kind of an array and its size: `dense 100 x 200` as the options show it, `sparse 2638 rows`, of a matrix
-/// `sparse 2638 x 1838, 45480 rows`. No cell is read.
+/// Returns the kind of an array and its size: `dense 100 x 200` according to the options, `sparse 2638 rows`, for a
+/// matrix `sparse 2638 x 1838, 45480 rows`. Reads no cell.
 ///
 /// # Errors
-/// As [`array_folder`]; any damage in footers.
+/// As for [`array_folder`]; any damage in footers.
 pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
     match array.schema().array_type {
         ArrayType::Dense => {
@@ -211,11 +212,11 @@ fn sparse_folder(
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
-    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Within(BY_ROW))?)));
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Variant(BY_ROW))?)));
     Ok(folder)
 }
 
-/// The files of all that is shown of an array, and its slices.
+/// Builds the files of everything that is shown of an array, and its slices.
 pub(super) fn tree_of(
     fields: FieldFolder,
     covers: CoveredBox,
@@ -224,12 +225,12 @@ pub(super) fn tree_of(
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
-    folder.add_folder("slice", SliceFolder::new(fields.clone(), By::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(fields, By::Position, Vec::new()));
+    folder.add_folder("slice", SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new()));
     Ok((folder, explanations))
 }
 
-/// Milliseconds since 1970 of the newest commit that the array shows.
+/// Returns the time of the newest commit that the array shows, in milliseconds since 1970.
 pub fn last_commit(array: &Array) -> Option<u64> {
     let end = array.window().end;
     array.folder().directory().commit_times().into_iter().rfind(|&time| time <= end)
@@ -239,8 +240,8 @@ fn modified(array: &Array) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(last_commit(array).unwrap_or(0))
 }
 
-/// The folder of an array's files, or of those of a part of it, and what its explaining files are made from.
-/// `nonempty` is the folder of that name, where the folder has one.
+/// Builds the folder of the files of an array or a part of it, and the source of its explanatory files. `nonempty` is
+/// its `nonempty/` folder, if it has one.
 pub(super) fn fields_folder(
     fields: &FieldFolder,
     covers: CoveredBox,
@@ -270,13 +271,13 @@ pub(super) fn fields_folder(
     formats::add_folders(&mut builder, fields, is_slice);
     let array = fields.subarray.array();
     add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
-    explanations.know(builder.file_list());
+    explanations.set_files(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
     Ok((builder.folder, explanations))
 }
 
-/// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.
+/// Adds what is known of an array besides its cells: metadata, enumerations, labels of the part shown.
 fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());

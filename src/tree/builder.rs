@@ -1,4 +1,4 @@
-//! Builds a folder and at the same time the list of its files that README.txt and schema.json show.
+//! Builds a folder together with the list of its files for README.txt and schema.json.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,22 +10,22 @@ use super::parts::PartsFolder;
 use super::shown::ShownViews;
 use super::texts::{FileFacts, Files, Format};
 
-/// A folder in the making.
+/// A folder under construction.
 pub struct FolderBuilder {
     pub folder: FixedFolder,
     modified: SystemTime,
-    /// Of the folder within that of the description, with a slash behind it; empty for that itself.
+    /// The path of this folder within that of the description, with a final slash; empty for the latter itself.
     prefix: String,
     /// Whether `ls` shows the folder.
     listed: bool,
-    /// Views that it shows beside those that it always does.
+    /// Optional views that are listed.
     shown: ShownViews,
     facts: Vec<FileFacts>,
-    /// Files that one may look for in vain, and why they are not there.
+    /// Files that a reader may look for but that do not exist, with the reasons.
     not_listed: Vec<(String, String)>,
 }
 
-/// What [`FolderBuilder`] has collected.
+/// The lists that a [`FolderBuilder`] has collected.
 #[derive(Debug, Clone, Default)]
 pub struct FileList {
     pub files: Arc<Files>,
@@ -45,24 +45,24 @@ impl FolderBuilder {
         }
     }
 
-    /// The same, where `ls` also shows these views.
+    /// Also lists these views.
     pub fn showing(mut self, shown: ShownViews) -> Self {
         self.shown = shown;
         self
     }
 
-    /// Adds a file that `ls` shows. `field` is the attribute or dimension it is of, as the user named it.
+    /// Adds a listed file. `field` is the user's name of its attribute or dimension.
     pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
         self.add_with(name, format, field, file, Listing::Always);
     }
 
-    /// Adds a file that is found by its name alone, unless its view is shown.
+    /// Adds a file that is unlisted unless its view is shown.
     pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
         let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
         self.add_with(name, format, field, file, listing);
     }
 
-    /// Adds a file that `ls` shows or not.
+    /// Adds a file with the given listing.
     pub fn add_with(
         &mut self,
         name: impl Into<String>,
@@ -83,12 +83,12 @@ impl FolderBuilder {
         self.folder.add_with(name, Node::File(Arc::new(file)), listing);
     }
 
-    /// Says why there is no file of this name.
+    /// Records why there is no file of this name.
     pub fn leave_out(&mut self, name: &str, reason: impl ToString) {
         self.not_listed.push((format!("{}{name}", self.prefix), reason.to_string()));
     }
 
-    /// Adds a folder of files, unless there are none.
+    /// Adds a folder of files, unless it would be empty.
     pub fn add_folder(&mut self, name: &str, listed: bool, build: impl FnOnce(&mut FolderBuilder)) {
         let mut inner = FolderBuilder::new(self.modified);
         inner.prefix = format!("{}{name}/", self.prefix);
@@ -108,7 +108,7 @@ impl FolderBuilder {
         }
     }
 
-    /// Adds a folder that is found by its name alone, unless the view is shown, and all of which is one thing in the list: its file `main`.
+    /// Adds a folder that is unlisted unless its view is shown, and that is one entry in the list: its file `main`.
     pub fn add_unlisted_whole(&mut self, name: &str, main: &str, format: Format, folder: Arc<dyn Folder>) {
         let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
         self.facts.push(FileFacts {
@@ -122,14 +122,14 @@ impl FolderBuilder {
         self.folder.add_with(name, Node::Folder(folder), listing);
     }
 
-    /// Adds a folder of the parts of a table, which `ls` shows where there are several and not very many. They are no
-    /// files of the list: all of them are there once more, in one.
+    /// Adds a folder of the parts of a table. It is listed if there are several parts, but not very many. The parts are
+    /// not in the list of files, because the whole table is.
     pub fn add_parts(&mut self, name: &str, parts: PartsFolder) {
         let listing = parts.listing();
         self.folder.add_with(name, Node::Folder(Arc::new(parts)), listing);
     }
 
-    /// The list of the files so far.
+    /// Returns the list of the files added so far.
     pub fn file_list(&self) -> FileList {
         FileList { files: Arc::new(Files::new(self.facts.clone())), not_listed: Arc::new(self.not_listed.clone()) }
     }

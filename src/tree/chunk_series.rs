@@ -1,4 +1,4 @@
-//! The chunks of a Zarr array as files that are read one after the other: who reads two in a row finds the next decoded.
+//! The chunks of a Zarr array as a series of files: a reader of two consecutive chunks gets the next one prefetched.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,78 +9,78 @@ use tilefs_export::zarr::Array;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-/// So many chunks are known to have been read: enough for as many readers, each with chunks of its own.
-const MOST_KNOWN: usize = 16;
+/// Number of recently read chunks to remember: enough for that many readers, each with chunks of its own.
+const MAX_KNOWN: usize = 16;
 
-/// The chunks of an array, in row-major order. Memory: the numbers and contents of [`MOST_KNOWN`] chunks.
+/// The chunks of an array, in row-major order. Memory: the numbers and contents of [`MAX_KNOWN`] chunks.
 pub struct ChunkSeries {
     array: Arc<Array>,
     grid: Vec<u64>,
-    state: Mutex<State>,
+    history: Mutex<ReadHistory>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The chunks whose reading began last.
+struct ReadHistory {
+    /// Chunks that readers have recently begun to read.
     read: VecDeque<u64>,
-    /// Those that were said to be next.
+    /// Chunks that were announced as next.
     next: VecDeque<(u64, Arc<dyn Content>)>,
 }
 
 /// A chunk of the series.
 struct Chunk {
     content: Arc<dyn Content>,
-    /// Weak, because the series keeps the chunk that is next: they would keep each other for ever.
+    /// Weak, because the series keeps the next chunk: strong references would form a cycle.
     series: Weak<ChunkSeries>,
     number: u64,
 }
 
 impl ChunkSeries {
     pub fn new(array: Arc<Array>) -> Self {
-        ChunkSeries { grid: array.grid(), array, state: Mutex::default() }
+        ChunkSeries { grid: array.grid(), array, history: Mutex::default() }
     }
 
     pub fn array(&self) -> &Array {
         &self.array
     }
 
-    /// How many chunks there are along each axis.
+    /// Returns the number of chunks along each axis.
     pub fn grid(&self) -> &[u64] {
         &self.grid
     }
 
-    /// The chunk of these numbers, one along each axis.
+    /// Returns the chunk with these numbers, one along each axis.
     ///
     /// # Errors
-    /// As of [`Array::chunk`].
+    /// As for [`Array::chunk`].
     pub fn open(self: &Arc<Self>, numbers: &[u64]) -> Result<Arc<dyn Content>> {
         let number = self.number(numbers);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = state.next.iter().position(|(next, _)| Some(*next) == number)
-            && let Some((_, content)) = state.next.remove(at)
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = history.next.iter().position(|(next, _)| Some(*next) == number)
+            && let Some((_, content)) = history.next.remove(at)
         {
             return Ok(content);
         }
-        drop(state);
+        drop(history);
         self.make(numbers, number)
     }
 
     fn make(self: &Arc<Self>, numbers: &[u64], number: Option<u64>) -> Result<Arc<dyn Content>> {
         let content = self.array.chunk(numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"))?;
-        // Of others even to know the length cells are read.
+        // Of arrays whose chunks vary in size, only reading cells gives the length, so they are not prefetched.
         match number.filter(|_| self.array.chunk_bytes().is_some()) {
             Some(number) => Ok(Arc::new(Chunk { content, series: Arc::downgrade(self), number })),
             None => Ok(content),
         }
     }
 
-    /// The place of a chunk in the series.
+    /// Returns the index of a chunk in the series.
     fn number(&self, numbers: &[u64]) -> Option<u64> {
         let mut axes = self.grid.iter().zip(numbers);
         axes.try_fold(0u64, |number, (length, along)| number.checked_mul(*length)?.checked_add(*along))
     }
 
-    /// The numbers of a chunk along each axis; `None` behind the last.
+    /// Returns the numbers of a chunk along each axis; `None` behind the last.
     fn numbers(&self, mut number: u64) -> Option<Vec<u64>> {
         let mut numbers = vec![0; self.grid.len()];
         for (along, &length) in numbers.iter_mut().zip(&self.grid).rev() {
@@ -90,29 +90,29 @@ impl ChunkSeries {
         (number == 0).then_some(numbers)
     }
 
-    /// Notes that a chunk is read now; where the one before it was read lately, gives the one behind it.
+    /// Records that a chunk is being read; returns the next one if the previous one was read recently.
     fn next_of(self: &Arc<Self>, number: u64) -> Option<Arc<dyn Content>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_series = number.checked_sub(1).is_some_and(|before| state.read.contains(&before));
-        if !state.read.contains(&number) {
-            push(&mut state.read, number);
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_series = number.checked_sub(1).is_some_and(|before| history.read.contains(&before));
+        if !history.read.contains(&number) {
+            push(&mut history.read, number);
         }
         let next = number.checked_add(1)?;
-        if !is_series || state.read.contains(&next) || state.next.iter().any(|(known, _)| *known == next) {
+        if !is_series || history.read.contains(&next) || history.next.iter().any(|(known, _)| *known == next) {
             return None;
         }
-        drop(state);
-        // What goes wrong is told when that chunk is opened.
+        drop(history);
+        // Opening that chunk will report the error.
         let content = self.make(&self.numbers(next)?, Some(next)).ok()?;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        push(&mut state.next, (next, content.clone()));
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        push(&mut history.next, (next, content.clone()));
         Some(content)
     }
 }
 
-/// Adds to what is known, of which the oldest is forgotten.
+/// Adds an item, and drops the oldest if there are too many.
 fn push<T>(known: &mut VecDeque<T>, one: T) {
-    if known.len() >= MOST_KNOWN {
+    if known.len() >= MAX_KNOWN {
         known.pop_front();
     }
     known.push_back(one);
@@ -192,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn the_chunk_behind_two_in_a_row_is_next() {
+    fn chunk_after_two_consecutive_ones_is_next() {
         let series = series();
         assert_eq!(series.grid(), [3, 3]);
         let open = |y, x| series.open(&[y, x]).unwrap();
-        assert!(open(0, 1).next_file().is_none(), "who reads one may want no other");
+        assert!(open(0, 1).next_file().is_none(), "one chunk is no series");
         let next = open(0, 2).next_file().expect("two in a row");
         assert_eq!(bytes(&*next), [12, 13, 18, 19]);
-        assert!(open(0, 2).next_file().is_none(), "it was said once");
-        assert!(Arc::ptr_eq(&open(1, 0), &next), "who opens it has what was read ahead");
+        assert!(open(0, 2).next_file().is_none(), "announced once");
+        assert!(Arc::ptr_eq(&open(1, 0), &next), "opening it returns the prefetched chunk");
         assert!(!Arc::ptr_eq(&open(1, 0), &next));
         // Down a column, and behind the last.
         for y in 0..3 {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_nobody_opens_does_not_keep_its_array() {
+    fn unopened_chunk_does_not_keep_its_array() {
         let series = series();
         assert!(series.open(&[0, 0]).unwrap().next_file().is_none());
         let next = series.open(&[0, 1]).unwrap().next_file();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn several_readers_have_each_their_series() {
+    fn several_readers_have_their_own_series() {
         let series = series();
         let next = |y, x| series.open(&[y, x]).unwrap().next_file().map(|next| bytes(&*next));
         assert_eq!((next(0, 0), next(1, 1)), (None, None));

@@ -1,12 +1,13 @@
-//! The coordinates along the axes of a dense array where the array has them itself: as labels of its dimensions.
+//! The coordinates along the axes of a dense array that the array itself has, as labels of its dimensions.
 //!
-//! * GDAL's multidimensional TileDB driver calls the label of `NAME` `NAME_label`, and says in the metadata of the label's
-//!   array what kind of axis it is (`_DIM_TYPE`) and which way it goes (`_DIM_DIRECTION`).
-//! * Others name a label by what it is. The first one that tells all cells along a dimension of mere integers apart is
-//!   what readers look cells up by, and the axis has its name: `lat(lat)`. One of numbers or dates comes before one of
-//!   text. All others are auxiliary coordinates.
-//! * What the array's metadata say of a label as TileDB-CF does of dimensions (`__tiledb_dim.LABEL.KEY`) is said of it.
-//!   Floats that are called latitude or longitude, and could be, are in degrees where nothing else is said.
+//! * GDAL's multidimensional TileDB driver calls the label of `NAME` `NAME_label`, and stores the kind of the axis
+//!   (`_DIM_TYPE`) and its direction (`_DIM_DIRECTION`) in the metadata of the label's array.
+//! * Other writers choose names for the content. The first label with distinct values along a dimension of plain
+//!   integers becomes the coordinates by which readers look cells up, and gives the axis its name: `lat(lat)`. Labels
+//!   of numbers or dates take precedence over text. All other labels are auxiliary coordinates.
+//! * The array's metadata about a label, in TileDB-CF's form for dimensions (`__tiledb_dim.LABEL.KEY`), become its
+//!   attributes. Floats named latitude or longitude, with values in that range, are in degrees unless the metadata say
+//!   otherwise.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,41 +28,41 @@ use super::subarray::{FieldId, column};
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";
 
-/// More values are not looked through; GDAL labels no longer dimension.
-const MOST_VALUES: u64 = 10 << 20;
+/// Maximum number of values that are examined; GDAL does not label longer dimensions.
+const MAX_VALUES: u64 = 10 << 20;
 
-/// Of values in no order only so many are compared with each other, and texts of so many bytes.
-const MOST_UNORDERED: u64 = 1 << 18;
-const MOST_TEXT: u64 = 32 << 20;
+/// Maximum number of unordered values that are compared with each other, and maximum total size of texts in bytes.
+const MAX_UNORDERED: u64 = 1 << 18;
+const MAX_TEXT: u64 = 32 << 20;
 
-/// How many values are looked at together.
+/// Number of values examined at a time.
 const VALUES_AT_ONCE: u64 = 8192;
 
-/// The coordinates of one axis that say where on the Earth it is, or are GDAL's.
+/// Coordinates of one axis that give its position on the Earth, or are GDAL's.
 #[derive(Debug, Clone)]
 pub struct Coordinates {
-    /// With what the label's metadata says of it.
+    /// Includes the label's metadata as notes.
     pub column: Column,
-    /// GDAL's word for the kind of axis: `HORIZONTAL_X`, `TEMPORAL`.
+    /// GDAL's name of the kind of axis: `HORIZONTAL_X`, `TEMPORAL`.
     pub kind: Option<String>,
-    /// The number of the label.
+    /// The index of the label.
     label: usize,
 }
 
 /// All coordinates that labels give an axis.
 #[derive(Debug, Clone, Default)]
 pub struct AxisCoordinates {
-    /// Those that readers look cells up by, in place of the numbers of cells.
+    /// The coordinates by which readers look cells up, instead of by cell number.
     pub main: Option<Column>,
     pub auxiliary: Vec<Column>,
 }
 
 impl AxisCoordinates {
-    /// Those of what is shown of a dimension. `known` is what [`Coordinates::of`] gives. Reads labels to see whether they
-    /// tell cells apart.
+    /// Finds the coordinates of the part of a dimension that is shown. `known` is the result of [`Coordinates::of`].
+    /// Reads labels to find out whether their values are distinct.
     ///
     /// # Errors
-    /// When the array of a label or its values cannot be read.
+    /// Fails if the array of a label or its values cannot be read.
     pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize, known: Option<&Coordinates>) -> Result<Self> {
         let schema = fields.schema();
         let mut found = AxisCoordinates { main: known.map(|known| known.column.clone()), auxiliary: Vec::new() };
@@ -71,7 +72,7 @@ impl AxisCoordinates {
                 columns.extend(opened(fields, notes, label)?.map(|(column, _)| column));
             }
         }
-        // A sort that keeps the order of the schema otherwise.
+        // A stable sort: keeps the order of the schema otherwise.
         columns.sort_by_key(|column| column.field.is_bytes());
         let is_numbered = has_mere_numbers(fields, dimension);
         for column in columns {
@@ -80,7 +81,7 @@ impl AxisCoordinates {
                 false => found.auxiliary.push(column),
             }
         }
-        // What is said of the dimension is said of what takes its place.
+        // The dimension's notes apply to the coordinates that replace it.
         if let Some(main) = &mut found.main {
             let label = known.and_then(|known| schema.labels.get(known.label)).map(|label| label.name.as_str());
             let of_label = notes.of_label(label.unwrap_or(&main.field.name));
@@ -92,10 +93,10 @@ impl AxisCoordinates {
 }
 
 impl Coordinates {
-    /// Those of a dimension; `None` where no label is them, or none that can be read by its kind.
+    /// Finds the coordinates of a dimension; `None` if no label provides them, or none that can be read by its kind.
     ///
     /// # Errors
-    /// When the array of the label or its metadata cannot be read.
+    /// Fails if the array of the label or its metadata cannot be read.
     pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize) -> Result<Option<Self>> {
         let schema = fields.schema();
         let of_gdal = format!("{}_label", dimension_name(schema, dimension));
@@ -120,20 +121,20 @@ impl Coordinates {
                     return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
                 }
                 Err(error) if error.is_passing() => return Err(error),
-                // What is damaged is told by the files that have the label.
+                // The files of the label report the damage.
                 Ok(None) | Err(_) => {}
             }
         }
         Ok(None)
     }
 
-    /// The first coordinate and the step to each next, where all steps are alike.
+    /// Returns the first coordinate and the step, if all steps are equal.
     ///
     /// # Errors
-    /// When the values cannot be read.
+    /// Fails if the values cannot be read.
     pub fn spacing(&self) -> Result<Option<(f64, f64)>> {
         let count = self.column.cells();
-        if !(2..=MOST_VALUES).contains(&count) {
+        if !(2..=MAX_VALUES).contains(&count) {
             return Ok(None);
         }
         let datatype = self.column.field.datatype;
@@ -144,7 +145,7 @@ impl Coordinates {
         };
         let (Some(first), Some(last)) = (one(0)?, one(count - 1)?) else { return Ok(None) };
         let step = (last - first) / (count - 1) as f64;
-        // As far from it as GDAL allows.
+        // GDAL's tolerance.
         let tolerance = step.abs() * 1e-3;
         let (mut before, mut is_regular) = (first - step, step.is_finite() && step != 0.0);
         each(&self.column, |value| {
@@ -156,10 +157,10 @@ impl Coordinates {
     }
 }
 
-/// The labels along the only dimension of a dense array, as columns of its table.
+/// Returns the labels along the only dimension of a dense array, as columns of its table.
 ///
 /// # Errors
-/// When the array of a label cannot be read.
+/// Fails if the array of a label cannot be read.
 pub fn dimension_labels(fields: &FieldFolder) -> Result<Vec<Column>> {
     if fields.schema().is_sparse() || fields.schema().dimensions.len() != 1 {
         return Ok(Vec::new());
@@ -168,13 +169,14 @@ pub fn dimension_labels(fields: &FieldFolder) -> Result<Vec<Column>> {
     labels.map(|found| Ok(found?.0)).collect()
 }
 
-/// Whether the coordinates of a dimension are integers that mean nothing where there are others; dates do.
+/// Returns whether the coordinates of a dimension are plain integers, which other coordinates may replace; dates are
+/// not.
 fn has_mere_numbers(fields: &FieldFolder, dimension: usize) -> bool {
     fields.schema().dimensions.get(dimension).is_some_and(|dimension| dimension.datatype.time_unit().is_none())
 }
 
-/// The values of a label along what is shown of its dimension, with all that is said of them, and the metadata of its
-/// array. `None` where there is no axis, or the label cannot be read by its kind.
+/// Returns the values of a label along the part of its dimension that is shown, with all notes, and the metadata of its
+/// array. `None` if there is no axis, or the label cannot be read by its kind.
 fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<(Column, Arc<Metadata>)>> {
     let Some((mut column, array)) = labelled(fields, label)? else { return Ok(None) };
     let metadata = array.metadata()?;
@@ -185,7 +187,7 @@ fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result
     Ok(Some((column, metadata)))
 }
 
-/// The values of a label along what is shown of its dimension, and the array that they are of.
+/// Returns the values of a label along the part of its dimension that is shown, and the array that contains them.
 fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Column, Arc<Array>)>> {
     let array = fields.subarray.array();
     let Some(axis) = fields.subarray.selection().and_then(|shown| shown.axes().get(label.dimension as usize)) else {
@@ -193,7 +195,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
     };
     let (opened, subarray) = match labels::subarray(array, label, Some(axis)) {
         Ok(found) => found,
-        // `labels/` says why.
+        // `labels/` reports the reason.
         Err(Error::Unsupported { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -202,18 +204,18 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
     Ok(Some((column(&subarray, id, field)?, opened.array)))
 }
 
-/// All notes but those of a key that one before has.
+/// Merges notes; earlier ones take precedence over later ones with the same key.
 fn first_of_each_key(notes: [Vec<Metadatum>; 3]) -> Vec<Metadatum> {
     let mut keys = HashSet::new();
     notes.into_iter().flatten().filter(|note| keys.insert(note.key.clone())).collect()
 }
 
-/// Whether no value is there twice, and all are values.
+/// Returns whether all values are distinct, and none is missing.
 fn is_one_to_one(column: &Column) -> Result<bool> {
     let (datatype, cells) = (column.field.datatype, column.cells());
     if let Some(offsets) = &column.offsets {
         let mut seen = HashSet::new();
-        if cells > MOST_UNORDERED || column.values.len() > MOST_TEXT || column.field.datatype.size() != 1 {
+        if cells > MAX_UNORDERED || column.values.len() > MAX_TEXT || column.field.datatype.size() != 1 {
             return Ok(false);
         }
         let (mut ends, mut values) = (vec![0; offsets.len() as usize], vec![0; column.values.len() as usize]);
@@ -225,7 +227,7 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
             _ => false,
         }));
     }
-    if column.field.values_per_cell != Some(1) || column.field.is_bytes() || cells > MOST_VALUES {
+    if column.field.values_per_cell != Some(1) || column.field.is_bytes() || cells > MAX_VALUES {
         return Ok(false);
     }
     let mut before: Option<Number> = None;
@@ -238,7 +240,7 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
         }
         None => are_numbers = false,
     })?;
-    if !are_numbers || rises || falls || cells > MOST_UNORDERED {
+    if !are_numbers || rises || falls || cells > MAX_UNORDERED {
         return Ok(are_numbers && (rises || falls));
     }
     let (mut seen, mut is_new) = (HashSet::new(), true);
@@ -246,7 +248,7 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
     Ok(is_new)
 }
 
-/// A number that can be compared with others of its type.
+/// A number that is comparable with others of its type.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Number {
     Integer(i128),
@@ -254,7 +256,7 @@ enum Number {
 }
 
 impl Number {
-    /// `None` for NaN, NaT and what is no number.
+    /// Decodes a number; `None` for NaN, NaT and other types.
     fn of(datatype: Datatype, value: &[u8]) -> Option<Self> {
         match number::integer(datatype, value) {
             Some(integer) => {
@@ -266,7 +268,7 @@ impl Number {
     }
 }
 
-/// Which way on the Earth a label goes, by its name.
+/// A direction on the Earth, recognised by the name of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     North,
@@ -284,7 +286,7 @@ impl Direction {
         }
     }
 
-    /// GDAL's word for such an axis.
+    /// Returns GDAL's name of such an axis.
     fn kind(self) -> &'static str {
         match self {
             Direction::North => "HORIZONTAL_Y",
@@ -300,16 +302,16 @@ impl Direction {
         vec![note("standard_name", name), note("units", units), note("axis", axis)]
     }
 
-    /// The values of a label, if they are degrees of it and tell cells apart.
+    /// Returns the values of a label, if they are degrees in range and distinct.
     fn of_values(self, fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<Column>> {
         let Some((column, _)) = opened(fields, notes, label)? else { return Ok(None) };
         let is_it = self.could_be(&column)? && is_one_to_one(&column)?;
         Ok(is_it.then_some(column))
     }
 
-    /// Whether all values are degrees of it.
+    /// Returns whether all values are in the range of degrees.
     fn could_be(self, column: &Column) -> Result<bool> {
-        if column.cells() > MOST_VALUES {
+        if column.cells() > MAX_VALUES {
             return Ok(false);
         }
         let most = if self == Direction::North { 90.0 } else { 540.0 };
@@ -325,7 +327,7 @@ fn note(key: &str, value: &str) -> Metadatum {
     Metadatum { key: key.to_owned(), datatype: Datatype::StringUtf8, value: value.as_bytes().to_vec() }
 }
 
-/// What the metadata says of the coordinates, in the words of CF.
+/// Returns the CF attributes of the coordinates, from the metadata of the label's array.
 fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     let axis = match kind {
         Some("HORIZONTAL_X") => Some("X"),
@@ -348,16 +350,16 @@ fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     said.into_iter().flatten().collect()
 }
 
-/// A short text of the metadata.
+/// Returns a metadata value as text.
 fn word(metadata: &Metadata, key: &str) -> Option<String> {
     let value = metadata.get(key)?;
     Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
 }
 
-/// The least and the greatest of integers that a format may have no place for.
+/// Returns the least and the greatest of 64-bit integers, which some formats cannot store.
 fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
     let datatype = column.field.datatype;
-    if column.offsets.is_some() || datatype.size() < 8 || datatype.kind() == Kind::Float || column.cells() > MOST_VALUES
+    if column.offsets.is_some() || datatype.size() < 8 || datatype.kind() == Kind::Float || column.cells() > MAX_VALUES
     {
         return Ok(None);
     }
@@ -370,7 +372,7 @@ fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
     Ok(bounds)
 }
 
-/// Gives each value of a column whose cells have one size.
+/// Calls `look` with each value of a column of fixed-size cells.
 pub(super) fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
     let size = column.field.datatype.size() as u64;
     let (mut offset, end) = (0, column.values.len());

@@ -1,14 +1,16 @@
-//! A group that TileDB-CF wrote as one dataset: its arrays are variables along dimensions that they share by name.
+//! A group that TileDB-CF wrote as one dataset: its arrays are variables along shared dimensions, which are identified
+//! by name.
 //!
-//! What TileDB-CF writes (0.9, `from_netcdf` and `from_xarray`), and this reads:
+//! TileDB-CF (0.9, `from_netcdf` and `from_xarray`) writes groups in this form:
 //!
-//! * The members are dense arrays with dimensions of integers from 0 on; those of one name have one domain. A dimension that
-//!   was unlimited has a domain much larger than what is written, so a dimension here is as long as what any array has
-//!   along it.
-//! * Each attribute is a variable. One that would be called like a dimension of its array has `.data` behind its name, or
-//!   where the array has its name, `_`.
+//! * The members are dense arrays with integer dimensions that start at 0; dimensions of the same name have the same
+//!   domain. A dimension that was unlimited has a much larger domain than was written, so the length of a dimension
+//!   here is the largest extent written along it in any array.
+//! * Each attribute is a variable. If its name equals a dimension of its array, `.data` is appended to it, or `_` if
+//!   the array has that name too.
 //! * Variables without dimensions are attributes along `__scalars`, which has length 1.
-//! * Metadata of variables are those of the arrays, by `__tiledb_attr.NAME.KEY`; global ones those of the group.
+//! * Metadata of variables are metadata of the arrays, under `__tiledb_attr.NAME.KEY`; global attributes are metadata
+//!   of the group.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,46 +36,46 @@ use super::rasters::Rasters;
 use super::shown::ShownViews;
 use super::subarray::{DenseBoxes, FieldId, column};
 
-/// The folder of the netCDF file of a group, and its name there.
+/// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";
 pub const FILE: &str = "group.nc";
 
-/// The dimension of variables that have none.
+/// The dimension of variables without dimensions.
 const SCALARS: &str = "__scalars";
 
-/// What is put behind the name of a variable that has the name of a dimension.
+/// Suffixes appended to the name of a variable that equals the name of a dimension.
 const SUFFIXES: [&str; 2] = [".data", ".index"];
 
-/// What metadata of attributes begin with.
+/// Prefix of the metadata of attributes.
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 
-/// A group with more members is not looked at.
-const MOST_MEMBERS: usize = 1024;
+/// Maximum number of members of a group that is examined.
+const MAX_MEMBERS: usize = 1024;
 
-/// The variables of a group, none of which was read.
+/// The variables of a group. No cells have been read.
 pub struct GroupDataset {
     dimensions: Vec<(String, u64)>,
     arrays: Vec<MemberArray>,
     metadata: Vec<Metadatum>,
 }
 
-/// An array of the group, as far as the dimensions go.
+/// An array of the group, with its dimensions resolved.
 struct MemberArray {
     fields: FieldFolder,
-    /// The numbers of its dimensions among those of the group.
+    /// Indexes of its dimensions among those of the group.
     axes: Vec<usize>,
-    /// Of each attribute the name of the variable.
+    /// The variable name of each attribute.
     variables: Vec<String>,
 }
 
 impl GroupDataset {
-    /// The dataset that a group is; `None` for other groups. Opens the members until one does not fit.
+    /// Returns the dataset of a group; `None` for groups of other kinds. Opens members until one does not fit.
     ///
     /// # Errors
-    /// When the group's members or metadata, or a member, cannot be read.
+    /// Fails if the group's members or metadata, or a member, cannot be read.
     pub fn of(group: &Group, modified: SystemTime) -> Result<Option<Self>> {
         let members = group.members()?;
-        if members.is_empty() || members.len() > MOST_MEMBERS {
+        if members.is_empty() || members.len() > MAX_MEMBERS {
             return Ok(None);
         }
         let mut opened = Vec::new();
@@ -81,7 +83,7 @@ impl GroupDataset {
             let Some(path) = member.place.path() else { return Ok(None) };
             let array = match open_folder(group.context().clone(), path, group.window()) {
                 Err(error) if error.is_passing() => return Err(error),
-                // What is wrong with a member is told by its own folder.
+                // The member's own folder reports the error.
                 Err(_) => return Ok(None),
                 Ok(array) => array,
             };
@@ -126,10 +128,10 @@ impl GroupDataset {
         Ok(Some(GroupDataset { dimensions, arrays, metadata }))
     }
 
-    /// All of it as one Zarr group.
+    /// Returns the dataset as one Zarr group.
     ///
     /// # Errors
-    /// When the metadata of an array cannot be read.
+    /// Fails if the metadata of an array cannot be read.
     pub fn zarr(&self) -> Result<zarr::Group> {
         let boxes = |array: &MemberArray, id: FieldId, field: Field| -> Result<Arc<dyn Boxes>> {
             let cells = DenseBoxes::new(array.fields.subarray.clone(), id, field)?;
@@ -138,10 +140,10 @@ impl GroupDataset {
         Ok(zarr::zarr_of_dataset(&self.with(boxes)?))
     }
 
-    /// All of it as one netCDF file.
+    /// Returns the dataset as one netCDF file.
     ///
     /// # Errors
-    /// When the metadata of an array cannot be read; [`Error::Unsupported`] for what netCDF cannot hold.
+    /// Fails if the metadata of an array cannot be read; [`Error::Unsupported`] if netCDF cannot hold it.
     pub fn netcdf(&self) -> Result<Arc<dyn Content>> {
         let column = |array: &MemberArray, id: FieldId, field: Field| -> Result<Column> {
             let column = padded(column(&*array.fields.subarray, id, field)?)?;
@@ -150,7 +152,7 @@ impl GroupDataset {
         Ok(netcdf_of_dataset(&self.with(column)?).map_err(unrepresentable)?.file.content)
     }
 
-    /// The dataset with the cells that `cells` gives of each attribute.
+    /// Builds the dataset; `cells` returns the cells of an attribute.
     fn with<C>(&self, cells: impl Fn(&MemberArray, FieldId, Field) -> Result<C>) -> Result<Dataset<C>> {
         let mut variables = Vec::new();
         for array in &self.arrays {
@@ -164,7 +166,7 @@ impl GroupDataset {
     }
 }
 
-/// Whether an array is like those that hold variables.
+/// Returns whether an array has the form of those that hold variables.
 fn fits(array: &Array) -> bool {
     let schema = array.schema();
     schema.array_type == ArrayType::Dense
@@ -183,7 +185,7 @@ fn fits(array: &Array) -> bool {
         })
 }
 
-/// The variable that an attribute is, in an array that is a member under a name.
+/// Returns the variable name of an attribute in an array that is the group's member `member`.
 fn variable_name(array: &Array, member: &str, attribute: &str) -> String {
     let is_dimension = |name: &&str| array.schema().dimensions.iter().any(|dimension| dimension.name == **name);
     let without = SUFFIXES.iter().find_map(|suffix| attribute.strip_suffix(suffix).filter(is_dimension));
@@ -191,7 +193,7 @@ fn variable_name(array: &Array, member: &str, attribute: &str) -> String {
     without.unwrap_or(attribute).to_owned()
 }
 
-/// Whether anything of an array is only as it is because TileDB-CF wrote it.
+/// Returns whether the array has any property that shows it was written by TileDB-CF.
 fn is_of_tiledb_cf(array: &Array, variables: &[String]) -> Result<bool> {
     let schema = array.schema();
     let is_renamed = schema.attributes.iter().zip(variables).any(|(attribute, name)| attribute.name != *name);
@@ -202,12 +204,12 @@ fn is_of_tiledb_cf(array: &Array, variables: &[String]) -> Result<bool> {
     Ok(metadata.iter().any(|(key, _)| key.starts_with(OF_ATTRIBUTES.as_bytes())))
 }
 
-/// The names of all dimensions and how long they are, in the order in which arrays have them. `None` where two of a name
+/// Returns the names and lengths of all dimensions, in the order of the arrays. `None` if dimensions of the same name
 /// differ.
 fn dimensions(arrays: &[Arc<DenseArray>]) -> Result<Option<Vec<(String, u64)>>> {
     struct Seen<'a> {
         name: &'a str,
-        /// The last position of the domain, and of what is written.
+        /// The last position of the domain, and the last one written.
         last: u64,
         written: Option<u64>,
     }

@@ -1,4 +1,4 @@
-//! A dense array, or a box cut out of it, as files.
+//! A dense array, or a box of it, as files.
 
 use std::collections::HashMap;
 use std::ops;
@@ -22,29 +22,29 @@ use tilefs_reader::array::{Array, FieldFile};
 use tilefs_reader::storage::EntryKey;
 
 use super::grammar::labels::DimensionLabel;
-use super::grammar::{self, By, DimensionBounds};
+use super::grammar::{self, Addressing, DimensionBounds};
 use super::label_search::labels_by_dimension;
 use super::options::Extent;
-use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
+use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::texts::CoveredBox;
 
-/// No file is longer than this.
-const MOST_FILE: u64 = i64::MAX as u64;
+/// Maximum length of a file.
+const MAX_FILE: u64 = i64::MAX as u64;
 
-/// A dense array whose fragments are looked at when a cell is first wanted.
+/// A dense array whose fragments are read when a cell is first needed.
 pub struct DenseArray {
     array: Arc<Array>,
     grid: Grid,
     view: OnceLock<Arc<DenseView>>,
-    /// By which each dimension can be selected.
+    /// The labels by which each dimension can be selected.
     labels: Vec<Vec<DimensionLabel>>,
 }
 
 impl DenseArray {
-    /// Reads nothing that is not read already.
+    /// Creates the array without reading anything new.
     ///
     /// # Errors
-    /// When the schema's domain makes no grid.
+    /// Fails if the schema's domain does not form a grid.
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         let labels = labels_by_dimension(&array);
@@ -59,10 +59,10 @@ impl DenseArray {
         &self.grid
     }
 
-    /// The fragments' boxes; reads all footers the first time.
+    /// Returns the view of the fragments' boxes; reads all footers the first time.
     ///
     /// # Errors
-    /// As [`DenseView::new`].
+    /// As for [`DenseView::new`].
     pub fn view(&self) -> Result<Arc<DenseView>> {
         if let Some(view) = self.view.get() {
             return Ok(view.clone());
@@ -71,11 +71,11 @@ impl DenseArray {
         Ok(self.view.get_or_init(|| view).clone())
     }
 
-    /// The cells that files cover when nobody asks for others: the current domain where one is set, else
-    /// the domain; the non-empty box where that is wanted, or where the domain is no size for a file.
+    /// Returns the cells that files cover by default: the current domain if set, otherwise the domain; the non-empty
+    /// box if requested, or if the domain is too large for a file.
     ///
     /// # Errors
-    /// When the non-empty box is needed and a footer cannot be read, or when even that is too large.
+    /// Fails if the non-empty box is needed and a footer cannot be read, or if even that box is too large.
     pub fn default_selection(&self, extent: Extent) -> Result<(Selection, CoveredBox)> {
         let whole = match &self.array.schema().current_domain {
             Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, CoveredBox::CurrentDomain),
@@ -97,7 +97,7 @@ impl DenseArray {
         Ok((selection, CoveredBox::NonEmpty))
     }
 
-    /// The dimensions as selections within a box see them.
+    /// Returns the dimensions as selections within a box see them.
     pub fn selectable(&self, shown: &Selection) -> Vec<DimensionBounds> {
         let mut bounds = DimensionBounds::of_schema(self.array.schema());
         for ((bounds, axis), whole) in bounds.iter_mut().zip(shown.axes()).zip(&self.grid.axes) {
@@ -109,21 +109,21 @@ impl DenseArray {
         bounds
     }
 
-    /// A box of positions, if a file of each attribute can hold it.
+    /// Returns a box of positions as a selection, if a file of each attribute can hold it.
     fn selection_of(&self, low: &[u64], high: &[u64]) -> Option<Selection> {
         let axes = low.iter().zip(high).map(|(low, high)| AxisSelection::contiguous(*low, high - low + 1)).collect();
         let selection = Selection::new(axes).ok()?;
         let largest = self.array.schema().attributes.iter().map(|one| one.cell_size().unwrap_or(8).max(8)).max();
-        selection.cells().checked_add(1)?.checked_mul(largest.unwrap_or(8) as u64).filter(|&size| size <= MOST_FILE)?;
+        selection.cells().checked_add(1)?.checked_mul(largest.unwrap_or(8) as u64).filter(|&size| size <= MAX_FILE)?;
         Some(selection)
     }
 }
 
-/// A dense array seen through a selection.
+/// A selection of a dense array.
 pub struct DenseSubarray {
     dense: Arc<DenseArray>,
     selection: Arc<Selection>,
-    /// Variable-length attributes that were asked for: where their values begin is worth keeping.
+    /// Variable-length attributes that were opened; they keep the positions of their values.
     var_columns: Mutex<HashMap<usize, Arc<DenseVarColumn>>>,
 }
 
@@ -145,14 +145,14 @@ impl DenseSubarray {
         }
     }
 
-    /// The rows along the only axis, and how many of them make a part: whole tiles where all cells are shown.
+    /// Returns the number of rows along the only axis, and the rows per part: whole tiles if all cells are shown.
     fn rows_of_parts(&self) -> Result<(u64, u64)> {
         let (shape, extents) = (self.selection.shape(), self.extents().unwrap_or_default());
         let ([rows], [extent]) = (shape.as_slice(), extents.as_slice()) else {
             return Err(Error::internal("rows of an array of several axes"));
         };
         let extent = (*extent).max(1);
-        Ok((*rows, (MOST_PART_ROWS / extent).max(1).saturating_mul(extent)))
+        Ok((*rows, (MAX_PART_ROWS / extent).max(1).saturating_mul(extent)))
     }
 
     fn column(&self, attribute: usize, file: FieldFile, fill: Vec<u8>) -> Result<Arc<dyn Content>> {
@@ -167,7 +167,7 @@ impl DenseSubarray {
         }
         let view = self.dense.view()?;
         let column = Arc::new(DenseVarColumn::new(view, self.selection.clone(), attribute, fill.to_owned())?);
-        // Another thread may have made one meanwhile, and know where its values begin.
+        // Another thread may have made one meanwhile, which already has the positions of its values.
         Ok(columns().entry(attribute).or_insert(column).clone())
     }
 }
@@ -192,7 +192,7 @@ impl Subarray for DenseSubarray {
             [first, first + i128::from(range.step) * (i128::from(range.count) - 1)]
         });
         let (least, greatest) = ends.fold((i128::MAX, i128::MIN), |(least, most), end| (least.min(end), most.max(end)));
-        // Where there are none, any will do.
+        // If there are no coordinates, any bounds will do.
         Ok(Some(if least > greatest { (low, low) } else { (low + least, low + greatest) }))
     }
 
@@ -230,7 +230,7 @@ impl Subarray for DenseSubarray {
         self.dense.view()?.all_written(attribute, &shown)
     }
 
-    /// Of one dimension and consecutive cells.
+    /// Supports one dimension with consecutive cells.
     fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
         let ([axis], [whole]) = (self.selection.axes(), &*self.dense.grid.axes) else { return Ok(None) };
         Ok(match axis.ranges() {
@@ -285,7 +285,7 @@ impl Subarray for DenseSubarray {
         if attribute.is_variable() {
             return Ok(None);
         }
-        // The same cells with the axes the other way round are row-major again.
+        // Reversing the axes makes column-major order row-major.
         let view = Arc::new(self.dense.view()?.reversed());
         let selection = Selection::new(self.selection.axes().iter().rev().cloned().collect())?;
         let fill = attribute.fill.clone();
@@ -313,13 +313,13 @@ impl Subarray for DenseSubarray {
         self.part(&IndexBox { first: vec![first], count: vec![step.min(rows - first)] })
     }
 
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
+    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {
         let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), selection)))
     }
 }
 
-/// Consecutive cells of one dimension, from a position on.
+/// Tiles of consecutive cells along one dimension, starting at a position.
 struct AxisTiles {
     first: u64,
     extent: u64,
@@ -333,7 +333,7 @@ impl TileRows for AxisTiles {
     }
 }
 
-/// Coordinates that rise, or fall, by the same step.
+/// Coordinates that change by a constant step.
 struct RunOfCoordinates {
     values: Arc<dyn Content>,
     size: u64,
@@ -353,7 +353,7 @@ impl Summaries for RunOfCoordinates {
     }
 }
 
-/// The coordinates of one run of positions; `None` where there are none.
+/// Returns the range of coordinates of a run of positions; `None` if it is empty.
 fn shown_range(bounds: &DimensionBounds, axis: &AxisSelection, low: u64) -> Option<Range> {
     let run = axis.ranges().first()?;
     let coordinate = |position: u64| match bounds.datatype.kind() {

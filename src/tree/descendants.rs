@@ -1,4 +1,4 @@
-//! All arrays below a group, of the groups in it too, for commands that work through every one.
+//! Lists all arrays below a group, including those in nested groups, for commands that process each of them.
 
 use std::collections::HashSet;
 
@@ -18,19 +18,19 @@ pub struct Descendant {
     pub kind: DescendantKind,
 }
 
-/// What is at a place below a group.
+/// The object at a place below a group.
 #[derive(Debug)]
 pub enum DescendantKind {
-    /// An array, and its folder.
+    /// An array, with its folder.
     Array(StoreKey),
-    /// A member of which nothing is left to read, and why.
-    Absent(String),
+    /// A member that has nothing to read, with the reason.
+    Missing(String),
     /// Something that cannot be read, such as the members of a group.
-    Wrong(Error),
+    Unreadable(Error),
 }
 
-/// The arrays below a group in the order of the tree, and what is wrong with members and with the groups themselves.
-/// What can be reached in several ways comes once. No array is opened.
+/// Returns the arrays below a group in the order of the tree, and the errors of members and of the groups themselves.
+/// An object that can be reached in several ways is returned once. Opens no array.
 pub fn arrays_below(group: &Group) -> Vec<Descendant> {
     let mut walk = Walk { seen: HashSet::new(), descendants: Vec::new() };
     walk.is_new(group, group.path());
@@ -39,7 +39,7 @@ pub fn arrays_below(group: &Group) -> Vec<Descendant> {
 }
 
 struct Walk {
-    /// Folders of arrays and groups, by their canonical path.
+    /// Folders of arrays and groups, by canonical path.
     seen: HashSet<StoreKey>,
     descendants: Vec<Descendant>,
 }
@@ -53,33 +53,33 @@ impl Walk {
         self.descendants.push(Descendant { path, kind });
     }
 
-    /// `path` is that of the group. Groups in groups are as deep as [`Group::open_member`] lets them be.
+    /// Walks through a group; `path` is its path. [`Group::open_member`] limits the nesting depth.
     fn through(&mut self, group: &Group, path: &str) {
         if let Err(error) = group.metadata() {
-            self.add(path.to_owned(), DescendantKind::Wrong(error));
+            self.add(path.to_owned(), DescendantKind::Unreadable(error));
         }
         let members = match group.members() {
             Ok(members) => NamedMembers::new(members),
-            Err(error) => return self.add(path.to_owned(), DescendantKind::Wrong(error)),
+            Err(error) => return self.add(path.to_owned(), DescendantKind::Unreadable(error)),
         };
         for (member, name) in members.members.iter().zip(&members.names) {
             let name = name.clone().unwrap_or_else(|| escape(&member.name));
             let path = if path.is_empty() { name } else { format!("{path}/{name}") };
             let folder = match &member.place {
                 MemberPlace::Missing(reason) => {
-                    self.add(path, DescendantKind::Absent(reason.clone()));
+                    self.add(path, DescendantKind::Missing(reason.clone()));
                     continue;
                 }
                 MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             };
             match ObjectKind::of(&*group.context().storage, folder) {
-                Err(error) => self.add(path, DescendantKind::Wrong(error)),
-                Ok(None) => self.add(path, DescendantKind::Absent(NEITHER.to_owned())),
+                Err(error) => self.add(path, DescendantKind::Unreadable(error)),
+                Ok(None) => self.add(path, DescendantKind::Missing(NEITHER.to_owned())),
                 Ok(Some(_)) if !self.is_new(group, folder) => {}
                 Ok(Some(ObjectKind::Array)) => self.add(path, DescendantKind::Array(folder.clone())),
                 Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
                     Ok(inner) => self.through(&inner, &path),
-                    Err(error) => self.add(path, DescendantKind::Wrong(error)),
+                    Err(error) => self.add(path, DescendantKind::Unreadable(error)),
                 },
             }
         }

@@ -1,5 +1,6 @@
-//! A plain folder, or the prefix of a bucket, with arrays and groups somewhere below it: a folder for each folder in it,
-//! whatever that is. Nothing is looked into before it is entered, so that a folder of 100,000 arrays is one listing.
+//! A plain folder, or the prefix of a bucket, with arrays and groups somewhere below it. It shows a folder for each
+//! folder in it, whatever that contains. Nothing is examined before it is entered, so a folder of 100,000 arrays takes
+//! one listing.
 //!
 //! Other files are hidden, and so are folders whose names begin with a dot.
 
@@ -28,38 +29,39 @@ use super::xattrs::{self, ExtendedAttributes};
 
 const README: &str = "README.txt";
 
-/// Folders that are kept open because they were looked at last.
+/// Number of recently used folders that are kept open.
 const KEPT: usize = 64;
 
-/// Folders in folders beyond this are taken for an endless loop.
-const MOST_DEPTH: usize = 100;
+/// Maximum depth of nested folders; deeper ones are taken for an endless loop.
+const MAX_DEPTH: usize = 100;
 
-/// So many folders are looked into for an array or a group, and so many where each look is a request to an object store.
-const MOST_LOOKED_INTO: usize = 1000;
-const MOST_LOOKED_INTO_AFAR: usize = 32;
+/// Maximum number of folders in which to search for an array or a group, locally and in an object store, where each
+/// needs a request.
+const MAX_SEARCHED: usize = 1000;
+const MAX_SEARCHED_REMOTE: usize = 32;
 
-/// So many names are in README.txt.
-const MOST_NAMED: usize = 20;
+/// Maximum number of names in README.txt.
+const MAX_NAMED: usize = 20;
 
-/// A folder that is neither an array nor a group, as of a window of time.
+/// A folder that is neither an array nor a group, as of a time window.
 #[derive(Clone)]
 pub struct Directory {
     context: Arc<Context>,
     path: StoreKey,
     window: TimeWindow,
-    /// The folders around this one, outermost first, and this one, by their canonical paths: a link to one of them would
-    /// lead around for ever.
+    /// The folders around this one, outermost first, and this one, by canonical path: a link to one of them would form
+    /// a loop.
     around: Vec<StoreKey>,
 }
 
-/// What is in a folder of a [`Directory`].
+/// The content of a folder in a [`Directory`].
 pub enum Inside {
     Array,
     Group(Group),
     Directory(Directory),
 }
 
-/// Names in the tree, and the folders they stand for. Memory: those.
+/// Names in the tree, and their folders. Memory: proportional to their number.
 pub struct NamedFolders {
     /// In the order of the listing.
     pub names: Vec<String>,
@@ -73,7 +75,7 @@ impl NamedFolders {
 }
 
 impl Directory {
-    /// A folder that is looked at for itself. Reads nothing.
+    /// Creates a root folder. Reads nothing.
     pub fn new(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Self {
         let around = vec![context.storage.canonical(path)];
         Directory { context, path: path.clone(), window, around }
@@ -91,10 +93,10 @@ impl Directory {
         self.window
     }
 
-    /// The folders in it and their names in the tree: one listing.
+    /// Returns the folders in it and their names in the tree, with one listing.
     ///
     /// # Errors
-    /// Where it cannot be listed.
+    /// Fails if it cannot be listed.
     pub fn folders(&self) -> Result<NamedFolders> {
         let entries = self.context.storage.list(&self.path)?;
         let mut names = FileNames::new(OF_DIRECTORIES);
@@ -107,10 +109,10 @@ impl Directory {
         Ok(folders)
     }
 
-    /// What a folder in this one is. Arrays are not opened.
+    /// Returns the content of a folder in this one. Does not open arrays.
     ///
     /// # Errors
-    /// Where it cannot be listed; [`Error::Unsupported`] for a folder within itself.
+    /// Fails if it cannot be listed; [`Error::Unsupported`] for a folder within itself.
     pub fn inside(&self, path: &StoreKey) -> Result<Inside> {
         let context = self.context.clone();
         Ok(match ObjectKind::of(&*context.storage, path)? {
@@ -118,7 +120,7 @@ impl Directory {
             Some(ObjectKind::Group) => Inside::Group(Group::open(context, path, self.window)),
             None => {
                 let canonical = context.storage.canonical(path);
-                if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
+                if self.around.contains(&canonical) || self.around.len() >= MAX_DEPTH {
                     return Err(Error::unsupported("a folder within itself, by a link").in_file(path));
                 }
                 let around = [self.around.as_slice(), &[canonical]].concat();
@@ -132,19 +134,19 @@ fn is_shown(entry: &Listed) -> bool {
     entry.is_folder() && !entry.name.starts_with('.')
 }
 
-/// Whether there is an array or a group below a folder with these entries. Where more folders would have to be looked into
-/// than somebody waits for, that is taken to be so.
+/// Returns whether there is an array or a group below a folder with these entries. Assumes so if too many folders would
+/// have to be searched.
 pub fn holds_objects(storage: &dyn Storage, path: &StoreKey, entries: &[Listed]) -> bool {
-    let is_far = is_object_uri(&path.to_string());
-    let most = if is_far { MOST_LOOKED_INTO_AFAR } else { MOST_LOOKED_INTO };
+    let is_remote = is_object_uri(&path.to_string());
+    let most = if is_remote { MAX_SEARCHED_REMOTE } else { MAX_SEARCHED };
     let folders = |path: &StoreKey, entries: &[Listed]| -> Vec<StoreKey> {
         entries.iter().filter(|entry| is_shown(entry)).map(|entry| path.join(&entry.name)).collect()
     };
-    // The nearest first.
+    // Breadth first.
     let mut waiting: VecDeque<StoreKey> = folders(path, entries).into();
     for _ in 0..most {
         let Some(folder) = waiting.pop_front() else { return false };
-        // One that cannot be listed has no say.
+        // Skip a folder that cannot be listed.
         let Ok(entries) = storage.list(&folder) else { continue };
         if ObjectKind::of_entries(&entries).is_some() {
             return true;
@@ -156,17 +158,17 @@ pub fn holds_objects(storage: &dyn Storage, path: &StoreKey, entries: &[Listed])
     !waiting.is_empty()
 }
 
-/// The folder of a [`Directory`]. Memory: its names, and the trees of the folders looked at last.
+/// The folder of a [`Directory`]. Memory: its names, and the trees of recently used folders.
 pub struct DirectoryFolder {
     directory: Arc<Directory>,
     options: Arc<OpenOptions>,
-    /// As it was when it was first listed.
+    /// The folders at the time of the first listing.
     folders: OnceLock<Arc<NamedFolders>>,
     kept: Mutex<LruCache<String, Arc<InsideFolder>>>,
 }
 
 impl DirectoryFolder {
-    /// Lists nothing yet.
+    /// Creates the folder. Lists nothing yet.
     pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
         DirectoryFolder { directory: Arc::new(directory), options, folders: OnceLock::new(), kept }
@@ -176,7 +178,7 @@ impl DirectoryFolder {
         if let Some(known) = self.folders.get() {
             return Ok(known.clone());
         }
-        // Before it is listed, so that a refresh misses nothing.
+        // Watch before listing, so that a refresh does not miss a change.
         note(&self.directory.context, &self.directory.path)?;
         let folders = Arc::new(self.directory.folders()?);
         cancellation::check()?;
@@ -192,11 +194,11 @@ impl DirectoryFolder {
 fn readme(directory: &Directory, folders: &NamedFolders) -> String {
     let mut text = format!("{}: a folder of TileDB arrays and groups\n", in_line(&directory.path.shown_name()));
     text += &format!("{}\n\n{}\n\n", "=".repeat(text.chars().count() - 1), in_line(&directory.path.to_string()));
-    for name in folders.names.iter().take(MOST_NAMED) {
+    for name in folders.names.iter().take(MAX_NAMED) {
         text += &format!("    {}/\n", in_line(name));
     }
-    if folders.names.len() > MOST_NAMED {
-        text += &format!("    ... {} more\n", folders.names.len() - MOST_NAMED);
+    if folders.names.len() > MAX_NAMED {
+        text += &format!("    ... {} more\n", folders.names.len() - MAX_NAMED);
     }
     text + "\nEach folder is an array, a group, or a folder that may have some below it. It is looked into when it is\n\
             entered. An array and a group have a README.txt of their own. Other files are hidden.\n"
@@ -232,7 +234,7 @@ impl Folder for DirectoryFolder {
         self.folders().map(|folders| folders.names.clone()).unwrap_or_default()
     }
 
-    /// Nothing was committed to it.
+    /// There are no commits to a plain folder.
     fn modified(&self) -> SystemTime {
         UNIX_EPOCH
     }
@@ -246,7 +248,7 @@ impl Folder for DirectoryFolder {
     }
 }
 
-/// A folder in a directory, which is opened when something in it is wanted. What is wrong with it is told then.
+/// A folder in a directory, opened when something in it is needed. Errors are reported then.
 struct InsideFolder {
     path: StoreKey,
     directory: Arc<Directory>,
@@ -289,7 +291,7 @@ impl Folder for InsideFolder {
         self.opened.get().map(|opened| opened.known_paths()).unwrap_or_default()
     }
 
-    /// That of what it is, once it was looked into.
+    /// Returns the time of its content, once examined.
     fn modified(&self) -> SystemTime {
         self.opened.get().map_or(UNIX_EPOCH, |opened| opened.modified())
     }
@@ -298,7 +300,8 @@ impl Folder for InsideFolder {
         self.opened.get().map_or(NODE, |opened| opened.memory())
     }
 
-    /// Only where it is until it was looked into: `ls -l` asks for them, and should open nothing.
+    /// Contains only the path until the folder has been examined: `ls -l` requests these attributes, and should open
+    /// nothing.
     fn extended_attributes(&self) -> ExtendedAttributes {
         match self.opened.get() {
             Some(opened) => opened.extended_attributes(),
@@ -409,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_holds_objects_where_there_is_one_or_too_many_to_tell() {
+    fn folder_holds_objects_if_found_or_too_large() {
         let holds = |paths: &[String]| {
             let (storage, root) = (MemoryStorage::new(), StoreKey::from("/root"));
             paths.iter().for_each(|path| storage.put(root.join(path), vec![]));
@@ -417,7 +420,7 @@ mod tests {
         };
         assert!(holds(&["x/y/z/__schema/s".to_owned()]) && holds(&["x/__group/g".to_owned()]));
         assert!(!holds(&["x/y/z".to_owned(), "file".to_owned()]) && !holds(&[".hidden/__schema/s".to_owned()]));
-        let many: Vec<String> = (0..2 * MOST_LOOKED_INTO).map(|number| format!("{number}/file")).collect();
+        let many: Vec<String> = (0..2 * MAX_SEARCHED).map(|number| format!("{number}/file")).collect();
         assert!(holds(&many));
     }
 }

@@ -1,8 +1,8 @@
-//! `enums/NAME.txt`: the labels of an enumeration, line k + 1 being that of code k.
+//! `enums/NAME.txt`: the labels of an enumeration; line k + 1 is the label of code k.
 //!
-//! Text is UTF-8 as it is stored (UTF-16 and UTF-32 are converted), except that a line break within a label is a space.
-//! Numbers are decimal, those of one label separated by spaces; blobs are hexadecimal. schema.json has the exact labels of
-//! enumerations of some MiB.
+//! Text is UTF-8 as stored (UTF-16 and UTF-32 are converted), except that a line break within a label becomes a space.
+//! Numbers are decimal, separated by spaces within a label; blobs are hexadecimal. schema.json has the exact labels of
+//! enumerations of up to a few MiB.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,10 +22,10 @@ use super::meta::hex;
 use super::names::FileNames;
 use super::texts::Format;
 
-/// What a label takes in memory beside its bytes, where all labels of an enumeration are wanted at once.
+/// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.
 const LABEL_OVERHEAD: usize = 48;
 
-/// Labels may take this much however small the cache is.
+/// Memory that labels may take however small the cache is.
 const ALWAYS_LABELLED: usize = 8 << 20;
 
 /// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
@@ -34,7 +34,7 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
     if names.is_empty() {
         return;
     }
-    // They are stored in no order.
+    // The stored order has no meaning.
     names.sort_unstable();
     let mut files = FileNames::new(&[]);
     builder.add_folder("enums", true, |enums| {
@@ -47,11 +47,11 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
     });
 }
 
-/// The labels that the values of an attribute stand for; `None` where they stand for themselves, or where a label is
-/// several numbers, for which no format has a place.
+/// Returns the labels of an attribute's codes; `None` if it has no enumeration, or if a label consists of several
+/// numbers, which no format supports.
 ///
 /// # Errors
-/// As [`Array::enumeration`]; [`Error::Unsupported`] for more labels than the cache may hold.
+/// As for [`Array::enumeration`]; [`Error::Unsupported`] for more labels than the cache may hold.
 pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
     let name = array.schema().attributes.get(attribute).and_then(|attribute| attribute.enumeration.as_deref());
     let Some(name) = name else { return Ok(None) };
@@ -72,7 +72,7 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
     })))
 }
 
-/// The text of `NAME.txt`. The enumeration itself is the cache's: it is read again where it has left.
+/// Returns the text of `NAME.txt`. The cache holds the enumeration itself, which is read again after an eviction.
 fn lines(array: &Arc<Array>, name: &str) -> Result<impl Content + use<>> {
     let enumeration = array.enumeration(name)?;
     let is_text = is_text_in_disguise(&enumeration);
@@ -100,7 +100,8 @@ fn add_line(enumeration: &Enumeration, position: usize, is_text: bool, lines: &m
     lines.push(b'\n');
 }
 
-/// TileDB-MariaDB has written text under the types of numbers. Numbers have one value a label, text has any number.
+/// Returns whether labels of a numeric type are text, as TileDB-MariaDB has written them. Numeric labels have one value
+/// each, text any number.
 fn is_text_in_disguise(enumeration: &Enumeration) -> bool {
     let is_text = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|text| !text.contains(char::is_control));
     enumeration.datatype.kind() != Kind::Bytes
@@ -115,7 +116,7 @@ fn label(datatype: Datatype, value: &[u8]) -> Vec<u8> {
     }
     match text::decode(datatype, value) {
         Some(text) => text.into_owned().into_bytes(),
-        // Text in an encoding that nobody named is better as it is than as digits.
+        // Text in an unknown encoding is more readable as it is than as digits.
         None if text::is_text(datatype) && datatype.size() == 1 => value.to_vec(),
         None => hex(value).into_bytes(),
     }

@@ -1,13 +1,14 @@
-//! `zarr/` of an experiment of TileDB-SOMA: its measurements as annotated data, so that anndata opens them as they are.
+//! `zarr/` of a TileDB-SOMA experiment: its measurements as annotated data, which anndata opens directly.
 //!
-//! * `zarr/ms/NAME` is the measurement NAME with the experiment's observations: `X` is the matrix `X/data`, `layers` are
-//!   the other ones, `obs` and `var` the data frames, `obsm`, `obsp`, `varm` and `varp` the matrices of those. A matrix in
-//!   `obsm` and `varm` that has all cells is an array. `uns` is what can be carried over of it.
-//! * Where the experiment has one measurement, `zarr/` itself is that. One with the name `raw` does not count: it is what
-//!   TileDB-SOMA makes of AnnData's `raw`, and is that.
-//! * Where that cannot be, as when rows cannot be told by their place or a member is damaged, what is shown is the Zarr
-//!   group of the group, as that of others, with the reason in its attribute `left_out`. What of annotated data has no
-//!   place in AnnData is there, too.
+//! * `zarr/ms/NAME` is the measurement NAME with the experiment's observations: `X` is the matrix `X/data`, `layers`
+//!   are the other matrices, `obs` and `var` the data frames, and `obsm`, `obsp`, `varm` and `varp` their matrices. A
+//!   matrix in `obsm` or `varm` that has all cells becomes a dense array. `uns` contains the part of the unstructured
+//!   data that can be converted.
+//! * If the experiment has one measurement, `zarr/` itself is that measurement. A measurement `raw` does not count:
+//!   TileDB-SOMA makes it of AnnData's `raw`, and it is shown as such.
+//! * If that is impossible, for example because rows are not numbered consecutively or a member is damaged, `zarr/` is
+//!   the Zarr group of the TileDB group, like that of other groups, with the reason in its attribute `left_out`. The
+//!   same attribute lists the members that have no place in AnnData.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -31,16 +32,16 @@ use super::open::open_folder;
 use super::soma::{self, Element, MatrixAxes, MatrixAxis};
 use super::zarr::{ANNOTATED, ZARR, group_folder};
 
-/// What SOMA calls an experiment.
+/// SOMA's name of an experiment.
 pub const EXPERIMENT: &str = "SOMAExperiment";
 
-/// What SOMA calls a measurement.
+/// SOMA's name of a measurement.
 pub const MEASUREMENT: &str = "SOMAMeasurement";
 
 /// The group of an experiment's measurements.
 pub const MEASUREMENTS: &str = "ms";
 
-/// The collection of what is unstructured in a measurement.
+/// The collection of unstructured data of a measurement.
 const UNSTRUCTURED: &str = "uns";
 
 /// The measurement that TileDB-SOMA makes of AnnData's `raw`, and AnnData's name of that.
@@ -49,10 +50,10 @@ const RAW: &str = "raw";
 /// The matrix of a measurement that is AnnData's `X`.
 const DATA: &str = "data";
 
-/// Measurements whose folders are kept because they were looked at last.
+/// Number of recently used measurements whose folders are kept.
 const KEPT: usize = 16;
 
-/// `zarr/` of an experiment. Members are opened when something in it is wanted.
+/// `zarr/` of an experiment. Members are opened when something in it is needed.
 pub struct ExperimentZarr {
     whole: Arc<dyn Folder>,
     /// The same as a group of groups and arrays.
@@ -61,10 +62,11 @@ pub struct ExperimentZarr {
 }
 
 impl ExperimentZarr {
-    /// `plain` makes its Zarr group as a group of groups and arrays, given why it is not more.
+    /// Creates the folder. `plain` makes the Zarr group of the TileDB group; its argument is the reason why it is not
+    /// annotated data.
     ///
     /// # Errors
-    /// When its members cannot be told.
+    /// Fails if the experiment's members cannot be determined.
     pub fn new<P: Folder + 'static>(
         experiment: &Arc<Group>,
         modified: SystemTime,
@@ -118,7 +120,7 @@ impl Folder for ExperimentZarr {
 /// `zarr/ms`: each measurement as annotated data.
 struct Measurements {
     experiment: Arc<Group>,
-    /// The Zarr group of the group.
+    /// The Zarr group of the TileDB group.
     plain: Arc<dyn Folder>,
     modified: SystemTime,
     kept: Mutex<LruCache<String, Arc<dyn Folder>>>,
@@ -166,8 +168,8 @@ impl Folder for Measurements {
     }
 }
 
-/// The same, but that what is wrong with something stored is a reason, too. What could not be read is none: it may be
-/// read the next time.
+/// Turns an error about stored data into a reason for omission. A passing error stays an error: the next attempt may
+/// succeed.
 fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
     match made {
         Err(error) if !error.is_passing() => Ok(Err(Unrepresentable::new(error.to_string()))),
@@ -175,7 +177,7 @@ fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
     }
 }
 
-/// The Zarr group of a measurement that says why it is not annotated data.
+/// The Zarr group of a measurement, with the reason why it is not annotated data.
 struct Explained {
     of: Arc<dyn Folder>,
     metadata: Arc<Metadata>,
@@ -208,7 +210,7 @@ fn explained(experiment: &Group, name: &str, plain: &Arc<dyn Folder>, reason: St
     })
 }
 
-/// The name of the measurement that is all an experiment has but for `raw`, or why there is none.
+/// Returns the name of the only measurement besides `raw`, or the reason why there is none.
 pub fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
     let names = measurement_names(experiment)?;
     if names.is_empty() {
@@ -224,7 +226,7 @@ pub fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
     })
 }
 
-/// The names of all measurements; none where there is no group of them.
+/// Returns the names of all measurements; none if the group of measurements is missing.
 pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(Vec::new()) };
     Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
@@ -240,7 +242,7 @@ fn member(group: &Group, name: &str) -> Result<Option<Object>> {
     member_of(group, &NamedMembers::new(group.members()?), name)
 }
 
-/// As [`member`], for those who want several: the names of a group's members are given once.
+/// Like [`member`], for looking up several members: the names of the group's members are computed once.
 pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
     let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
         return Ok(None);
@@ -252,7 +254,7 @@ pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Op
     })
 }
 
-/// The measurement of this name.
+/// Returns the measurement of this name.
 fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
     Ok(match member(&all, name)? {
@@ -261,26 +263,27 @@ fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
     })
 }
 
-/// The data frame of this name in a group, cut to some rows, or why there is none.
+/// Returns the data frame of this name in a group, restricted to some rows, or the reason why there is none.
 fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<FormatResult<soma::Frame>> {
     let Some(Object::Array(array)) = member(group, name)? else {
         return Ok(Err(Unrepresentable::new(format!("there is no data frame {name}"))));
     };
     let frame = match Element::of(array.schema()) {
         Some(Element::DataFrame) => soma::data_frame(&array, rows)?,
-        _ => Err(Unrepresentable::new("it is no data frame")),
+        _ => Err(Unrepresentable::new("it is not a data frame")),
     };
     Ok(frame.map_err(|reason| Unrepresentable::new(format!("{name}: {reason}"))))
 }
 
-/// A measurement with the observations of its experiment, of both those that are wanted, or why it is none.
+/// Returns a measurement with the observations of its experiment, restricted to `cut`, or the reason why that is
+/// impossible.
 pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<zarr::Group>> {
     let observations = match data_frame(experiment, "obs", cut.observations.as_ref())? {
         Ok(observations) => observations,
         Err(reason) => return Ok(Err(reason)),
     };
     let Some(measurement) = measurement(experiment, name)? else {
-        return Ok(Err(Unrepresentable::new("it is no measurement")));
+        return Ok(Err(Unrepresentable::new("it is not a measurement")));
     };
     let variables = match data_frame(&measurement, "var", cut.variables.as_ref())? {
         Ok(variables) => variables,
@@ -294,7 +297,7 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
     let any = MatrixAxis::default();
     let mut builder = Builder { members: Vec::new(), left_out: Vec::new() };
     let mut layers = Vec::new();
-    for (layer, matrix) in builder.matrices(&measurement, "X", [&rows, &columns], Fullness::OfNoMeaning)? {
+    for (layer, matrix) in builder.matrices(&measurement, "X", [&rows, &columns], FullMatrix::AsSparse)? {
         match layer == DATA {
             true => builder.members.push(("X".to_owned(), matrix)),
             false => layers.push((layer, matrix)),
@@ -304,13 +307,13 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
     builder.add("obs", observations.group);
     builder.add("var", variables.group);
     let about = [
-        ("obsm", [&rows, &any], Fullness::IsAnArray),
-        ("obsp", [&rows, &rows], Fullness::OfNoMeaning),
-        ("varm", [&columns, &any], Fullness::IsAnArray),
-        ("varp", [&columns, &columns], Fullness::OfNoMeaning),
+        ("obsm", [&rows, &any], FullMatrix::AsDense),
+        ("obsp", [&rows, &rows], FullMatrix::AsSparse),
+        ("varm", [&columns, &any], FullMatrix::AsDense),
+        ("varp", [&columns, &columns], FullMatrix::AsSparse),
     ];
-    for (name, axes, fullness) in about {
-        let matrices = builder.matrices(&measurement, name, axes, fullness)?;
+    for (name, axes, full) in about {
+        let matrices = builder.matrices(&measurement, name, axes, full)?;
         builder.mapping(name, matrices);
     }
     if let Some(Object::Group(collection)) = member(&measurement, UNSTRUCTURED)? {
@@ -330,11 +333,11 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
     Ok(Ok(anndata::annotated_data(builder.members, builder.left_out)))
 }
 
-/// What a matrix is that has a value in each of its cells.
+/// The representation of a sparse matrix that has a value in each of its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fullness {
-    IsAnArray,
-    OfNoMeaning,
+enum FullMatrix {
+    AsDense,
+    AsSparse,
 }
 
 struct Builder {
@@ -354,21 +357,21 @@ impl Builder {
         }
     }
 
-    /// The matrices in a group of this name, which need not be there.
+    /// Returns the matrices in a group of this name, which need not exist.
     fn matrices(
         &mut self,
         around: &Group,
         name: &str,
         axes: MatrixAxes<'_>,
-        fullness: Fullness,
+        full: FullMatrix,
     ) -> Result<Vec<(String, zarr::Node)>> {
         let Some(Object::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         let members = NamedMembers::new(group.members()?);
         for own in members.names.iter().flatten() {
             let matrix = match member_of(&group, &members, own)? {
-                Some(Object::Array(array)) => matrix(&array, axes, fullness)?,
-                _ => Err(Unrepresentable::new("it is no array")),
+                Some(Object::Array(array)) => matrix(&array, axes, full)?,
+                _ => Err(Unrepresentable::new("it is not an array")),
             };
             match matrix {
                 Ok(matrix) => found.push((own.clone(), matrix)),
@@ -378,8 +381,8 @@ impl Builder {
         Ok(found)
     }
 
-    /// What there was before variables were chosen, all of which it keeps: the measurement that is made of it, if there is
-    /// one.
+    /// Adds AnnData's `raw`, the data before variables were selected: the measurement that TileDB-SOMA makes of it, if
+    /// there is one.
     fn raw(&mut self, experiment: &Group, rows: &MatrixAxis) -> Result<()> {
         let Some(measurement) = measurement(experiment, RAW)? else { return Ok(()) };
         let variables = match data_frame(&measurement, "var", None)? {
@@ -391,7 +394,7 @@ impl Builder {
         };
         let mut raw = Builder { members: Vec::new(), left_out: Vec::new() };
         let columns = MatrixAxis { length: Some(variables.all), cut: None };
-        let matrices = raw.matrices(&measurement, "X", [rows, &columns], Fullness::OfNoMeaning)?;
+        let matrices = raw.matrices(&measurement, "X", [rows, &columns], FullMatrix::AsSparse)?;
         let data = matrices.into_iter().find(|(layer, _)| layer == DATA);
         self.left_out.extend(raw.left_out.drain(..).map(|(name, reason)| (format!("{RAW}/{name}"), reason)));
         let Some((_, data)) = data else { return Ok(()) };
@@ -402,16 +405,16 @@ impl Builder {
     }
 }
 
-/// An array as a matrix, or why it is none.
-fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, fullness: Fullness) -> Result<FormatResult<zarr::Node>> {
+/// Returns an array as a matrix, or the reason why it is not one.
+fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<FormatResult<zarr::Node>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => Ok(soma::sparse_matrix(array, axes)?.and_then(|matrix| {
-            match fullness == Fullness::IsAnArray && soma::is_full(&matrix) {
+            match full == FullMatrix::AsDense && soma::is_full(&matrix) {
                 true => anndata::full(&matrix.values, matrix.shape),
                 false => Ok(zarr::Node::Group(Arc::new(matrix.group()?))),
             }
         })),
         Some(Element::DenseMatrix) => soma::dense_matrix(array, axes),
-        _ => Ok(Err(Unrepresentable::new("it is no matrix"))),
+        _ => Ok(Err(Unrepresentable::new("it is not a matrix"))),
     }
 }

@@ -1,8 +1,8 @@
-//! `slice/` of an experiment of TileDB-SOMA: observations and variables by their `soma_joinid`, as annotated data.
+//! `slice/` of a TileDB-SOMA experiment: observations and variables selected by `soma_joinid`, as annotated data.
 //!
 //! `slice/obs=0..999,var=0..99/zarr` has the first 1000 observations and 100 variables of the only measurement, and
-//! `slice/obs=0..999/zarr/ms/NAME` or `slice/obs=0..999/h5ad/NAME.h5ad` those of each: data frames, matrices, layers and what is said of rows and columns are cut
-//! alike. Both ends are included.
+//! `slice/obs=0..999/zarr/ms/NAME` or `slice/obs=0..999/h5ad/NAME.h5ad` those of each: data frames, matrices, layers and
+//! annotations of rows and columns are restricted alike. Both ends are included.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::zarr::{ZARR, group_folder};
 /// The name of the folder.
 pub const SLICE: &str = "slice";
 
-/// Which observations and variables are wanted, by `soma_joinid`; all where `None`.
+/// The selected observations and variables, by `soma_joinid`; `None` selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cut {
     pub observations: Option<Range<u64>>,
@@ -28,11 +28,12 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// From a name as `obs=0..999,var=5`. An end that is missing is that of all.
+    /// Parses a name such as `obs=0..999,var=5`. A missing end is that of all rows.
     fn parse(name: &str) -> std::result::Result<Self, String> {
         let mut cut = Cut::default();
         for part in name.split(',') {
-            let (axis, range) = part.split_once('=').ok_or_else(|| format!("{part:?} is none of obs=..., var=..."))?;
+            let (axis, range) =
+                part.split_once('=').ok_or_else(|| format!("{part:?} is neither obs=... nor var=..."))?;
             let of_axis = match axis {
                 "obs" => &mut cut.observations,
                 "var" => &mut cut.variables,
@@ -43,7 +44,7 @@ impl Cut {
             }
             let number = |text: &str| {
                 text.parse::<u64>()
-                    .map_err(|_| format!("{text:?} is no soma_joinid; a slice is as obs=0..999,var=0..99"))
+                    .map_err(|_| format!("{text:?} is not a soma_joinid; write a slice as obs=0..999,var=0..99"))
             };
             let (first, last) = match range.split_once("..") {
                 Some((first, last)) => (
@@ -62,7 +63,7 @@ impl Cut {
     }
 }
 
-/// `slice/`: found by their names, and never listed.
+/// `slice/`: its folders are found by name, and never listed.
 pub struct ExperimentSlices {
     experiment: Arc<Group>,
     modified: SystemTime,
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_which_rows_of_both_are_wanted() {
+    fn names_select_observations_and_variables() {
         let cut = |observations, variables| Ok(Cut { observations, variables });
         assert_eq!(Cut::parse("obs=0..999"), cut(Some(0..1000), None));
         assert_eq!(Cut::parse("obs=5,var=..9"), cut(Some(5..6), Some(0..10)));

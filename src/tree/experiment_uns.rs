@@ -1,9 +1,9 @@
-//! What is unstructured in a measurement: AnnData's `uns`, which TileDB-SOMA keeps in a collection of that name.
+//! The unstructured data of a measurement: AnnData's `uns`, which TileDB-SOMA stores in a collection of that name.
 //!
-//! Numbers and texts are metadata of the collection, arrays of numbers are dense arrays, lists of texts are data frames with
-//! a column `values`, and what is nested are collections again. All else is left out, and the group says so.
+//! Numbers and texts are metadata of the collection, arrays of numbers are dense arrays, lists of texts are data frames
+//! with a column `values`, and nested data are collections again. Everything else is omitted, which the group records.
 //!
-//! Source: what `tiledbsoma.io` writes (`soma_uns_outgest_hint`).
+//! Source: the output of `tiledbsoma.io` (`soma_uns_outgest_hint`).
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ use super::soma::{self, Element};
 use super::sparse::SparseSubarray;
 use super::subarray::{FieldId, Subarray};
 
-/// The metadata key under which it stands what a data frame was before.
+/// The metadata key under which the original type of a data frame is stored.
 const HINT: &str = "soma_uns_outgest_hint";
 
-/// What it says of a list.
+/// Its value for a list.
 const LIST: &str = "array_1d";
 
 /// The column of a list's elements.
 const VALUES: &str = "values";
 
-/// What SOMA says of a collection begins so, and is nothing that was in `uns`.
+/// Prefix of SOMA's own metadata of a collection, which were not in `uns`.
 const OWN: &str = "soma_";
 
-/// What could be carried over of a collection, by names, and of the rest why it could not.
+/// The converted elements of a collection by name, and the names of the others with the reasons.
 #[derive(Default)]
 pub struct Unstructured {
     pub elements: Vec<(String, zarr::Node)>,
     pub left_out: Vec<(String, String)>,
 }
 
-/// The elements of a collection, and of those in it.
+/// Converts the elements of a collection, and of nested ones.
 ///
 /// # Errors
-/// When the collection, or metadata in it, cannot be read.
+/// Fails if the collection, or metadata in it, cannot be read.
 pub fn unstructured(collection: &Group) -> Result<Unstructured> {
     let mut found = Unstructured::default();
     for datum in meta::for_formats(&*collection.metadata()?) {
@@ -74,7 +74,7 @@ pub fn unstructured(collection: &Group) -> Result<Unstructured> {
     Ok(found)
 }
 
-/// A number or a text.
+/// Returns a number or a text.
 fn scalar(datum: &Metadatum) -> FormatResult<zarr::Node> {
     let is_text = datum.datatype.is_string() && datum.datatype.size() == 1;
     let field = Field::new(&datum.key, datum.datatype);
@@ -85,7 +85,7 @@ fn scalar(datum: &Metadatum) -> FormatResult<zarr::Node> {
         return anndata::scalar(Column::variable(field, Vec::new(), values, Arc::new(offsets)));
     }
     if datum.datatype.kind() == Kind::Bytes || length != datum.datatype.size() as u64 {
-        return Err(Unrepresentable::new("metadata that are no text and not one number"));
+        return Err(Unrepresentable::new("metadata that are neither text nor a single number"));
     }
     anndata::scalar(Column::fixed(field, Vec::new(), values))
 }
@@ -98,14 +98,14 @@ fn of_array(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
     }
 }
 
-/// The elements of a list in the order of its rows.
+/// Returns the elements of a list in the order of its rows.
 fn list(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
     let metadata = array.metadata()?;
     let hint = meta::for_formats(&metadata).into_iter().find(|datum| datum.key == HINT);
     let schema = array.schema();
     let values = schema.attributes.iter().position(|attribute| attribute.name == VALUES);
     let (Some(number), Some(LIST)) = (values, hint.as_ref().and_then(|datum| str::from_utf8(&datum.value).ok())) else {
-        return Ok(Err(Unrepresentable::new("a data frame that was no list")));
+        return Ok(Err(Unrepresentable::new("a data frame that was not a list")));
     };
     let id = FieldId::Attribute(number);
     if let Err(reason) = anndata::check(&id.describe(schema, VALUES)) {

@@ -17,42 +17,42 @@ use super::node::Node;
 use super::nonempty::NonEmptyFolder;
 use super::rasters::image_part;
 use super::soma;
-use super::subarray::MOST_PART_ROWS;
+use super::subarray::MAX_PART_ROWS;
 use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text, views_txt,
 };
 
-/// The folder of what is known of the tree itself, which is not listed.
+/// The unlisted folder of information about the tree itself.
 pub const OWN: &str = ".tilefs";
 
 /// The file in it that names every view.
 pub const VIEWS: &str = "views.txt";
 
-/// So many warnings are shown.
-const MOST_WARNINGS: usize = 100;
+/// Maximum number of warnings shown.
+const MAX_WARNINGS: usize = 100;
 
-/// Of fewer cells than this nobody minds those that were never written.
+/// Minimum number of shown cells for which unwritten ones are worth mentioning.
 const LARGE: u128 = 1 << 20;
 
-/// So many times as many cells as were written are too many.
+/// Ratio of shown to written cells from which `nonempty/` is recommended.
 const MUCH_LARGER: u128 = 10;
 
-/// Writes one of the explaining texts.
+/// Writes one of the explanatory texts.
 type Write = fn(&Description<'_>) -> String;
 
-/// What the explaining files of one folder are made from, once the other files are known.
+/// The source of the explanatory files of one folder, once its other files are known.
 pub struct Explanations {
     fields: FieldFolder,
     covers: CoveredBox,
     kind: FieldFolderKind,
-    /// The folder of the non-empty domain in this one, where there is one.
+    /// The folder of the non-empty domain in this one, if there is one.
     nonempty: Option<Arc<NonEmptyFolder>>,
     files: OnceLock<FileList>,
 }
 
 impl Explanations {
-    /// Adds the explaining files, so that they come first in the folder; they are written when they are read.
+    /// Adds the explanatory files, so that they come first in the folder; they are written when read.
     pub fn add_files(
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
@@ -89,13 +89,14 @@ impl Explanations {
         explanations
     }
 
-    /// Tells which files the folder has.
-    pub fn know(&self, files: FileList) {
-        // The first list stays: a folder is built once.
+    /// Sets the list of files of the folder.
+    pub fn set_files(&self, files: FileList) {
+        // A folder is built once, so the first list is kept.
         let _ = self.files.set(files);
     }
 
-    /// The non-empty domain, where what is shown is so much larger that nobody wants to read it; and whether that lasts.
+    /// Returns the description of the non-empty domain if the shown cells are far more, and whether the result is
+    /// final.
     fn written(&self) -> Result<Option<(Description<'_>, bool)>> {
         let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.subarray.known_shape()) else {
             return Ok(None);
@@ -110,7 +111,8 @@ impl Explanations {
         Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explanations.description()))
     }
 
-    /// What the texts tell, and whether it lasts: what could not be read may be the next time.
+    /// Returns the description for the texts, and whether it is final: data that could not be read may be readable the
+    /// next time.
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.subarray.array();
         let schema = array.schema();
@@ -142,11 +144,11 @@ impl Explanations {
                 let rows = findings.known(self.fields.subarray.row_count().map(Some));
                 let non_empty = match self.kind {
                     FieldFolderKind::Slice(_) => Ok(None),
-                    FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
+                    FieldFolderKind::Whole | FieldFolderKind::Variant(_) => non_empty_domain(array),
                 };
                 let matrix = match self.kind {
                     FieldFolderKind::Slice(_) => Ok(None),
-                    FieldFolderKind::Whole | FieldFolderKind::Within(_) => soma::matrix_lengths(array),
+                    FieldFolderKind::Whole | FieldFolderKind::Variant(_) => soma::matrix_lengths(array),
                 };
                 CellsSummary::Sparse { rows, non_empty: findings.known(non_empty), matrix: findings.known(matrix) }
             }
@@ -166,7 +168,7 @@ impl Explanations {
             cells,
             selection: match &self.kind {
                 FieldFolderKind::Slice(path) => Some(path.clone()),
-                FieldFolderKind::Whole | FieldFolderKind::Within(_) => None,
+                FieldFolderKind::Whole | FieldFolderKind::Variant(_) => None,
             },
             image,
             written,
@@ -181,16 +183,16 @@ impl Explanations {
             has_slices: !matches!(self.kind, FieldFolderKind::Slice(_)),
             has_history: self.kind == FieldFolderKind::Whole,
             is_long_table: self.fields.has_one_axis()
-                && self.fields.subarray.row_count().is_ok_and(|rows| rows.most() > MOST_PART_ROWS),
+                && self.fields.subarray.row_count().is_ok_and(|rows| rows.most() > MAX_PART_ROWS),
         };
         (description, findings.last)
     }
 }
 
-/// What could not be found out, for the texts to tell of.
+/// Problems found while describing an array, to be shown in the texts.
 struct Findings {
     warnings: Vec<String>,
-    /// Whether the same will be found the next time.
+    /// Whether the next attempt would give the same result.
     last: bool,
 }
 
@@ -203,7 +205,7 @@ impl Findings {
         }
     }
 
-    /// What could be found out; where it could not, the reason becomes a warning.
+    /// Returns a result, or turns its error into a warning.
     fn known<T>(&mut self, found: Result<Option<T>>) -> Option<T> {
         found.unwrap_or_else(|error| {
             self.warn(&error);
@@ -211,19 +213,19 @@ impl Findings {
         })
     }
 
-    /// The warnings, of very many only the first.
+    /// Returns the warnings, truncated if there are very many.
     fn shown(&mut self) -> Vec<String> {
         let all = self.warnings.len();
         let mut shown = std::mem::take(&mut self.warnings);
-        if all > MOST_WARNINGS {
-            shown.truncate(MOST_WARNINGS);
-            shown.push(format!("{} more; tilefs verify tells them all", all - MOST_WARNINGS));
+        if all > MAX_WARNINGS {
+            shown.truncate(MAX_WARNINGS);
+            shown.push(format!("{} more; tilefs verify lists them all", all - MAX_WARNINGS));
         }
         shown
     }
 }
 
-/// The smallest box around the non-empty domains of all visible fragments; `None` where one of them says nothing.
+/// Returns the smallest box around the non-empty domains of all visible fragments; `None` if any of them is unknown.
 fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
     array.read_outlines();
     let mut whole: Option<Vec<Range>> = None;
@@ -247,7 +249,7 @@ fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
     Ok(whole)
 }
 
-/// A line for each visible fragment, oldest first. Nothing but footers is read.
+/// Returns a line for each visible fragment, oldest first. Reads only footers.
 fn fragments_text(array: &Array) -> Result<String> {
     array.read_outlines();
     let outlines = (0..array.fragment_count()).map(|fragment| array.outline(fragment)).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The raw files of attributes and dimensions: values, offsets, validity, and the header beside them.
+//! The raw files of attributes and dimensions: values, offsets, validity, and headers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl FieldNames {
         FieldNames { attributes, dimensions }
     }
 
-    /// The name of a field's files without extension.
+    /// Returns the name of a field's files without extension.
     pub fn of_field(&self, field: FieldId) -> &str {
         match field {
             FieldId::Attribute(number) => &self.attributes[number],
@@ -59,19 +59,19 @@ impl FieldNames {
         }
     }
 
-    /// How a field is described to the formats.
+    /// Returns the description of a field for the formats.
     pub fn describe(&self, schema: &ArraySchema, field: FieldId) -> Field {
         field.describe(schema, self.of_field(field))
     }
 }
 
-/// What the files of one folder have in common.
+/// The common properties of the files of one folder.
 #[derive(Clone)]
 pub struct FieldFolder {
     pub subarray: Arc<dyn Subarray>,
     pub names: Arc<FieldNames>,
     pub modified: SystemTime,
-    /// Views that are listed beside those that always are.
+    /// Optional views that are listed.
     pub shown: ShownViews,
 }
 
@@ -80,7 +80,7 @@ impl FieldFolder {
         self.subarray.array().schema()
     }
 
-    /// Attributes, and for sparse arrays dimensions, in the order of the schema.
+    /// Returns the attributes in the order of the schema.
     pub fn attributes(&self) -> impl Iterator<Item = FieldId> + use<> {
         (0..self.schema().attributes.len()).map(FieldId::Attribute)
     }
@@ -93,7 +93,7 @@ impl FieldFolder {
         self.names.describe(self.schema(), field)
     }
 
-    /// How many cells a field's files have, where nothing has to be read for it.
+    /// Returns the number of cells in a field's files, if known without reading.
     fn known_cells(&self, field: FieldId) -> Option<u64> {
         let shape = self.subarray.known_shape()?;
         match field {
@@ -102,24 +102,24 @@ impl FieldFolder {
         }
     }
 
-    /// Whether `ls` shows a file whose size takes this to know.
+    /// Returns whether `ls` shows a file whose size depends on `sizing`.
     pub fn listing(&self, sizing: Sizing) -> Listing {
         if !self.has_one_axis() {
             return Listing::Always;
         }
         let subarray = self.subarray.clone();
         Listing::If(Arc::new(move || {
-            // What is damaged is told by the file.
+            // The file itself reports the damage.
             subarray.row_count().map_or(true, |rows| sizing.is_listed(rows.most(), rows.exact().is_some()))
         }))
     }
 
-    /// As [`FieldFolder::listing`], for a file that is listed only where its view is shown.
+    /// Like [`FieldFolder::listing`], for a file that is listed only if its view is shown.
     pub fn listing_if_shown(&self, view: View, sizing: Sizing) -> Listing {
         if self.shown.has(view) { self.listing(sizing) } else { Listing::Never }
     }
 
-    /// As [`FieldFolder::listing`], for a file of the values of one field as they are stored.
+    /// Like [`FieldFolder::listing`], for a file of the stored values of one field.
     pub fn listing_of_values(&self, id: FieldId) -> Listing {
         self.listing(match self.describe(id).values_per_cell {
             Some(_) => Sizing::Count,
@@ -127,13 +127,13 @@ impl FieldFolder {
         })
     }
 
-    /// As [`FieldFolder::listing`], for a file of [`FieldFolder::sizing_of_all`].
+    /// Like [`FieldFolder::listing`], for a file whose sizing is [`FieldFolder::sizing_of_all`].
     pub fn listing_of_all(&self) -> Listing {
         self.listing(self.sizing_of_all())
     }
 
-    /// What the size of a file takes to know that depends on the values of fields of variable size, or on which lists are
-    /// null, if there are any.
+    /// Returns the sizing of a file that contains all fields: it depends on the values of fields of variable size, and
+    /// on which lists are null, if there are any.
     pub fn sizing_of_all(&self) -> Sizing {
         let is_variable = |id: FieldId| {
             let field = self.describe(id);
@@ -143,7 +143,7 @@ impl FieldFolder {
         if has_variable { Sizing::Cells } else { Sizing::Count }
     }
 
-    /// The field's own name.
+    /// Returns the field's own name.
     pub fn user_name(&self, id: FieldId) -> Cow<'_, str> {
         match id {
             FieldId::Attribute(number) => self.schema().attributes[number].name.as_str().into(),
@@ -151,12 +151,12 @@ impl FieldFolder {
         }
     }
 
-    /// Whether all files are a row of cells: those of a sparse array, and of a dense one with one dimension.
+    /// Returns whether all files are one row of cells: those of a sparse array, and of a dense one with one dimension.
     pub fn has_one_axis(&self) -> bool {
         self.schema().is_sparse() || self.schema().dimensions.len() == 1
     }
 
-    /// Whether the values of a field are codes of an enumeration, one a cell.
+    /// Returns whether the values of a field are codes of an enumeration, one per cell.
     pub fn has_labels(&self, id: FieldId) -> bool {
         let FieldId::Attribute(number) = id else { return false };
         let attribute = &self.schema().attributes[number];

@@ -1,8 +1,8 @@
-//! `contents/FILE`: the file that a filestore array holds, under its own name and exactly as long as it was.
+//! `contents/FILE`: the file stored in a filestore array, under its own name and with its exact length.
 //!
-//! A filestore is a dense array of bytes, `contents` along `position`, whose metadata say what file it is: `file_size`,
-//! `original_file_name`, `file_extension`, `mime_type` (the C API's filestore functions). Its domain has room for any
-//! file, so `contents.bytes` is what the tiles cover, with fill values behind the end.
+//! A filestore is a dense array of bytes, `contents` along `position`, whose metadata describe the file: `file_size`,
+//! `original_file_name`, `file_extension`, `mime_type` (the C API's filestore functions). Its domain fits any file, so
+//! `contents.bytes` covers whole tiles, with fill values behind the end of the file.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,11 +23,11 @@ use super::texts::Format;
 
 const CONTENTS: &str = "contents";
 
-/// Adds `contents/` to the folder of an array that is a filestore. Only where the schema is that of one is the metadata
-/// read, and nothing else.
+/// Adds `contents/` to the folder of a filestore array. Reads only the metadata, and only if the schema is that of a
+/// filestore.
 ///
 /// # Errors
-/// What could not be read, and may be the next time.
+/// Fails if something could not be read that may be readable the next time.
 pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
     if !has_schema_of_filestore(array.schema()) {
         return Ok(());
@@ -48,7 +48,7 @@ fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
     dimension.name == "position" && attribute.name == CONTENTS && attribute.cell_size() == Some(1)
 }
 
-/// The name of the file and the file; `None` where the metadata know of none.
+/// Returns the name of the file and the file; `None` if the metadata do not describe one.
 fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, LazyFile)>> {
     let metadata = array.metadata()?;
     if metadata.get("file_size").is_none() {
@@ -60,7 +60,7 @@ fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, 
     let subarray = Arc::new(DenseSubarray::new(dense, selection));
     let file = LazyFile::new(modified, move || subarray.values(FieldId::Attribute(0))).with_length(size);
     let mime_type = metadata.get("mime_type").and_then(|value| value.bytes()).filter(|bytes| !bytes.is_empty());
-    // The name that desktops have agreed on.
+    // The attribute name that desktops have agreed on.
     let attributes = mime_type.map(|bytes| ("user.mime_type".to_owned(), bytes.to_vec()));
     Ok(Some((file_name(&metadata), file.described_by(move || attributes.iter().cloned().collect()))))
 }
@@ -70,11 +70,11 @@ fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
     let size = stored.and_then(|size| u64::try_from(size).ok()).ok_or_else(|| Error::damaged("no size of a file"))?;
     match array.schema().dimensions.first().and_then(|dimension| dimension.last_position()) {
         Some(last) if size <= last.saturating_add(1) => Ok(size),
-        _ => Err(Error::damaged(format!("a file of {size} bytes, which the domain has no room for"))),
+        _ => Err(Error::damaged(format!("a file of {size} bytes, which do not fit into the domain"))),
     }
 }
 
-/// The file's own name without its folders; `contents` with the file's extension where no name is stored.
+/// Returns the file's own name without folders; `contents` with the file's extension if no name is stored.
 fn file_name(metadata: &Metadata) -> String {
     let stored = |key: &str| {
         let value = metadata.get(key)?;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_their_own_name_if_they_have_one() {
+    fn files_have_their_own_name_if_stored() {
         assert_eq!(name(&[("original_file_name", "a b.txt"), ("file_extension", "txt")]), "a b.txt");
         assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");
         assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E.");

@@ -59,7 +59,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
     }
 }
 
-/// The lines of a text of any length, beside its other raw files.
+/// Adds the lines of a text of variable length, beside its raw files.
 pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_lines(&fields.describe(id)).is_ok() {
         let this = fields.clone();
@@ -81,7 +81,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
             builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
         }
     }
-    // Whether each cell has a value, also of those whose values NumPy cannot hold.
+    // Whether each cell has a value, even if NumPy cannot hold the values themselves.
     if fields.describe(id).nullable {
         let this = fields.clone();
         let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
@@ -91,7 +91,8 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     }
 }
 
-/// The values as text. Of an enumeration these are labels: one a line along one axis, where they need no fixed width.
+/// Adds the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
+/// no fixed width.
 fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_grid(&fields.describe(id)).is_err() {
         return;
@@ -100,7 +101,7 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let this = fields.clone();
     let make = move || -> Result<Arc<dyn Content>> {
         let column = labelled_column_of(&this, id)?;
-        // Labels of several numbers have no text, and are codes here.
+        // Labels of several numbers have no text, so codes are shown.
         if in_lines && column.field.labels.is_some() {
             let table = text::label_lines(&column).map_err(unrepresentable)?;
             return Ok(Arc::new(measured(&*this.subarray, format_args!("labels of {id:?}"), table)?));
@@ -114,7 +115,7 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     builder.add_with(name, format, user_name, file, fields.listing(sizing));
 }
 
-/// The raw file in column-major order and its NumPy form.
+/// Adds the raw file in column-major order and its NumPy form.
 fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let field = fields.describe(id);
     if field.values_per_cell.is_none() {
@@ -154,14 +155,14 @@ fn add_hdf5(folder: &mut FolderBuilder, fields: &FieldFolder, name: &str, form: 
     folder.add_with(name, format, None, file, fields.listing_of_all());
 }
 
-/// Whether a format pads texts, and needs to know the longest.
+/// Whether a format pads texts, and therefore needs the length of the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Texts {
     Measured,
     Unmeasured,
 }
 
-/// All fields with their coordinates, metadata and place, for the formats that hold all of these.
+/// Returns all fields with their coordinates, metadata and georeference, for formats that can hold them all.
 fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;
@@ -176,7 +177,7 @@ fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     let label_column = |column: Column| if texts == Texts::Measured { padded(column) } else { Ok(column) };
     let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
     let sparse = fields.schema().is_sparse();
-    // Its coordinates are then those of an axis.
+    // The coordinates of the cells are then those of an axis.
     let has_one_dimension = sparse && fields.dimensions().count() == 1;
     for (axis, id) in fields.dimensions().enumerate() {
         let coordinates = rasters.coordinates(axis)?;
@@ -199,7 +200,7 @@ fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     })
 }
 
-/// The column with the length of its longest text.
+/// Returns the column with the length of its longest text.
 pub(super) fn padded(mut column: Column) -> Result<Column> {
     if let Some(offsets) = text_offsets(&column) {
         column.longest = longest(offsets)?;
@@ -207,13 +208,14 @@ pub(super) fn padded(mut column: Column) -> Result<Column> {
     Ok(column)
 }
 
-/// The offsets of a column of texts of variable length.
+/// Returns the offsets of a column of texts of variable length.
 fn text_offsets(column: &Column) -> Option<&dyn Content> {
     let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
     column.offsets.as_deref().filter(|_| is_text)
 }
 
-/// Bytes of the longest text of a field, which an earlier mount may have saved; `None` if finding it takes too long.
+/// Returns the length in bytes of the longest text of a field, possibly saved by an earlier mount; `None` if finding it
+/// takes too long.
 fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) -> Result<Option<u64>> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(format_args!("longest of {id:?}")));
@@ -231,15 +233,15 @@ fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) ->
     Ok(found)
 }
 
-/// A column of a field.
+/// Returns a column of a field.
 ///
 /// # Errors
-/// As [`column`].
+/// As for [`column`].
 pub(super) fn column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
     column(&*fields.subarray, id, fields.describe(id))
 }
 
-/// A column of a field, with the labels of its enumeration.
+/// Returns a column of a field, with the labels of its enumeration.
 pub(super) fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
     let mut field = fields.describe(id);
     if let FieldId::Attribute(number) = id {

@@ -1,7 +1,7 @@
-//! A group as a folder: one folder for each member, and `.group/` with what is known of the group itself.
+//! A group as a folder: one folder for each member, and `.group/` for information about the group itself.
 //!
-//! Members are opened when something in them is wanted. Those that are gone are not listed; `.group/members.tsv` says
-//! why.
+//! Members are opened when something in them is needed. Missing members are not listed; `.group/members.tsv` gives the
+//! reasons.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,37 +37,37 @@ use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
 
-/// The folder of what is known of a group.
+/// The folder of information about a group.
 const ABOUT: &str = ".group";
 const README: &str = "README.txt";
 
-/// Members that are kept open because they were looked at last.
+/// Number of recently used members that are kept open.
 const KEPT: usize = 64;
 
-/// The folder of a group. Memory: the members' names, and the trees of the members looked at last; of a pyramid, where
-/// the tiles of its picture are; of a dataset, its arrays.
+/// The folder of a group. Memory: the members' names, and the trees of recently used members; for a pyramid, the
+/// positions of the tiles of its image; for a dataset, its arrays.
 pub struct GroupFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     /// Milliseconds since 1970.
     last_commit: Option<u64>,
     modified: SystemTime,
-    /// The names of the members as they were looked at last.
+    /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
-    /// `zarr/`, once somebody wanted it.
+    /// `zarr/`, once used.
     zarr: OnceLock<Arc<dyn Folder>>,
-    /// `tiff/`, with the levels of the pyramid, once somebody wanted it.
+    /// `tiff/`, with the levels of the pyramid, once used.
     tiff: OnceLock<Node>,
-    /// What the group is as one dataset, once somebody wanted to know.
+    /// The group as one dataset, once determined.
     dataset: OnceLock<Option<Arc<GroupDataset>>>,
 }
 
 impl GroupFolder {
-    /// Lists the group's own commits; no member is looked at.
+    /// Creates the folder. Lists the group's own commits; examines no member.
     ///
     /// # Errors
-    /// As [`Group::commit_times`].
+    /// As for [`Group::commit_times`].
     pub fn new(group: Group, options: Arc<OpenOptions>) -> Result<Self> {
         let end = group.window().end;
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
@@ -81,15 +81,16 @@ impl GroupFolder {
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset }
     }
 
-    /// The group as of another window, itself unchanged but for these arrays in it. All others that are open stay so.
+    /// Returns the same group as of another window, after these arrays in it have changed. All other open members stay
+    /// open.
     ///
     /// # Errors
-    /// As [`GroupFolder::new`].
+    /// As for [`GroupFolder::new`].
     pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
         let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut members = folder.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // The one that was asked for last comes first.
+        // Insert the most recently used one last.
         for (name, member) in kept.iter().rev() {
             if let Some(member) = member.refreshed(&folder.group, changed, window)? {
                 members.put(name.clone(), Arc::new(member));
@@ -124,7 +125,7 @@ impl GroupFolder {
         let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
             return Ok(None);
         };
-        // Where it is may have become known only now.
+        // A changed path makes a new folder.
         if let Some(folder) = kept().get(name).filter(|folder| folder.path == *path) {
             return Ok(Some(Node::Folder(folder.clone())));
         }
@@ -139,7 +140,7 @@ impl GroupFolder {
         Ok(Some(Node::Folder(folder)))
     }
 
-    /// `.group/`.
+    /// Returns `.group/`.
     fn about(&self) -> FixedFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
@@ -151,12 +152,12 @@ impl GroupFolder {
         folder
     }
 
-    /// Whether it is an experiment of SOMA.
+    /// Returns whether it is a SOMA experiment.
     fn is_experiment(&self) -> Result<bool> {
         Ok(soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT))
     }
 
-    /// `zarr/`.
+    /// Returns `zarr/`.
     fn zarr(&self) -> Result<Arc<dyn Folder>> {
         if let Some(known) = self.zarr.get() {
             return Ok(known.clone());
@@ -179,7 +180,7 @@ impl GroupFolder {
         Ok(self.zarr.get_or_init(|| folder).clone())
     }
 
-    /// The group as one dataset, where it is one.
+    /// Returns the group as one dataset, if it is one.
     fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
         if let Some(known) = self.dataset.get() {
             return Ok(known.clone());
@@ -189,7 +190,7 @@ impl GroupFolder {
         Ok(self.dataset.get_or_init(|| dataset).clone())
     }
 
-    /// `netcdf/`, where the group is one dataset.
+    /// Returns `netcdf/`, if the group is one dataset.
     fn netcdf(&self) -> Result<Option<Node>> {
         let Some(dataset) = self.dataset()? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
@@ -197,7 +198,7 @@ impl GroupFolder {
         Ok(Some(Node::Folder(Arc::new(folder))))
     }
 
-    /// `tiff/`, where the group is a pyramid that can be a picture.
+    /// Returns `tiff/`, if the group is a pyramid that can be an image.
     fn tiff(&self) -> Result<Option<Node>> {
         if let Some(known) = self.tiff.get() {
             return Ok(Some(known.clone()));
@@ -290,14 +291,14 @@ impl Folder for GroupFolder {
     }
 }
 
-/// The number of what is stored in a folder.
+/// Returns the number that identifies the data stored in a folder.
 pub fn source_of(folder: &StoreKey) -> u64 {
     let mut hasher = DefaultHasher::new();
     folder.hash(&mut hasher);
     hasher.finish()
 }
 
-/// A member of a group. It is opened when something in it is wanted, so that `ls` of a group opens none.
+/// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none.
 struct MemberFolder {
     path: StoreKey,
     group: Arc<Group>,
@@ -306,7 +307,7 @@ struct MemberFolder {
     opened: OnceLock<OpenMember>,
 }
 
-/// What a member is.
+/// The opened form of a member.
 #[derive(Clone)]
 enum OpenMember {
     Array(Arc<dyn Folder>),
@@ -332,7 +333,7 @@ impl MemberFolder {
         Ok(self.opened.get_or_init(|| opened).folder())
     }
 
-    /// As [`GroupFolder::refreshed`]; `None` where it is to be opened anew when it is wanted.
+    /// As [`GroupFolder::refreshed`]; `None` if it must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
             Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),
@@ -362,7 +363,7 @@ impl Folder for MemberFolder {
         self.opened.get().map(|opened| opened.folder().known_paths()).unwrap_or_default()
     }
 
-    /// That of the group until the member is opened.
+    /// Returns the group's time until the member is opened.
     fn modified(&self) -> SystemTime {
         self.opened.get().map_or(self.group_modified, |opened| opened.folder().modified())
     }
@@ -371,7 +372,7 @@ impl Folder for MemberFolder {
         self.opened.get().map_or(NODE, |opened| opened.folder().memory())
     }
 
-    /// Only where it is until the member is opened: `ls -l` asks for them, and should open none.
+    /// Contains only the path until the member is opened: `ls -l` requests these attributes, and should open none.
     fn extended_attributes(&self) -> ExtendedAttributes {
         match self.opened.get() {
             Some(opened) => opened.folder().extended_attributes(),
@@ -384,14 +385,14 @@ impl Folder for MemberFolder {
     }
 }
 
-/// Whatever is in the folder of a member, in the group's window.
+/// Opens the object in the folder of a member, as of the group's window.
 fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     let opened = open_any(group, path, options)?;
     group.check_in_place()?;
     Ok(opened)
 }
 
-/// Whatever is in a folder now.
+/// Opens the object that is in a folder now.
 fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
@@ -493,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_member_costs_only_that_member() {
+    fn broken_member_affects_only_itself() {
         let root = tempfile::tempdir().unwrap();
         make_group(&root.path().join("good"), 5, &[]);
         fs::create_dir(root.path().join("nothing")).unwrap();
@@ -533,14 +534,14 @@ mod tests {
         make_group(&root.path().join("a/b"), 5, &[(1, "../../a", "a")]);
         std::os::unix::fs::symlink(root.path(), root.path().join("a/link")).unwrap();
         let group = group_at(root.path(), 9);
-        // The link is said to be an array; what it is shows when it is entered.
+        // The link is declared as an array; entering it shows what it is.
         assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b", "link"]);
         assert!(folder(&group, "a/link").list().is_err());
         assert_eq!(names(&*folder(&group, "a/b")), ["README.txt", ".group"]);
     }
 
     #[test]
-    fn time_goes_through_all_groups() {
+    fn history_applies_to_nested_groups() {
         let root = tempfile::tempdir().unwrap();
         make_group(root.path(), 5, &[(1, "a", "a")]);
         make_group(&root.path().join("a"), 5, &[]);
@@ -550,7 +551,7 @@ mod tests {
         let group = group_at(root.path(), 9);
         assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history/ms-6/a")), ["README.txt", ".group"]);
-        // The start of a window is for what is in the members.
+        // The start of a window applies to the contents of the members.
         assert_eq!(names(&*folder(&group, ".history/ms-6..ms-9/a")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, "a/.history/ms-7")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);

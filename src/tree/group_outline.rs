@@ -1,4 +1,4 @@
-//! A group in lines for people: everything below it as a tree, one line an array or a group.
+//! A group as lines for people: everything below it as a tree, one line per array or group.
 //!
 //! ```text
 //! pbmc              group of 2  SOMAExperiment
@@ -25,44 +25,44 @@ use super::open::open_folder;
 use super::options::OpenOptions;
 use super::texts::in_line;
 
-/// The metadata key under which TileDB-SOMA says what something is.
+/// The metadata key under which TileDB-SOMA stores the type of an object.
 const SOMA_TYPE: &str = "soma_object_type";
 
-/// Names end at this column, where they are not longer.
+/// The column at which names end, unless they are longer.
 const NAMES: usize = 32;
 
-/// Tells the lines of a group one after the other, without their line breaks, as long as `tell` is content. Each array
-/// is opened for its line, and closed. What is wrong with a member stands in its line; what was told already, in another
-/// place of the tree, is not told again.
+/// Passes the lines of a group to `write_line`, one by one and without line breaks, until `write_line` fails. Opens each array for
+/// its line, and closes it. The line of a member contains its error, if any; an object that was shown already at
+/// another place of the tree is not repeated.
 ///
-/// `depth` limits the tree to so many levels below the group. Members on the last of these levels are not looked at, and
-/// their lines say what the group states of them: of a group with 100,000 members that takes no longer than listing them.
+/// `depth` limits the number of levels below the group. Members on the last level are not examined, and their lines
+/// show what the group states about them: for a group with 100,000 members, that takes no longer than listing them.
 ///
 /// # Errors
-/// Those of `tell`.
+/// Those of `write_line`.
 pub fn outline<E>(
     group: &Group,
     options: &OpenOptions,
     depth: Option<usize>,
-    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
+    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
     outline.is_new(group, group.path());
     let name = group.path().shown_name();
     outline.group(group, &name, 0)
 }
 
-/// As [`outline`], of a plain folder with arrays and groups below it.
+/// Like [`outline`], for a plain folder with arrays and groups below it.
 ///
 /// # Errors
-/// Those of `tell`.
+/// Those of `write_line`.
 pub fn outline_of_directory<E>(
     directory: &Directory,
     options: &OpenOptions,
     depth: Option<usize>,
-    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
+    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
     outline.directory(directory, &directory.path().shown_name(), 0)
 }
 
@@ -70,17 +70,17 @@ struct Outline<'a, E> {
     options: &'a OpenOptions,
     /// The last level that has lines; the group itself is level 0.
     depth: Option<usize>,
-    /// Folders of arrays and groups, by their canonical path.
-    told: HashSet<StoreKey>,
-    tell: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    /// Folders of arrays and groups already shown, by canonical path.
+    shown: HashSet<StoreKey>,
+    write_line: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
 }
 
 impl<E> Outline<'_, E> {
     fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
-        self.told.insert(group.context().storage.canonical(folder))
+        self.shown.insert(group.context().storage.canonical(folder))
     }
 
-    /// Folders in folders are as deep as [`Directory::inside`] lets them be.
+    /// Shows a folder. [`Directory::inside`] limits the nesting depth.
     fn directory(&mut self, directory: &Directory, name: &str, depth: usize) -> std::result::Result<(), E> {
         let folders = match directory.folders() {
             Ok(folders) => folders,
@@ -96,7 +96,7 @@ impl<E> Outline<'_, E> {
                 self.line(depth + 1, name, "not looked into")?;
                 continue;
             }
-            if !self.told.insert(directory.context().storage.canonical(folder)) {
+            if !self.shown.insert(directory.context().storage.canonical(folder)) {
                 self.line(depth + 1, name, "as above")?;
                 continue;
             }
@@ -116,10 +116,10 @@ impl<E> Outline<'_, E> {
 
     fn line(&mut self, depth: usize, name: &str, what: &str) -> std::result::Result<(), E> {
         let name = format!("{}{}", "  ".repeat(depth), in_line(name));
-        (self.tell)(&format!("{name:<NAMES$}  {}", in_line(what)))
+        (self.write_line)(&format!("{name:<NAMES$}  {}", in_line(what)))
     }
 
-    /// Groups in groups are as deep as [`Group::open_member`] lets them be.
+    /// Shows a group. [`Group::open_member`] limits the nesting depth.
     fn group(&mut self, group: &Group, name: &str, depth: usize) -> std::result::Result<(), E> {
         let members = match group.members() {
             Ok(members) => NamedMembers::new(members),
@@ -167,14 +167,14 @@ impl<E> Outline<'_, E> {
     }
 }
 
-/// What is behind the name of an array: its kind, its shape, and what SOMA calls it.
+/// Returns the text behind the name of an array: its kind, its shape, and its SOMA type.
 fn array(context: &Arc<Context>, window: TimeWindow, path: &StoreKey, options: &OpenOptions) -> Result<String> {
     let array = open_folder(context.clone(), path, window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
     Ok(format!("{}{soma}", size_text(&array, options)?))
 }
 
-/// `  SOMADataFrame`, or nothing.
+/// Returns `  SOMADataFrame`, or nothing.
 fn soma_type(metadata: &Metadata) -> String {
     let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, value.bytes()?));
     stored.map(|name| format!("  {name}")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a group says of itself: README.txt, `.group/members.tsv` and `.group/group.json`.
+//! The texts that describe a group: README.txt, `.group/members.tsv` and `.group/group.json`.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -16,26 +16,26 @@ use super::experiment::{EXPERIMENT, MEASUREMENT};
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
 use super::options::OpenOptions;
-use super::pyramid::{self, PICTURE, State, TIFF};
+use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
 use super::texts::{in_line, view_line, with_large_integers_as_text};
 use super::time::extended;
 
-/// What is wrong with a member's folder that is there and yet no member.
+/// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";
 
-/// So many members are named in README.txt.
-const MOST_NAMED: usize = 20;
+/// Maximum number of members named in README.txt.
+const MAX_NAMED: usize = 20;
 
-/// README.txt of a group with more members does not say whether they are one dataset, for which they would be opened.
-const MOST_LOOKED_INTO: usize = 64;
+/// Maximum number of members for which README.txt states whether they are one dataset, which requires opening them.
+const MAX_EXAMINED: usize = 64;
 
 /// The members of a group and their names in the tree.
 pub struct NamedMembers {
     pub members: Arc<Vec<Member>>,
-    /// In the order of the members. Those that are missing have none.
+    /// In the order of the members. Missing ones have no name.
     pub names: Vec<Option<String>>,
-    /// The number of the member of each name.
+    /// The index of the member of each name.
     pub by_name: HashMap<String, usize>,
 }
 
@@ -49,21 +49,21 @@ impl NamedMembers {
     }
 }
 
-/// One member as the tables have it.
+/// The row of one member in the tables.
 struct Row {
-    /// Its folder in the tree; what that would be where it is missing.
+    /// Its folder in the tree, or the name it would have if it is missing.
     name: String,
     kind: &'static str,
     uri: String,
-    /// The folder it was found in; empty where it is missing.
+    /// The folder in which it was found; empty if it is missing.
     path: String,
-    /// `ok`, or what is wrong.
+    /// `ok`, or the error.
     state: String,
-    /// Whether it stays like this; not where the folder could not be looked at.
+    /// Whether the result is final; false if the folder could not be examined.
     lasts: bool,
 }
 
-/// Looks at every member's folder, without opening any.
+/// Examines the folder of each member, without opening any.
 fn rows(group: &Group) -> Result<Vec<Row>> {
     let members = NamedMembers::new(group.members()?);
     let storage = &*group.context().storage;
@@ -95,8 +95,8 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One line for each member: its folder in the tree (what that would be where it is missing), what it is, its URI as
-/// stored, the folder it was found in, and `ok` or what is wrong. Also whether that lasts.
+/// Returns one line for each member: its folder in the tree (or the name it would have if it is missing), its kind, its
+/// URI as stored, the folder in which it was found, and `ok` or the error. Also returns whether the text is final.
 pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
     let (mut lines, mut lasts) = ("name\ttype\turi\tpath\tstate\n".to_owned(), true);
     for row in rows(group)? {
@@ -107,16 +107,16 @@ pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
     Ok((lines, lasts))
 }
 
-/// All that is known of the group itself, for machines; and whether that lasts.
+/// Returns all information about the group itself, for programs, and whether it is final.
 pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let rows = rows(group)?;
     let mut lasts = rows.iter().all(|row| row.lasts);
     let path = format!("{TIFF}/{PICTURE}");
     let (mut files, mut not_listed) = (Vec::new(), Vec::new());
-    match pyramid::state(group, options) {
-        State::NoPyramid => {}
-        State::There => files.push(json!({"path": path, "format": "OME-TIFF"})),
-        State::LeftOut(reason, is_final) => {
+    match pyramid::picture_state(group, options) {
+        Picture::NoPyramid => {}
+        Picture::Present => files.push(json!({"path": path, "format": "OME-TIFF"})),
+        Picture::LeftOut(reason, is_final) => {
             lasts &= is_final;
             not_listed.push(json!({"path": path, "reason": reason}));
         }
@@ -124,12 +124,12 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
     let members = rows
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
-    let mut room = meta::MOST_JSON;
+    let mut space = meta::MAX_JSON;
     let metadata: Map<String, Value> = group
         .metadata()?
         .iter()
         .map(|(key, value)| {
-            (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value, &mut room)))
+            (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value, &mut space)))
         })
         .collect();
     let all = json!({
@@ -146,15 +146,15 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
     Ok((serde_json::to_string_pretty(&with_large_integers_as_text(all)).unwrap_or_default() + "\n", lasts))
 }
 
-/// `.tilefs/views.txt`: every view of the group, a line each. Also whether that lasts.
+/// Returns `.tilefs/views.txt`: every view of the group, one per line. Also returns whether the text is final.
 pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let (mut lasts, mut picture) = (true, String::new());
-    match pyramid::state(group, options) {
-        State::NoPyramid => {}
-        State::There => {
+    match pyramid::picture_state(group, options) {
+        Picture::NoPyramid => {}
+        Picture::Present => {
             picture = view_line(&format!("{TIFF}/{PICTURE}"), "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL")
         }
-        State::LeftOut(reason, is_final) => {
+        Picture::LeftOut(reason, is_final) => {
             lasts = is_final;
             picture = view_line(&format!("{TIFF}/{PICTURE}"), &format!("not here: {reason}"));
         }
@@ -166,8 +166,8 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     };
     let others = [
         ("MEMBER/", "an array or a group, with a .tilefs/views.txt of its own"),
-        (".group/members.tsv", "what the members are, and where"),
-        (".group/group.json", "all that is known of the group: jq"),
+        (".group/members.tsv", "the members and where they are"),
+        (".group/group.json", "all information about the group: jq"),
         (".group/meta/KEY", "metadata"),
         (".history/TIME/", "the group as of a time"),
     ];
@@ -184,7 +184,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     Ok((zarr + &more + &picture + &others, lasts))
 }
 
-/// README.txt: what this folder is, and what one can do with it. Also whether that lasts.
+/// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
 pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
     let name = group.path().shown_name();
@@ -206,11 +206,11 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         text += &format!("Shown as of {}.\n", extended(group.window().end));
     }
     text.push('\n');
-    for name in there.iter().take(MOST_NAMED) {
+    for name in there.iter().take(MAX_NAMED) {
         text += &format!("    {}/\n", in_line(name));
     }
-    if there.len() > MOST_NAMED {
-        text += &format!("    ... {} more\n", there.len() - MOST_NAMED);
+    if there.len() > MAX_NAMED {
+        text += &format!("    ... {} more\n", there.len() - MAX_NAMED);
     }
     let metadata = group.metadata()?;
     let annotated = match soma::object_type(&metadata).as_deref() {
@@ -228,11 +228,11 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
         _ => "",
     };
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "\nThe folder of an array has a README.txt of its own. Arrays are opened when their folder is entered.\n\n\
-         What one can do here\n--------------------\n\
+         What you can do here\n--------------------\n\
          What the members are, where they are, and what is wrong with those that are missing:\n\
          \x20   column -ts \"$(printf '\\t')\" .group/members.tsv\n\
          {annotated}"
@@ -247,7 +247,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                  \x20   ls .history\n";
     }
     let mut lasts = true;
-    if there.len() <= MOST_LOOKED_INTO {
+    if there.len() <= MAX_EXAMINED {
         match GroupDataset::of(group, UNIX_EPOCH) {
             Ok(Some(_)) => {
                 let _ = write!(
@@ -258,14 +258,14 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                 );
             }
             Ok(None) => {}
-            // It may be one the next time.
+            // The next attempt may find one.
             Err(_) => lasts = false,
         }
     }
     let file = format!("{TIFF}/{PICTURE}");
-    match pyramid::state(group, options) {
-        State::NoPyramid => {}
-        State::There => {
+    match pyramid::picture_state(group, options) {
+        Picture::NoPyramid => {}
+        Picture::Present => {
             let _ = write!(
                 text,
                 "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
@@ -274,7 +274,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                  \x20   ls zarr\n"
             );
         }
-        State::LeftOut(reason, is_final) => {
+        Picture::LeftOut(reason, is_final) => {
             lasts &= is_final;
             let _ = write!(text, "\nThere is no {file}: {}.\n", in_line(&reason));
         }

@@ -1,11 +1,11 @@
-//! `.history/`: an array or a group as it was. Its names are times and windows of time:
+//! `.history/`: an array or a group as of earlier times. Its names are times and windows of time:
 //!
 //! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::span`] reads. As in
-//!   `slice/` a name stands for all of the time that it spans: `2024` shows what was there at the end of that year
-//! * `T1..T2`: what was written from T1 to T2, both included; either may be left out
+//!   `slice/`, a name means all of the time that it spans: `2024` shows the state at the end of that year
+//! * `T1..T2`: everything written from T1 to T2, both included; either may be omitted
 //!
-//! The listing has the times of the commits. Before the array began there was nothing, and there is no folder.
-//! Nobody's `find` walks into it: the folder it is in does not list it.
+//! The listing has the times of the commits. There is no folder for times before the array began. `.history` itself is
+//! not listed, so `find` does not descend into it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,18 +21,18 @@ use super::node::{Entry, EntryKind, Folder, Node};
 use super::options::OpenOptions;
 use super::time;
 
-/// The name in the folders of arrays and groups.
+/// Its name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";
 
-/// Trees that are kept because they were looked at last.
+/// Number of recently used trees that are kept.
 const KEPT: usize = 8;
 
-/// What opens a tree as of a window.
+/// Opens a tree as of a window.
 type Open = Box<dyn Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync>;
 
 /// The folder of all times. Nothing is opened before it is looked up.
 pub struct History {
-    /// What times without a start or an end have: the window of the tree that this is in.
+    /// The window of the surrounding tree, which supplies missing starts and ends.
     window: TimeWindow,
     commit_times: Box<dyn Fn() -> Result<Vec<u64>> + Send + Sync>,
     began: Box<dyn Fn() -> Result<Option<u64>> + Send + Sync>,
@@ -42,8 +42,8 @@ pub struct History {
 }
 
 impl History {
-    /// `commit_times` gives the times to be listed, ascending, `began` when what there is was begun, which consolidation
-    /// puts before the first of them, and `open` the tree of any window.
+    /// Creates the folder. `commit_times` returns the times to list, ascending; `began` returns when the object began,
+    /// which may be before the first of them after consolidation; and `open` opens the tree of a window.
     pub fn new(
         window: TimeWindow,
         modified: SystemTime,
@@ -56,7 +56,7 @@ impl History {
         History { window, commit_times, began, open, modified, kept }
     }
 
-    /// The window that a name stands for; `None` for what is no time.
+    /// Returns the window that a name means; `None` if it is not a time.
     fn window_of(&self, name: &str) -> Option<TimeWindow> {
         let (start, end) = name.split_once("..").unwrap_or(("", name));
         if name.is_empty() || name == ".." {
@@ -73,13 +73,13 @@ impl History {
         (start <= end).then_some(TimeWindow { start, end })
     }
 
-    /// Whether anything had been written by then. What keeps no times was there always.
+    /// Returns whether anything had been written by then. An object without recorded times has always existed.
     fn existed(&self, time: u64) -> Result<bool> {
         Ok((self.began)()?.is_none_or(|began| began <= time))
     }
 }
 
-/// The history of an array. All its times share what is read of fragments and schemas.
+/// Returns the history of an array. All its times share the parsed fragments and schemas.
 pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
     let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
     let options = options.clone();
@@ -114,7 +114,7 @@ impl Folder for History {
     fn why_absent(&self, name: &str) -> Option<String> {
         Some(match self.window_of(name) {
             None => format!(
-                "{name} is no time; write 2024, 2024-01-31T10:15Z, ms-1704067200000 or two such with .. between"
+                "{name} is not a time; write 2024, 2024-01-31T10:15Z, ms-1704067200000 or two of these with .. between"
             ),
             Some(_) => {
                 let began = (self.began)().ok()??;
@@ -141,7 +141,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
 
-    /// Trees whose modification time is the end of their window, plus its start in years.
+    /// Trees whose modification time is the end of their window, minus its start.
     fn history(opened: Arc<AtomicUsize>) -> History {
         let open = move |window: TimeWindow| -> Result<Arc<dyn Folder>> {
             opened.fetch_add(1, Ordering::SeqCst);
@@ -149,12 +149,12 @@ mod tests {
         };
         let window = TimeWindow { start: 0, end: 1_700_000_000_000 };
         let times = vec![1_500_000_000_000, 1_600_000_000_000, 1_800_000_000_000];
-        // The first commit was consolidated: it began before.
+        // The first commit was consolidated: the array began before it.
         History::new(window, UNIX_EPOCH, move || Ok(times.clone()), || Ok(Some(1_480_000_000_000)), open)
     }
 
     #[test]
-    fn lists_commits_and_opens_what_is_asked_for() {
+    fn lists_commits_and_opens_requested_times() {
         let opened = Arc::new(AtomicUsize::new(0));
         let history = history(opened.clone());
         let names: Vec<String> = history.list().unwrap().into_iter().map(|entry| entry.name).collect();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn before_it_began_there_is_nothing() {
+    fn nothing_exists_before_the_first_write() {
         let opened = Arc::new(AtomicUsize::new(0));
         let history = history(opened.clone());
         for name in ["2015", "ms-1479999999999", "2014..2015", "20161124T150639.999Z"] {

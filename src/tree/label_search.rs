@@ -1,7 +1,7 @@
-//! Where the values of a dimension label are, for selections by them.
+//! Locates the values of a dimension label, for selections by label.
 //!
-//! Labels that TileDB keeps in order are searched by halving, with a few reads; others are looked through. Only the part
-//! that was written counts, as in TileDB: what lies beside it holds fill values, which are in no order.
+//! Labels that TileDB keeps in order are found by binary search, with a few reads; others by a linear search. As in
+//! TileDB, only the written part counts: the cells around it hold fill values, which are not in order.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -20,19 +20,20 @@ use super::grammar::DimensionBounds;
 use super::grammar::labels::{DimensionLabel, Label};
 use super::subarray::{FieldId, column};
 
-/// More labels in no order are not looked through.
-const MOST_LOOKED_THROUGH: u64 = 1 << 26;
+/// Maximum number of unordered labels that are searched.
+const MAX_SEARCHED: u64 = 1 << 26;
 
-/// How many of them are read together.
+/// Number of unordered labels read at a time.
 const READ_AT_ONCE: u64 = 8192;
 
-/// A selection of labels in no order has at most so many runs of cells.
-const MOST_RUNS: usize = 1 << 20;
+/// Maximum number of runs of cells in a selection of unordered labels.
+const MAX_RUNS: usize = 1 << 20;
 
-/// A longer text is not compared with.
+/// Maximum length in bytes of a text that is compared.
 const LONGEST_TEXT: u64 = 1 << 20;
 
-/// The labels of each dimension of an array that selections can name: those with one number, date or text a cell.
+/// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
+/// cell.
 pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
@@ -49,11 +50,11 @@ pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
     labels
 }
 
-/// A label of an array, whose own array is opened when a selection names it. Memory: what an open array takes.
+/// A label of an array. The label's own array is opened when a selection uses it. Memory: that of an open array.
 struct SearchedLabel {
     array: Arc<Array>,
     label: StoredLabel,
-    /// The values that were written, if any were.
+    /// The written values, if any.
     written: OnceLock<Option<Written>>,
 }
 
@@ -156,7 +157,7 @@ impl Written {
         Scalar::parse(self.datatype(), &bytes)
     }
 
-    /// The least and the greatest value; `None` where there is none that is a number.
+    /// Returns the least and the greatest value; `None` if no value is a number.
     fn ends(&self) -> Result<Option<(Scalar, Scalar)>> {
         let last = self.column.cells().checked_sub(1).ok_or_else(|| Error::internal("a label of no cells"))?;
         if self.order == DataOrder::Unordered {
@@ -183,7 +184,7 @@ impl Written {
         }
     }
 
-    /// The cells from `low` to `high`, of labels in order.
+    /// Returns the cells from `low` to `high`, for ordered labels.
     fn searched(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Range<u64>> {
         let below = |value: &Scalar| low.is_some_and(|low| value.compare(low).is_lt());
         let above = |value: &Scalar| high.is_some_and(|high| value.compare(high).is_gt());
@@ -193,7 +194,8 @@ impl Written {
         })
     }
 
-    /// The first cell that `is_before` does not hold of, where it holds of a number of cells from the first on.
+    /// Returns the first cell for which `is_before` is false; it must be true for all cells before that, and false
+    /// after.
     fn first_after(&self, is_before: impl Fn(&Scalar) -> bool) -> Result<u64> {
         let (mut start, mut end) = (0, self.column.cells());
         let (mut least, mut greatest): (Option<Scalar>, Option<Scalar>) = (None, None);
@@ -221,10 +223,10 @@ impl Written {
     }
 
     fn disordered(&self) -> Error {
-        Error::damaged("labels that are not in the order that the schema says")
+        Error::damaged("labels that are not in the order that the schema declares")
     }
 
-    /// The cells from `low` to `high`, of labels in no order.
+    /// Returns the cells from `low` to `high`, for unordered labels.
     fn looked_through(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<Range<u64>>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         self.each(|number, value| {
@@ -238,10 +240,8 @@ impl Written {
                 last.end += 1;
                 return Ok(());
             }
-            if runs.len() == MOST_RUNS {
-                return Err(Error::unsupported(format!(
-                    "a selection of labels in more than {MOST_RUNS} runs of cells"
-                )));
+            if runs.len() == MAX_RUNS {
+                return Err(Error::unsupported(format!("a selection of labels in more than {MAX_RUNS} runs of cells")));
             }
             runs.push(number..number + 1);
             Ok(())
@@ -249,10 +249,10 @@ impl Written {
         Ok(runs)
     }
 
-    /// Gives each value with its number.
+    /// Calls `look` with the number and value of each cell.
     fn each(&self, mut look: impl FnMut(u64, Scalar) -> Result<()>) -> Result<()> {
         let cells = self.column.cells();
-        if cells > MOST_LOOKED_THROUGH {
+        if cells > MAX_SEARCHED {
             let what = format!("{cells} labels in no order to be looked through; select by the dimension");
             return Err(Error::unsupported(what));
         }

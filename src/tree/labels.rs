@@ -1,7 +1,7 @@
 //! `labels/`: the dimension labels of an array, one value for each position along the labelled dimension.
 //!
-//! `labels/NAME.EXT` and the files beside it are like those of an attribute and as long as `dims/DIM.EXT` of the same
-//! folder; in a slice they are those of the slice. `labels/NAME/` is the array that holds the label, whole.
+//! `labels/NAME.EXT` and its companion files are like those of an attribute, and as long as `dims/DIM.EXT` of the same
+//! folder; in a slice they are restricted to the slice. `labels/NAME/` is the whole array that stores the label.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,9 +24,9 @@ use super::options::{Extent, OpenOptions};
 use super::shown::ShownViews;
 use super::subarray::FieldId;
 
-/// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is what the
-/// folder shows of a dense array; without one the labels are whole. The labels' arrays are opened when `labels/` is
-/// entered.
+/// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is the part of
+/// a dense array that the folder shows; without one the labels are whole. The labels' arrays are opened when `labels/`
+/// is entered.
 pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     if array.schema().labels.is_empty() {
         return;
@@ -36,10 +36,10 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&S
     folder.add_folder("labels", LazyFolder::new(modified, make));
 }
 
-/// The files of all labels. What is wrong with the stored bytes of one of them is told by its own files.
+/// Returns the files of all labels. A damaged label is reported by its own files.
 ///
 /// # Errors
-/// What could not be read, and may be the next time.
+/// Fails if something could not be read that may be readable the next time.
 fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> Result<FixedFolder> {
     let mut builder = FolderBuilder::new(modified);
     let mut names = FileNames::new(&[]);
@@ -69,7 +69,7 @@ fn add_values(
 ) -> Result<()> {
     let axis = selection.and_then(|selection| selection.axes().get(label.dimension as usize));
     let (opened, subarray) = subarray(array, label, axis)?;
-    // The label's attribute has a name of its own, which nobody chose.
+    // The label's attribute has a generated name.
     let mut names = FieldNames::of(opened.array.schema());
     if let Some(name) = names.attributes.get_mut(opened.attribute) {
         *name = stem.to_owned();
@@ -82,11 +82,11 @@ fn add_values(
     Ok(())
 }
 
-/// A label's array and, as its only attribute that matters, the label at the positions that `axis` names of the labelled
-/// dimension; at all where there is no such selection.
+/// Returns a label's array and the label's values (its only relevant attribute) at the positions along the labelled
+/// dimension that `axis` selects, or at all positions without a selection.
 ///
 /// # Errors
-/// As [`Array::label`].
+/// As for [`Array::label`].
 pub fn subarray(
     array: &Array,
     label: &DimensionLabel,

@@ -1,4 +1,4 @@
-//! Nodes whose content is made when it is first wanted, and folders that know their names beforehand.
+//! Nodes whose content is made when first needed, and folders with fixed names.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -22,20 +22,20 @@ struct Generated {
 
 type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
 
-/// Extended attributes are made when somebody asks for them.
+/// Makes extended attributes when they are requested.
 type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 
-/// A file whose content is made on first use and kept as long as the node. An error is not kept, so
-/// that a passing fault of the disk passes.
+/// A file whose content is made on first use and kept as long as the node. An error is not kept, so transient faults of
+/// the storage recover.
 pub struct LazyFile {
     make: Make,
-    /// Held while the content is made: others who want it wait, where they would make it once more.
+    /// Held while the content is made: concurrent users wait instead of making it again.
     making: Turn,
     content: OnceLock<Arc<dyn Content>>,
-    /// Whether a content that was made may be another one the next time.
+    /// Whether the content may differ the next time it is made.
     is_passing: bool,
     make_forward: Option<MakeForward>,
-    /// Where the length is known without the content.
+    /// The length, if known without the content.
     length: Option<u64>,
     modified: SystemTime,
     describe: Option<Describe>,
@@ -46,7 +46,7 @@ impl LazyFile {
         Self::of(modified, Box::new(move || Ok(Generated { content: make()?, lasts: true })), false)
     }
 
-    /// The same file, which can be read from its front before its content is made.
+    /// Makes the file readable in sequence before its content is made.
     pub fn with_forward<F: Forward + 'static>(mut self, make: impl Fn() -> Result<F> + Send + Sync + 'static) -> Self {
         self.make_forward = Some(Box::new(move || Ok(Box::new(make()?))));
         self
@@ -65,19 +65,20 @@ impl LazyFile {
         }
     }
 
-    /// The same file, whose length is known before its content is made.
+    /// Sets the length, so that it is known before the content is made.
     pub fn with_length(mut self, length: u64) -> Self {
         self.length = Some(length);
         self
     }
 
-    /// A file of a generated text.
+    /// Creates a file of a generated text.
     pub fn text(modified: SystemTime, make: impl Fn() -> Result<String> + Send + Sync + 'static) -> Self {
         Self::new(modified, move || Ok(Arc::new(make()?.into_bytes())))
     }
 
-    /// A file of a generated text that may tell of something that could not be read: `make` also says whether the text
-    /// lasts, as it does unless that may be read the next time. One that does not is made again for each who asks.
+    /// Creates a file of a generated text that may mention data which could not be read: `make` also returns whether
+    /// the text is final. A text that is not final is made again for each reader, since the data may be readable the
+    /// next time.
     pub fn passing_text(
         modified: SystemTime,
         make: impl Fn() -> Result<(String, bool)> + Send + Sync + 'static,
@@ -89,12 +90,12 @@ impl LazyFile {
         Self::of(modified, Box::new(make), true)
     }
 
-    /// The length, where it is known before the content is made.
+    /// Returns the length, if it is known before the content is made.
     pub fn known_length(&self) -> Option<u64> {
         self.length
     }
 
-    /// The same file with extended attributes.
+    /// Sets the extended attributes.
     pub fn described_by(mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) -> Self {
         self.describe = Some(Box::new(describe));
         self
@@ -118,7 +119,7 @@ impl File for LazyFile {
             return Ok(content.clone());
         }
         let made = (self.make)()?;
-        // Parts that it was too late for may be left out of it.
+        // After a cancellation, parts may be missing.
         cancellation::check()?;
         Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
     }
@@ -143,8 +144,7 @@ impl File for LazyFile {
     }
 }
 
-/// A folder of nodes that are known when it is made. Names may be left out of the listing and still be
-/// found by those who ask for them.
+/// A folder of nodes that are known when it is made. Names may be omitted from the listing and can still be looked up.
 pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
@@ -159,17 +159,17 @@ impl FixedFolder {
         FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), describe: None, memory: NODE, holds: None }
     }
 
-    /// Adds a node that `ls` shows. A name that is there already keeps its first node.
+    /// Adds a listed node. If the name exists already, its first node is kept.
     pub fn add(&mut self, name: impl Into<String>, node: Node) {
         self.add_with(name, node, Listing::Always);
     }
 
-    /// Adds a node that is found by its name alone.
+    /// Adds an unlisted node.
     pub fn add_unlisted(&mut self, name: impl Into<String>, node: Node) {
         self.add_with(name, node, Listing::Never);
     }
 
-    /// Adds a node that `ls` shows or not. A name that is there already keeps its first node.
+    /// Adds a node with the given listing. If the name exists already, its first node is kept.
     pub fn add_with(&mut self, name: impl Into<String>, node: Node, listing: Listing) {
         let name = name.into();
         if self.nodes.contains_key(&name) {
@@ -190,12 +190,12 @@ impl FixedFolder {
         self.add(name, Node::Folder(Arc::new(folder)));
     }
 
-    /// Gives the folder extended attributes.
+    /// Sets the extended attributes.
     pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
         self.describe = Some(Box::new(describe));
     }
 
-    /// Says how many bytes of memory, about, what its files show takes at present.
+    /// Sets a function that returns the approximate memory in bytes that the files currently hold.
     pub fn holds(&mut self, bytes: impl Fn() -> usize + Send + Sync + 'static) {
         self.holds = Some(Box::new(bytes));
     }
@@ -258,7 +258,7 @@ impl LazyFolder {
         Self::of_any(modified, move || Ok(Arc::new(make()?)))
     }
 
-    /// One that is of some kind or another.
+    /// Creates a folder of any type.
     pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
         LazyFolder { make: Box::new(make), made: OnceLock::new(), modified }
     }
@@ -294,7 +294,7 @@ impl Folder for LazyFolder {
         self.made.get().map(|made| made.known_paths()).unwrap_or_default()
     }
 
-    /// None until it is made: `ls -l` asks for them, and should make nothing.
+    /// Empty until the folder is made: `ls -l` requests these attributes, and should make nothing.
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.made.get().map(|made| made.extended_attributes()).unwrap_or_default()
     }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_pass_are_made_again() {
+    fn texts_that_are_not_final_are_made_again() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
         let file = LazyFile::passing_text(SystemTime::UNIX_EPOCH, || {
             let call = CALLS.fetch_add(1, Ordering::SeqCst);

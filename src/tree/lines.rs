@@ -1,4 +1,4 @@
-//! Texts of many lines that are made when they are read, and not kept.
+//! Texts of many lines that are made when read, and not kept.
 
 use std::ops::Range;
 
@@ -7,25 +7,26 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads;
 
-/// So many lines are made at a time.
+/// Number of lines made at a time.
 const STEP: u64 = 1024;
 
-/// Steps are so short that a thread should have some to make.
+/// Number of steps per task, since single steps are too short for a thread.
 const STEPS_AT_ONCE: usize = 64;
 
-/// A text of lines, each made from its number. Memory: 8 bytes for each 1,024 lines.
+/// A text of lines, each made from its number. Memory: 8 bytes per 1,024 lines.
 pub struct Lines<Make> {
     make: Make,
     count: u64,
-    /// Where each step begins, and where the last ends.
+    /// The start of each step, and the end of the last.
     starts: Vec<u64>,
 }
 
 impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Sync> Lines<Make> {
-    /// A text of `count` lines; `make` appends those of a range. All are made once, to know how long each step is.
+    /// Creates a text of `count` lines; `make` appends those of a range. All lines are made once, to determine the
+    /// length of each step.
     ///
     /// # Errors
-    /// What `make` gives.
+    /// Those of `make`.
     pub fn new(count: u64, make: Make) -> Result<Self> {
         let mut lines = Lines { make, count, starts: vec![0] };
         let steps = usize::try_from(count.div_ceil(STEP)).map_err(|_| Error::unsupported("more lines than memory"))?;
@@ -42,7 +43,7 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Sync> Lines<Make> {
         Ok(lines)
     }
 
-    /// The lines of one step, in place of what `text` was.
+    /// Makes the lines of one step, replacing the contents of `text`.
     fn make_step(&self, step: u64, text: &mut Vec<u8>) -> Result<()> {
         text.clear();
         (self.make)(step * STEP..((step + 1) * STEP).min(self.count), text)
@@ -54,7 +55,7 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Send + Sync> Content for
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// There is nothing to have ready: the lines are made of what is in memory.
+    /// Prefetching has nothing to do: the lines are made from data in memory.
     fn read(&self, mut offset: u64, out: Output<'_>) -> Result<()> {
         let Output::Into(mut out) = out else { return Ok(()) };
         let mut step = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);

@@ -1,20 +1,20 @@
-//! Which files `ls` shows: `ls -l` asks for the size of each, and some sizes take a pass over all cells.
+//! Decides which files `ls` shows: `ls -l` requests the size of each, and some sizes take a pass over all cells.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// More rows than this are not gone through because somebody lists a folder.
-const MOST_LISTED: u64 = 1 << 24;
+/// Maximum number of rows that listing a folder may scan.
+const MAX_LISTED: u64 = 1 << 24;
 
-/// The metadata of more fragments than this are not read because somebody lists a folder.
-const MOST_OPENED: usize = 128;
+/// Maximum number of fragments whose metadata listing a folder may read.
+const MAX_OPENED: usize = 128;
 
-/// Whether `ls` shows a file. Those that it does not show are found by their names.
+/// Whether `ls` shows a file. Unlisted files are found by name.
 #[derive(Clone)]
 pub enum Listing {
     Always,
     Never,
-    /// Where this holds at the time of listing.
+    /// Evaluated at the time of listing.
     If(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
@@ -38,24 +38,25 @@ impl fmt::Debug for Listing {
     }
 }
 
-/// What the size of a file depends on.
+/// The data on which the size of a file depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sizing {
-    /// The number of rows alone, and on what the schema tells.
+    /// Only the number of rows, and the schema.
     Count,
-    /// The number of rows, and the sizes of tiles, which the metadata of each of so many fragments tell.
+    /// The number of rows, and the sizes of tiles, which are in the metadata of each fragment.
     Tiles { fragments: usize },
     /// The value of every cell.
     Cells,
 }
 
 impl Sizing {
-    /// Whether a file is listed of which this is known: as many rows as there can be, and whether there are so many.
+    /// Returns whether a file is listed; `most_rows` is the maximum number of rows, and `is_exact` tells whether it is
+    /// the exact number.
     pub fn is_listed(self, most_rows: u64, is_exact: bool) -> bool {
-        most_rows <= MOST_LISTED
+        most_rows <= MAX_LISTED
             || match self {
                 Sizing::Count => is_exact,
-                Sizing::Tiles { fragments } => is_exact && fragments <= MOST_OPENED,
+                Sizing::Tiles { fragments } => is_exact && fragments <= MAX_OPENED,
                 Sizing::Cells => false,
             }
     }
@@ -68,15 +69,15 @@ mod tests {
     #[test]
     fn files_that_take_a_long_pass_are_not_listed() {
         for (sizing, rows, is_exact, is_listed) in [
-            (Sizing::Cells, MOST_LISTED, false, true),
-            (Sizing::Cells, MOST_LISTED + 1, true, false),
-            (Sizing::Count, MOST_LISTED + 1, true, true),
-            (Sizing::Count, MOST_LISTED + 1, false, false),
-            (Sizing::Count, MOST_LISTED, false, true),
-            (Sizing::Tiles { fragments: MOST_OPENED + 1 }, MOST_LISTED, true, true),
-            (Sizing::Tiles { fragments: MOST_OPENED }, MOST_LISTED + 1, true, true),
-            (Sizing::Tiles { fragments: MOST_OPENED }, MOST_LISTED + 1, false, false),
-            (Sizing::Tiles { fragments: MOST_OPENED + 1 }, MOST_LISTED + 1, true, false),
+            (Sizing::Cells, MAX_LISTED, false, true),
+            (Sizing::Cells, MAX_LISTED + 1, true, false),
+            (Sizing::Count, MAX_LISTED + 1, true, true),
+            (Sizing::Count, MAX_LISTED + 1, false, false),
+            (Sizing::Count, MAX_LISTED, false, true),
+            (Sizing::Tiles { fragments: MAX_OPENED + 1 }, MAX_LISTED, true, true),
+            (Sizing::Tiles { fragments: MAX_OPENED }, MAX_LISTED + 1, true, true),
+            (Sizing::Tiles { fragments: MAX_OPENED }, MAX_LISTED + 1, false, false),
+            (Sizing::Tiles { fragments: MAX_OPENED + 1 }, MAX_LISTED + 1, true, false),
         ] {
             assert_eq!(sizing.is_listed(rows, is_exact), is_listed, "{sizing:?} {rows} {is_exact}");
         }

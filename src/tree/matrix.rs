@@ -1,4 +1,4 @@
-//! How many rows and columns a sparse array with two dimensions has as a matrix.
+//! Determines the numbers of rows and columns of a sparse array with two dimensions as a matrix.
 
 use tilefs_export::number;
 use tilefs_export::text::matrix_market::MatrixDomain;
@@ -6,15 +6,15 @@ use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::array::{Array, Metadata};
 
-/// More rows than this are no size of a matrix but room for one: other programs have a pointer or a number for each
-/// row, and SOMA gave a domain of 2^31 - 1, later of 2^63, to matrices that may grow.
-const MOST_ROWS: u64 = 1 << 30;
+/// Maximum number of rows that counts as the size of a matrix rather than as reserved space: other programs hold a
+/// pointer or a number per row, and SOMA gave matrices that may grow a domain of 2^31 - 1, later of 2^63.
+const MAX_ROWS: u64 = 1 << 30;
 
-/// From where to where the two dimensions of a matrix go: the current domain, else the domain where that is a size, else
-/// what the metadata says of it and the fragments hold.
+/// Returns the ranges of the two dimensions of a matrix: the current domain, otherwise the domain if it is a plausible
+/// size, otherwise the range given by the metadata and the fragments.
 ///
 /// # Errors
-/// When the metadata or a footer that is needed cannot be read.
+/// Fails if required metadata or a footer cannot be read.
 pub fn matrix_domain(array: &Array) -> Result<MatrixDomain> {
     let schema = array.schema();
     let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
@@ -22,7 +22,7 @@ pub fn matrix_domain(array: &Array) -> Result<MatrixDomain> {
         let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number));
         let Some(range) = current.or(dimension.domain.as_ref()) else { continue };
         let mut length = range.high.distance_above(&range.low).map_or(u64::MAX, |last| last.saturating_add(1));
-        if length > MOST_ROWS {
+        if length > MAX_ROWS {
             length = stated_length(&*array.metadata()?, &dimension.name, range)
                 .unwrap_or(0)
                 .max(written_length(array, number, range)?);
@@ -33,7 +33,7 @@ pub fn matrix_domain(array: &Array) -> Result<MatrixDomain> {
     Ok(domain)
 }
 
-/// How many coordinates SOMA says that a dimension has.
+/// Returns the number of coordinates of a dimension according to SOMA.
 ///
 /// TileDB-SOMA before 1.15 writes the last coordinate in use of a dimension `NAME`, an `INT64`, under the key
 /// `NAME_domain_upper`.
@@ -44,10 +44,10 @@ fn stated_length(metadata: &Metadata, dimension: &str, domain: &Range) -> Option
     (low..=high).contains(&last).then(|| u64::try_from(last - low).ok()?.checked_add(1)).flatten()
 }
 
-/// How many coordinates it takes to hold all that was written along a dimension.
+/// Returns the number of coordinates that hold everything written along a dimension.
 ///
 /// # Errors
-/// When a footer cannot be read.
+/// Fails if a footer cannot be read.
 pub fn written_length(array: &Array, dimension: usize, domain: &Range) -> Result<u64> {
     let mut length = 0;
     for fragment in 0..array.fragment_count() {

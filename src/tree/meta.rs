@@ -1,19 +1,18 @@
 //! `meta/` and `meta.json`: the metadata of an array or a group as files.
 //!
-//! `meta/KEY` holds the value of a key, by its type:
+//! `meta/KEY` holds the value of a key, depending on its type:
 //!
-//! * text (`CHAR` and all strings, WKT): exactly the stored bytes, in the stored encoding, without a line break at the end
-//! * numbers, dates, times, booleans: decimal text, one value a line. It reads back to the same number; dates are
-//!   counts in the unit of their type, floats that are no number `nan`, `inf`, `-inf`
+//! * text (`CHAR` and all strings, WKT): exactly the stored bytes, in the stored encoding, without a final line break
+//! * numbers, dates, times, booleans: decimal text, one value per line. It parses back to the same number; dates are
+//!   counts in the unit of their type, floats that are not finite are `nan`, `inf`, `-inf`
 //! * blobs, WKB and `ANY`: exactly the stored bytes
 //!
-//! `meta.json` is one object with all keys, in byte order:
-//! `{"KEY": {"type": "FLOAT64", "count": 3, "values": [1.5, 2, "nan"], "file": "KEY"}}`. Text has `"text"` and everything
-//! else that is bytes has `"hex"` in place of `"values"`; dates and times also have their `"unit"`. `"file"` is the
-//! name in `meta/`. Integers beyond 2^53 are there once more as text, under their key with `_text` behind it
-//! (`"values_text"`). A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`. A value of more than
-//! 256 KiB, or with which the file would grow beyond some MiB, has `"left_out"` instead, which says how many bytes it is:
-//! `meta/KEY` has it.
+//! `meta.json` is one object with all keys, in byte order: `{"KEY": {"type": "FLOAT64", "count": 3, "values": [1.5, 2,
+//! "nan"], "file": "KEY"}}`. Text has `"text"`, and other bytes have `"hex"`, instead of `"values"`; dates and times
+//! also have their `"unit"`. `"file"` is the name in `meta/`. Integers beyond 2^53 are repeated as text, under their
+//! key with the suffix `_text` (`"values_text"`). A key that is not UTF-8 is shown with U+FFFD, and its bytes are in
+//! `"key_hex"`. A value of more than 256 KiB, or one that would make the file larger than a few MiB, has `"left_out"`
+//! instead, with its size in bytes; it is in `meta/KEY`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +44,7 @@ pub fn add_to(
     folder.add_file("meta.json", LazyFile::text(modified, move || Ok(json(&*for_json()?))));
 }
 
-/// A file for each key.
+/// Returns a file for each key.
 fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     for ((_, value), name) in metadata.iter().zip(file_names(metadata)) {
@@ -56,7 +55,7 @@ fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
     folder
 }
 
-/// The name in `meta/` of each key, in the order of the keys.
+/// Returns the name in `meta/` of each key, in the order of the keys.
 fn file_names(metadata: &Metadata) -> Vec<String> {
     let mut names = FileNames::new(&[]);
     metadata.iter().map(|(key, _)| names.give(&String::from_utf8_lossy(key), &[""])).collect()
@@ -69,7 +68,7 @@ fn extended_attributes(value: &Stored) -> ExtendedAttributes {
     ]
 }
 
-/// What a value's file holds. It is made when it is read: numbers take many times more bytes as text.
+/// Returns the content of a value's file. It is made when read, since numbers take many times more bytes as text.
 fn file_content(value: &Arc<Stored>) -> Result<Arc<dyn Content>> {
     if value.datatype.kind() == Kind::Bytes {
         return Ok(Arc::new(RawBytes(value.clone())));
@@ -91,7 +90,7 @@ fn file_content(value: &Arc<Stored>) -> Result<Arc<dyn Content>> {
     Ok(Arc::new(lines?))
 }
 
-/// A value's bytes as they are stored.
+/// A value's bytes as stored.
 struct RawBytes(Arc<Stored>);
 
 impl Content for RawBytes {
@@ -104,18 +103,18 @@ impl Content for RawBytes {
     }
 }
 
-/// What the values in one `meta.json` may take in memory while it is made.
-pub const MOST_JSON: u64 = 8 << 20;
+/// Maximum memory in bytes that the values in one `meta.json` take while it is made.
+pub const MAX_JSON: u64 = 8 << 20;
 
-/// What a number takes among them.
+/// Memory in bytes that a number takes in it.
 const NUMBER_IN_JSON: u64 = 64;
 
-/// The text of `meta.json`.
+/// Returns the text of `meta.json`.
 fn json(metadata: &Metadata) -> String {
     let mut all = Map::new();
-    let mut room = MOST_JSON;
+    let mut space = MAX_JSON;
     for ((key, value), file) in metadata.iter().zip(file_names(metadata)) {
-        let mut entry = described(value, &mut room);
+        let mut entry = described(value, &mut space);
         entry.insert("file".to_owned(), file.into());
         let mut name = String::from_utf8_lossy(key).into_owned();
         if name.as_bytes() != key {
@@ -131,8 +130,8 @@ fn json(metadata: &Metadata) -> String {
     text
 }
 
-/// What the formats that hold all of an array in one file are given of its metadata: all but the largest values, for
-/// which [`left_out`] has a word.
+/// Returns the metadata for formats that hold a whole array in one file: all except the largest values, which
+/// [`left_out`] mentions.
 pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {
     let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     let given = |(key, value): (&[u8], &Arc<Stored>)| {
@@ -141,7 +140,7 @@ pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {
     metadata.iter().filter_map(given).collect()
 }
 
-/// Says which values are only in `meta/`, if any are.
+/// Returns a sentence about the values that are only in `meta/`, if any.
 pub fn left_out(metadata: &Metadata) -> Option<String> {
     let mut large = metadata.iter().filter(|(_, value)| value.bytes().is_none());
     let (key, value) = large.next()?;
@@ -153,8 +152,9 @@ pub fn left_out(metadata: &Metadata) -> Option<String> {
     Some(format!("the value of the metadata key {key}{others} is only in meta/: it has {} bytes", value.len()))
 }
 
-/// A value for machines: its type, the number of values, and the values, if there is room for them.
-pub fn described(value: &Stored, room: &mut u64) -> Map<String, Value> {
+/// Returns a value for programs: its type, the number of values, and the values, if they fit in `space`, from which
+/// their size is subtracted.
+pub fn described(value: &Stored, space: &mut u64) -> Map<String, Value> {
     let datatype = value.datatype;
     let mut entry = Map::new();
     entry.insert("type".to_owned(), datatype.name().into());
@@ -163,9 +163,9 @@ pub fn described(value: &Stored, room: &mut u64) -> Map<String, Value> {
         Kind::Bytes => 4 * value.len(),
         _ => value.len() / datatype.size() as u64 * NUMBER_IN_JSON,
     };
-    match value.bytes().filter(|_| needed <= *room) {
+    match value.bytes().filter(|_| needed <= *space) {
         Some(bytes) => {
-            *room -= needed;
+            *space -= needed;
             let (form, values) = values_of(datatype, bytes);
             entry.insert(form.to_owned(), values);
         }
@@ -179,7 +179,7 @@ pub fn described(value: &Stored, room: &mut u64) -> Map<String, Value> {
     entry
 }
 
-/// The values, and in which of the three forms.
+/// Returns the values, and the key of their form.
 fn values_of(datatype: Datatype, bytes: &[u8]) -> (&'static str, Value) {
     if let Some(text) = text::decode(datatype, bytes) {
         return ("text", text.into());
@@ -190,7 +190,8 @@ fn values_of(datatype: Datatype, bytes: &[u8]) -> (&'static str, Value) {
     ("values", bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect())
 }
 
-/// A number that reads back exactly: single precision in the digits of its double, what is not finite as a string.
+/// Returns a number that parses back exactly: single precision with the digits of its double, non-finite values as
+/// strings.
 pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
     let float = match datatype {
         Datatype::Float32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_le_bytes(bytes))),
@@ -206,7 +207,7 @@ pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -235,7 +236,7 @@ mod tests {
     }
 
     fn json_of(datatype: Datatype, bytes: &[u8]) -> String {
-        Value::Object(described(&value(datatype, bytes).into(), &mut MOST_JSON.clone())).to_string()
+        Value::Object(described(&value(datatype, bytes).into(), &mut MAX_JSON.clone())).to_string()
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_values_and_no_more() {
+    fn values_beyond_the_limit_are_left_out() {
         let keys = (0..100u8).map(|key| (vec![key], value(Datatype::Int8, &[key; 2000])));
         let metadata: Metadata = keys.collect();
         let text = json(&metadata);
@@ -295,7 +296,7 @@ mod tests {
         let entries = parsed.as_object().unwrap();
         assert_eq!(entries.len(), 100);
         let held = entries.values().filter(|entry| entry.get("values").is_some()).count() as u64;
-        assert_eq!(held, MOST_JSON / (2000 * NUMBER_IN_JSON));
+        assert_eq!(held, MAX_JSON / (2000 * NUMBER_IN_JSON));
         assert!(entries.values().all(|entry| entry.get("values").is_some() || entry["left_out"] == "2000 bytes"));
     }
 

@@ -1,9 +1,8 @@
-//! Which value of an attribute marks what is missing.
+//! Determines the value of an attribute that marks missing data.
 //!
-//! TileDB has a fill value for every attribute, which cells hold that were never written. Its own choice for a type is a
-//! value like any other: 255 is white, and the least integer an identifier. So it marks what is missing only where
-//! cells are shown that were never written, and no cell was written with it. A value that a writer chose marks what is
-//! missing wherever it is.
+//! TileDB has a fill value for every attribute, which unwritten cells hold. The default for a type is a value like any
+//! other: 255 is white, and the least integer an identifier. It therefore marks missing data only if unwritten cells
+//! are shown, and no written cell has that value. A value that a writer chose always marks missing data.
 
 use tilefs_export::number;
 use tilefs_export::{Field, Metadatum};
@@ -14,13 +13,13 @@ use tilefs_format::text;
 use super::fields::FieldFolder;
 use super::subarray::FieldId;
 
-/// Sets what marks missing values in the description of an attribute, and says in its notes where nothing can.
+/// Sets the marker of missing values in the description of an attribute, and adds a note if there cannot be one.
 ///
 /// # Errors
-/// When metadata that is needed cannot be read.
+/// Fails if required metadata cannot be read.
 pub fn describe(fields: &FieldFolder, id: FieldId, field: &mut Field) -> Result<()> {
     let FieldId::Attribute(attribute) = id else { return Ok(()) };
-    // Of bytes and of booleans 0 is a value like any other.
+    // For bytes and booleans, 0 is an ordinary value.
     if field.is_bytes() || field.values_per_cell.is_none() || field.datatype == Datatype::Bool && !field.nullable {
         return Ok(());
     }
@@ -33,7 +32,7 @@ pub fn describe(fields: &FieldFolder, id: FieldId, field: &mut Field) -> Result<
     Ok(())
 }
 
-/// The fill value, where it is one.
+/// Returns the fill value, if it marks missing data.
 fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<Option<Vec<u8>>> {
     let Some(fill) = field.fill_of_one_value().map(<[u8]>::to_vec) else { return Ok(None) };
     if fields.schema().is_sparse() || field.datatype == Datatype::Bool {
@@ -43,15 +42,16 @@ fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<
         return Ok(Some(fill));
     }
     if fields.subarray.all_written(attribute)? != Some(false) || field.nullable {
-        // Nulls have a mark of their own, and a cell that was never written is one.
+        // Nulls have their own marker, which unwritten cells have too.
         return Ok(None);
     }
     let is_free = match number::integer(field.datatype, &fill) {
-        // No other value is like it.
+        // Not an integer: no other value equals it.
         None => true,
         Some(value) => match fields.subarray.array().integer_extremes(attribute)? {
             Some((least, greatest)) => !(least..=greatest).contains(&value),
-            // Without statistics it is likely to occur among few values, and not among many.
+            // Without statistics, a type with few values probably uses this one, and a type with many probably does
+            // not.
             None => field.datatype.size() > 2,
         },
     };
@@ -63,19 +63,19 @@ fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<
     Ok(is_free.then_some(fill))
 }
 
-/// A value that no valid cell has.
+/// Returns a value that no valid cell has.
 fn null(fields: &FieldFolder, attribute: usize, field: &Field) -> Result<Option<Vec<u8>>> {
     let datatype = field.datatype;
     let default = datatype.default_fill().to_vec();
     if datatype.kind() == Kind::Float || datatype.time_unit().is_some() {
-        // Not a number, and not a time.
+        // Not-a-number, and "not a time".
         return Ok(Some(default));
     }
     if datatype == Datatype::Bool {
         return Ok(Some(vec![0xff]));
     }
     let Some((least, greatest)) = fields.subarray.array().integer_extremes(attribute)? else { return Ok(None) };
-    // A cell that was never written may be valid, and then is a value.
+    // An unwritten cell may be valid, and its fill value is then in use.
     let stored = &fields.schema().attributes[attribute];
     let is_fill = |value: &[u8]| stored.fill_validity != 0 && stored.fill == value;
     let size = datatype.size();
@@ -88,18 +88,18 @@ fn null(fields: &FieldFolder, attribute: usize, field: &Field) -> Result<Option<
     }))
 }
 
-/// Whether a fill value is TileDB's own for the type. All not-a-numbers are.
+/// Returns whether a fill value is TileDB's default for the type. Every not-a-number counts as the default.
 fn is_default(datatype: Datatype, fill: &[u8]) -> bool {
     fill == datatype.default_fill()
         || datatype.kind() == Kind::Float && number::text(datatype, fill).as_deref() == Some("nan")
 }
 
-/// A remark of ours on a field.
+/// Creates a comment on a field.
 fn remarked(remark: &str) -> Metadatum {
     Metadatum { key: "comment".into(), datatype: Datatype::StringUtf8, value: remark.as_bytes().to_vec() }
 }
 
-/// A number that the metadata give, as a value of the type; `None` where it is none.
+/// Converts a number in the metadata to a value of the type; `None` if it is not one.
 pub fn number_of(datatype: Datatype, metadatum: &Metadatum) -> Option<Vec<u8>> {
     if metadatum.datatype == datatype {
         return (metadatum.value.len() == datatype.size()).then(|| metadatum.value.clone());
@@ -111,7 +111,7 @@ pub fn number_of(datatype: Datatype, metadatum: &Metadatum) -> Option<Vec<u8>> {
     parsed(datatype, &printed)
 }
 
-/// A printed number as a value of the type; `None` where the type does not have it.
+/// Parses a printed number as a value of the type; `None` if the type cannot represent it.
 pub fn parsed(datatype: Datatype, printed: &str) -> Option<Vec<u8>> {
     let printed = printed.trim();
     match datatype.kind() {

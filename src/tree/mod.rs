@@ -1,4 +1,4 @@
-//! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
+//! The virtual tree: names and nodes. It knows nothing of the kernel, and the layers below know nothing of names.
 
 pub mod array;
 pub mod builder;

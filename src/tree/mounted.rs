@@ -1,4 +1,4 @@
-//! The tree of an array or a group for as long as it is mounted: its root is made anew where something was committed.
+//! The tree of an array or a group while it is mounted: its root is remade after a commit.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ pub struct MountedTree {
     context: Arc<Context>,
     path: StoreKey,
     options: Arc<OpenOptions>,
-    state: Mutex<State>,
+    state: Mutex<CurrentRoot>,
 }
 
-struct State {
+struct CurrentRoot {
     root: Root,
-    /// Whether the last attempt to open what had changed has failed.
+    /// Whether the last attempt to open changed data failed.
     is_behind: bool,
 }
 
@@ -54,21 +54,21 @@ impl Root {
 }
 
 impl MountedTree {
-    /// The tree of what was opened with these options.
+    /// Creates the tree of a stored object that was opened with these options.
     ///
     /// # Errors
-    /// As [`root`](super::root).
+    /// As for [`root`](super::root).
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
         let root = Root::new(stored, &options)?;
-        Ok(MountedTree { context, path, options, state: Mutex::new(State { root, is_behind: false }) })
+        Ok(MountedTree { context, path, options, state: Mutex::new(CurrentRoot { root, is_behind: false }) })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CurrentRoot> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens everything anew.
+    /// Reopens everything.
     fn reopen(&self) -> Result<Root> {
         self.context.watch.forget(None);
         Root::new(open_in(self.context.clone(), &self.path, &self.options)?, &self.options)
@@ -92,7 +92,7 @@ impl Tree for MountedTree {
             (Root::Group(group), Changes::OfArrays(arrays)) if !was_behind => {
                 let watch = &self.context.watch;
                 watch.forget(Some(&arrays));
-                // What a group says of itself tells of its members, too.
+                // The texts of a group also describe its members.
                 let sources = arrays.iter().chain(&watch.groups()).map(source_of).collect();
                 let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
                 let group = group.refreshed(&arrays, self.options.reading().window())?;
@@ -100,7 +100,7 @@ impl Tree for MountedTree {
             }
             _ => (self.reopen()?, Changed::All),
         };
-        *state = State { root, is_behind: false };
+        *state = CurrentRoot { root, is_behind: false };
         Ok(Some(Refreshed { root: state.root.folder(), changed }))
     }
 

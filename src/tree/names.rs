@@ -1,15 +1,16 @@
-//! The file names of things that users named: attributes, dimensions, metadata keys, enumerations, members of
-//! groups. One rule for all of them:
+//! The file names of things that users named: attributes, dimensions, metadata keys, enumerations, members of groups.
+//! One rule for all of them:
 //!
 //! 1. A name is its own file name. `%`, `/`, `\`, control characters and a leading `.` are percent-escaped; the empty
-//!    name is `%`. Zarr's and GDAL's libraries take `\` for a separator of folders. The anonymous attribute is called `data`, an anonymous dimension `__dim_` and its number.
-//! 2. Where that meets one of our names, or a file of another name, its first character is escaped too, or as many
-//!    as it takes: an attribute `schema` of text is `%73chema.txt`.
-//! 3. What is then longer than [`LONGEST`] bytes is cut, and `%~` and 16 hexadecimal digits that only this name has
-//!    are put in place of the rest. A name that is there twice (members of a group) is followed by `%~2`, `%~3`, ...
+//! name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`, an
+//! anonymous dimension `__dim_` and its number.
+//! 2. If that collides with a reserved name, or with a file of another name, its first character is escaped too, or as
+//! many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
+//! 3. A result longer than [`LONGEST`] bytes is cut, and the rest replaced by `%~` and 16 hexadecimal digits of a hash
+//! of the name. A name that occurs repeatedly (members of a group) is followed by `%~2`, `%~3`, ...
 //!
-//! [`unescape`] undoes 1 and 2. The names of 3 cannot be undone, and are known by their `%~`; schema.json has both
-//! names of everything.
+//! [`unescape`] reverses 1 and 2. The names of 3 cannot be reversed, and are recognised by their `%~`; schema.json has
+//! both names of everything.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,16 +20,16 @@ use tilefs_format::schema::ArraySchema;
 
 use tilefs_reader::percent;
 
-/// The longest file name without its extension, in bytes: 255, which file systems allow, less 31 for extensions.
+/// The longest file name without its extension, in bytes: 255, which file systems allow, minus 31 for extensions.
 pub const LONGEST: usize = 224;
 
 /// The anonymous attribute's name.
 const ANONYMOUS: &str = "data";
 
-/// What begins the part of a file name that is no escape.
+/// The start of the part of a file name that is not an escape.
 const MARK: &str = "%~";
 
-/// Our names in the folder of an array.
+/// Reserved names in the folder of an array.
 pub const OF_ARRAYS: &[&str] = &[
     "README.txt",
     "schema.json",
@@ -58,13 +59,13 @@ pub const OF_ARRAYS: &[&str] = &[
     ".history",
 ];
 
-/// Our names in the folder of a group, and in its `zarr/`, where members have the same names.
+/// Reserved names in the folder of a group, and in its `zarr/`, where members have the same names.
 pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr2", "zarr.json", "netcdf", "tiff"];
 
-/// Our names in a plain folder of arrays and groups.
+/// Reserved names in a plain folder of arrays and groups.
 pub const OF_DIRECTORIES: &[&str] = &["README.txt"];
 
-/// What a dimension is called wherever it is shown: its name; an anonymous one as TileDB-Py has it, `__dim_0`.
+/// Returns the name under which a dimension is shown: its own, or for an anonymous one TileDB-Py's name `__dim_0`.
 pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
     match schema.dimensions.get(number).map(|dimension| dimension.name.as_str()) {
         Some(name) if !name.is_empty() => name.into(),
@@ -72,42 +73,42 @@ pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
     }
 }
 
-/// The names of all dimensions, in the order of the schema.
+/// Returns the names of all dimensions, in the order of the schema.
 pub fn dimension_names(schema: &ArraySchema) -> impl Iterator<Item = Cow<'_, str>> {
     (0..schema.dimensions.len()).map(|number| dimension_name(schema, number))
 }
 
-/// The file name of a name that stands alone: steps 1 and 3 of the rule.
+/// Returns the file name of a single name: steps 1 and 3 of the rule.
 pub fn escape(name: &str) -> String {
     shortened(escaped(name, 0), name)
 }
 
-/// The name that a file name stands for, its extension taken off; `None` where a file name does not say (`%~`,
+/// Returns the name of which a file name without its extension was made; `None` if it cannot be determined (`%~`,
 /// broken escapes).
 pub fn unescape(file: &str) -> Option<String> {
     String::from_utf8(percent::unescape(file).ok()?).ok()
 }
 
-/// The file names in one folder, given to one name after another, so that no two files are called the same.
+/// Assigns the file names of one folder, so that no two files have the same name.
 ///
-/// Which name gets which depends on the order: give in the order of the schema.
+/// The result depends on the order of calls: use the order of the schema.
 #[derive(Debug, Clone)]
 pub struct FileNames {
     files: HashSet<String>,
     stems: HashSet<String>,
-    /// How often a name was given.
+    /// How often each name was given.
     given: HashMap<String, u32>,
 }
 
 impl FileNames {
-    /// A folder in which these are ours: [`OF_ARRAYS`], [`OF_GROUPS`].
+    /// Creates the names of a folder in which these are reserved: [`OF_ARRAYS`], [`OF_GROUPS`].
     pub fn new(reserved: &[&str]) -> Self {
         let files = reserved.iter().map(|&name| name.to_owned()).collect();
         FileNames { files, stems: HashSet::new(), given: HashMap::new() }
     }
 
-    /// The file name of a user's name without its extension, free with each of the extensions (which start with
-    /// their dot; `""` for a name without one). They are then taken. No two calls give the same file name.
+    /// Returns the file name, without extension, of a user's name; it is unused with each of the extensions (which
+    /// start with their dot; `""` for none), and reserved from now on. No two calls return the same file name.
     pub fn give(&mut self, name: &str, extensions: &[&str]) -> String {
         let given = self.given.entry(name.to_owned()).or_insert(0);
         *given += 1;
@@ -119,13 +120,13 @@ impl FileNames {
             1 => first.chain([short()]).find(|stem| self.is_free(stem, extensions)),
             _ => None,
         };
-        // Only what was given to this very name can end in its digits and this number.
+        // Only a name given for the same user's name can end in its digits and this number.
         let stem = stem.unwrap_or_else(|| format!("{}{MARK}{copy}", short()));
         self.take(&stem, extensions);
         stem
     }
 
-    /// As [`FileNames::give`], for an attribute: the anonymous one is called `data` where that is free.
+    /// Like [`FileNames::give`], for an attribute: the anonymous one is called `data` if that is unused.
     pub fn give_attribute(&mut self, name: &str, extensions: &[&str]) -> String {
         if name.is_empty() && self.is_free(ANONYMOUS, extensions) {
             self.take(ANONYMOUS, extensions);
@@ -146,7 +147,7 @@ impl FileNames {
     }
 }
 
-/// The name with what must be escaped, and its first `count` characters, escaped.
+/// Escapes the required characters of a name, and its first `count` characters.
 fn escaped(name: &str, count: usize) -> String {
     if name.is_empty() {
         return "%".to_owned();
@@ -163,18 +164,18 @@ fn escaped(name: &str, count: usize) -> String {
     out
 }
 
-/// An escaped name, cut where it is too long.
+/// Shortens an escaped name if it is too long.
 fn shortened(escaped: String, name: &str) -> String {
     if escaped.len() <= LONGEST {
         return escaped;
     }
     let digits: String = Sha256::digest(name.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    // Room also for the number of a copy: `%~` and ten digits.
+    // Also leaves space for the number of a repetition: `%~` and ten digits.
     let mut end = LONGEST - 2 * MARK.len() - digits.len() - 10;
     while !escaped.is_char_boundary(end) {
         end -= 1;
     }
-    // No escape is cut in two.
+    // Do not cut an escape.
     if let Some(start) = escaped[..end].rfind('%').filter(|start| end - start < 3) {
         end = start;
     }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_name_is_escaped() {
+    fn invalid_file_names_are_escaped() {
         for (name, file) in [
             ("", "%"),
             (".", "%2E"),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_meet_ours_or_each_other_are_told_apart() {
+    fn colliding_names_are_distinguished() {
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give("schema", &[".bytes", ".offsets.u64", ".txt"]), "%73chema");
         assert_eq!(names.give("temp", &[".f32", ".f32.hdr", ".valid.u8"]), "temp");
@@ -235,7 +236,7 @@ mod tests {
     fn the_anonymous_attribute_is_data() {
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give_attribute("", &[".f32"]), "data");
-        // Another type, but `npy/data.npy` would be both.
+        // Another type, but `npy/data.npy` would be the same file.
         assert_eq!(names.give_attribute("data", &[".i32"]), "%64ata");
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give_attribute("data", &[".i32"]), "data");
@@ -267,7 +268,7 @@ mod tests {
         assert!(escape(&"ä".repeat(200)).starts_with("ää"));
     }
 
-    /// Names that tend to meet.
+    /// Names that are likely to collide.
     fn names() -> impl Strategy<Value = String> {
         prop_oneof![
             "[a.%/\\\\~d]{0,4}",

@@ -1,7 +1,7 @@
-//! What the tree is made of: folders that look names up, and files that open to a [`Content`].
+//! The elements of the tree: folders that look names up, and files that open to a [`Content`].
 //!
-//! Nodes are made on lookup and cost little until they are read, so a folder may have more names than
-//! could ever be listed (slices, times).
+//! Nodes are made on lookup and are cheap until they are read, so a folder may have more names than could ever be
+//! listed (slices, times).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::statistics::Statistic;
 
-/// Bytes of memory that a node takes, about, with its name in its folder and in the descriptions of that.
+/// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
 
-/// What can be mounted.
+/// A tree that can be mounted.
 pub trait Tree: Send + Sync {
-    /// The folder around all of it.
+    /// Returns the root folder.
     fn root(&self) -> Arc<dyn Folder>;
 
-    /// Looks whether what is stored has changed since the root was made, and makes another one if so. What was opened
-    /// before stays as it was.
+    /// Checks whether the stored data have changed since the root was made, and if so makes a new root. Nodes opened
+    /// before are unaffected.
     ///
     /// # Errors
-    /// Where it cannot be looked at; the root is then the one it was.
+    /// Fails if the data cannot be examined; the root is then unchanged.
     fn refresh(&self) -> Result<Option<Refreshed>> {
         Ok(None)
     }
 
-    /// What was counted while it was read from.
+    /// Returns the counters of reads from it.
     fn statistics(&self) -> Vec<Statistic> {
         Vec::new()
     }
 }
 
-/// A tree as it is now.
+/// A refreshed tree.
 pub struct Refreshed {
     pub root: Arc<dyn Folder>,
     pub changed: Changed,
 }
 
-/// What may be other than it was: names, sizes, times and bytes.
+/// The part of a tree that may have changed: names, sizes, times and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     All,
-    /// What is in folders with these [sources](Folder::source), and has no other source.
+    /// Everything in folders with these [sources](Folder::source), except parts with a source of their own.
     Sources(HashSet<u64>),
 }
 
@@ -57,7 +57,7 @@ impl Changed {
     }
 }
 
-/// A tree that is what it is.
+/// A tree that never changes.
 impl Tree for Arc<dyn Folder> {
     fn root(&self) -> Arc<dyn Folder> {
         Arc::clone(self)
@@ -104,70 +104,71 @@ pub struct Entry {
 
 /// A folder of the tree.
 pub trait Folder: Send + Sync {
-    /// The node of a name, listed or not; `None` where there is no such name.
+    /// Returns the node of a name, listed or not; `None` if there is no such name.
     fn lookup(&self, name: &str) -> Result<Option<Node>>;
 
-    /// Why there is no node of this name, in a line, where there is more to say than that.
+    /// Returns the reason why there is no node of this name, in one line, if there is a specific one.
     fn why_absent(&self, _name: &str) -> Option<String> {
         None
     }
 
-    /// The names that `ls` shows, in the order in which it should show them.
+    /// Returns the names that `ls` shows, in the preferred order.
     fn list(&self) -> Result<Vec<Entry>>;
 
-    /// Paths in this folder that are known without reading anything, for suggestions: names, listed or not, and those in
-    /// folders of formats. Where there are too many to name, none.
+    /// Returns paths in this folder that are known without reading anything, for suggestions: names, listed or not, and
+    /// those in folders of formats. Empty if there are too many.
     fn known_paths(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The time of the last commit to what this shows.
+    /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
 
-    /// A number for what is stored that this is made of, where it is something else than the folder around it is.
+    /// Returns a number that identifies the stored data, if they differ from those of the surrounding folder.
     fn source(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes of memory that this and the nodes it owns take at present, about, so that whoever keeps it can tell.
+    /// Returns the approximate memory in bytes that this node and the nodes it owns take now, so that caches can
+    /// account for it.
     fn memory(&self) -> usize {
         NODE
     }
 
-    /// Extended attributes, by their full names (`user.tiledb.…`).
+    /// Returns the extended attributes, by full name (`user.tiledb.…`).
     fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
         Vec::new()
     }
 }
 
 /// A file of the tree.
-#[expect(clippy::len_without_is_empty, reason = "the length can fail; whoever wants to know asks for it")]
+#[expect(clippy::len_without_is_empty, reason = "reading the length can fail")]
 pub trait File: Send + Sync {
-    /// The exact length in bytes. May have to read metadata the first time.
+    /// Returns the exact length in bytes. May read metadata the first time.
     fn len(&self) -> Result<u64>;
 
-    /// The bytes. An opened content never changes.
+    /// Returns the bytes. An opened content never changes.
     fn open(&self) -> Result<Arc<dyn Content>>;
 
-    /// Whether the bytes are others each time it is opened, of the same length.
+    /// Returns whether the bytes differ each time it is opened, with the same length.
     fn is_live(&self) -> bool {
         false
     }
 
-    /// Whether the bytes may be others the next time it is opened, and of another length.
+    /// Returns whether the bytes and the length may differ the next time it is opened.
     fn may_change(&self) -> bool {
         false
     }
 
-    /// The same bytes from the first on, where opening takes a pass over all of them; `None` where it does not.
+    /// Returns the same bytes in sequence, if opening takes a pass over all of them; `None` otherwise.
     fn forward(&self) -> Result<Option<Box<dyn Forward>>> {
         Ok(None)
     }
 
-    /// The time of the last commit to what this shows.
+    /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
 
-    /// Extended attributes, by their full names (`user.tiledb.…`).
+    /// Returns the extended attributes, by full name (`user.tiledb.…`).
     fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
         Vec::new()
     }

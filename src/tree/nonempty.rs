@@ -1,7 +1,7 @@
-//! `nonempty/`: the whole tree of a dense array once more, of the smallest box that holds every cell ever written.
+//! `nonempty/`: the whole tree of a dense array again, restricted to the smallest box that holds every written cell.
 //!
-//! It is what `--extent nonempty` mounts, so that nobody needs to mount again to be rid of an enormous domain. The box is
-//! found, and the tree made, when something in it is first wanted.
+//! It equals a mount with `--extent nonempty`, so users need not mount again because of an enormous domain. The box is
+//! determined, and the tree made, when something in it is first needed.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
 use super::xattrs::ExtendedAttributes;
 
-/// The name beside `slice/`.
+/// Its name, beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";
 
 /// The folder of the non-empty domain.
@@ -39,10 +39,10 @@ impl NonEmptyFolder {
         NonEmptyFolder { dense, names, modified, options, made: OnceLock::new() }
     }
 
-    /// What its explaining files are made from.
+    /// Returns the source of its explanatory files.
     ///
     /// # Errors
-    /// When a footer cannot be read, or the box is larger than any file.
+    /// Fails if a footer cannot be read, or the box is larger than any file.
     pub fn explanations(&self) -> Result<&Explanations> {
         Ok(&self.made()?.1)
     }
@@ -55,7 +55,7 @@ impl NonEmptyFolder {
         let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
         let whole =
             FieldFolder { subarray, names: self.names.clone(), modified: self.modified, shown: self.options.shown };
-        let made = tree_of(whole, covers, &self.options, FieldFolderKind::Within(NONEMPTY), None)?;
+        let made = tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)?;
         Ok(self.made.get_or_init(|| made))
     }
 }

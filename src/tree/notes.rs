@@ -1,10 +1,10 @@
-//! Metadata that are of one attribute or dimension:
+//! Metadata about a single attribute or dimension:
 //!
-//! * By the convention of TileDB-CF the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`, where the latter may
-//!   also name a label of a dimension. Keys are as the user
-//!   of TileDB-Py gave them.
-//! * GDAL's multidimensional driver writes one variable an array: the unit of its values as `_UNIT`, its other attributes
-//!   under their own names. So what CF says of variables only, and of no file, is of the only attribute of an array.
+//! * By TileDB-CF's convention the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`; the latter may also name
+//!   a label of a dimension. Keys are as given by the user of TileDB-Py.
+//! * GDAL's multidimensional driver writes one variable per array: the unit of its values as `_UNIT`, its other
+//!   attributes under their own names. Therefore keys that CF defines for variables but not for files belong to the
+//!   only attribute of an array.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ use super::subarray::FieldId;
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 const OF_DIMENSIONS: &str = "__tiledb_dim.";
 
-/// What TileDB-Py puts before the key of a value that was a NumPy array.
+/// TileDB-Py's prefix of the key of a value that was a NumPy array.
 const NUMPY: &str = "__np_flat_";
 
 /// The key of the unit of all values of an array.
 pub const UNIT: &str = "_UNIT";
 
-/// Attributes that CF has for variables only, and that need no other variable.
+/// Attributes that CF defines only for variables, and that refer to no other variable.
 const OF_VARIABLES: [&str; 10] = [
     "units",
     "long_name",
@@ -37,12 +37,12 @@ const OF_VARIABLES: [&str; 10] = [
     "flag_meanings",
 ];
 
-/// The metadata of an array, each where it belongs.
+/// The metadata of an array, assigned to the fields they describe.
 pub struct Notes {
     of_fields: Vec<(FieldId, Metadatum)>,
-    /// With the names of the labels that they are of.
+    /// With the name of the label they describe.
     of_labels: Vec<(String, Metadatum)>,
-    /// Those of the array as a whole.
+    /// The metadata of the array as a whole.
     pub of_array: Vec<Metadatum>,
 }
 
@@ -52,7 +52,7 @@ impl Notes {
         let attributes: Vec<FieldId> = fields.attributes().collect();
         let dimensions: Vec<FieldId> = fields.dimensions().collect();
         let labels: Vec<&str> = fields.schema().labels.iter().map(|label| label.name.as_str()).collect();
-        // Of a field, but not by its name: another of the same key counts more.
+        // Metadata that apply to a field without naming it; named ones with the same key take precedence.
         let mut general: Vec<(FieldId, Metadatum)> = Vec::new();
         let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
         for mut metadatum in metadata {
@@ -71,7 +71,7 @@ impl Notes {
                 (Some((id, key)), _) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
                 (None, Some(unit)) => general.extend(attributes.iter().map(|&id| (id, unit.clone()))),
                 (None, None) => match attributes[..] {
-                    // Before the unit of all.
+                    // Takes precedence over the unit of the array.
                     [only] if OF_VARIABLES.contains(&&*metadatum.key) => general.insert(0, (only, metadatum)),
                     _ => notes.of_array.push(metadatum),
                 },
@@ -85,26 +85,26 @@ impl Notes {
         notes
     }
 
-    /// Those of one field, without the prefix.
+    /// Returns the metadata of one field, without the prefix.
     pub fn of_field(&self, id: FieldId) -> Vec<Metadatum> {
         let own = self.of_fields.iter().filter(|(owner, _)| *owner == id);
         own.map(|(_, metadatum)| metadatum.clone()).collect()
     }
 
-    /// Those of one label, without the prefix.
+    /// Returns the metadata of one label, without the prefix.
     pub fn of_label(&self, name: &str) -> Vec<Metadatum> {
         let own = self.of_labels.iter().filter(|(owner, _)| owner == name);
         own.map(|(_, metadatum)| metadatum.clone()).collect()
     }
 }
 
-/// What such a unit is for CF; `None` of other metadata.
+/// Converts a unit of the array to CF's `units`; `None` for other metadata.
 pub fn unit_of(metadatum: &Metadatum) -> Option<Metadatum> {
     let is_text = metadatum.key == UNIT && metadatum.datatype.is_string() && !metadatum.value.is_empty();
     is_text.then(|| Metadatum { key: "units".to_owned(), ..metadatum.clone() })
 }
 
-/// The field that a key names and the rest of the key. Names may have dots: the longest that fits is meant.
+/// Returns the field that a key names and the rest of the key. Names may contain dots: the longest match wins.
 fn owner<'a, 'b, T: Copy>(
     prefix: &str,
     key: &'a str,

@@ -1,4 +1,4 @@
-//! From a path on disk to the root of its tree.
+//! Opens a path, and makes the root of its tree.
 
 use std::fmt::Display;
 use std::iter;
@@ -21,19 +21,20 @@ use super::node::Folder;
 use super::options::OpenOptions;
 use super::suggest::nearest;
 
-/// Opens an array or a group: its folder as of the options' time.
+/// Opens an array or a group: returns its folder as of the options' time.
 ///
 /// # Errors
-/// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its key; what is
-/// wrong with an array's schema, or with the times in a group; when the shape of an array's files cannot be told.
+/// [`Error::NotAnArray`], which describes what the path is instead; [`Error::Key`] for an encrypted array without its
+/// key; errors in an array's schema, or in the times of a group; fails if the shape of an array's files cannot be
+/// determined.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     root(open_stored(path, options)?, options)
 }
 
-/// The folder of what was opened.
+/// Returns the folder of an opened object.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     Ok(match stored {
         Stored::Array(array) => Arc::new(array_folder(array, Arc::new(options.clone()))?),
@@ -42,7 +43,7 @@ pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     })
 }
 
-/// An array, a group, or a plain folder of these, as it is stored, without a tree.
+/// A stored array, group, or plain folder of these, without a tree.
 pub enum Stored {
     Array(Arc<Array>),
     Group(Group),
@@ -50,7 +51,7 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// Its folder.
+    /// Returns its folder.
     pub fn path(&self) -> &StoreKey {
         match self {
             Stored::Array(array) => array.path(),
@@ -59,7 +60,7 @@ impl Stored {
         }
     }
 
-    /// What all that is opened in it shares.
+    /// Returns the context that all objects opened in it share.
     pub fn context(&self) -> &Arc<Context> {
         match self {
             Stored::Array(array) => array.context(),
@@ -69,19 +70,19 @@ impl Stored {
     }
 }
 
-/// Opens an array or a group, of this machine or of an object store, as of the options' time.
+/// Opens a local or remote array or group as of the options' time.
 ///
 /// # Errors
-/// As [`open`], but for the shape of files and the times in a group.
+/// As for [`open`], except for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
     let (storage, folder) = options.reading().storage_of(path)?;
     open_stored_in(storage, &folder, options)
 }
 
-/// As [`open_stored`], of any storage.
+/// Like [`open_stored`], in any storage.
 ///
 /// # Errors
-/// As there.
+/// As for [`open_stored`].
 pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     let context = options.reading().context(storage)?;
     if options.is_watched {
@@ -90,11 +91,11 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
     open_in(context, folder, options)
 }
 
-/// As [`open_stored_in`], with what is there already.
+/// Like [`open_stored_in`], in an existing context.
 pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     context.storage.allow(folder);
     let window = options.reading().window();
-    // What cannot be listed is told below.
+    // A listing error is reported below.
     let _ = note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
     Ok(match kind {
@@ -107,14 +108,14 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
 /// Opens the array in a folder.
 ///
 /// # Errors
-/// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
+/// As for [`ArrayFolder::open`] and [`Array::open`]; an error about a key names the array that requires it.
 pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
     note(&context, path).in_array(path)?;
     let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
     open_listed(context, listing, window)
 }
 
-/// As [`open_folder`], of a folder that was listed a moment ago.
+/// Like [`open_folder`], for a folder that has just been listed.
 fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
     let path = listing.root().clone();
     let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
@@ -124,7 +125,7 @@ fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow
 /// Opens an array as of the options' time.
 ///
 /// # Errors
-/// As [`open`]; a group is no array.
+/// As for [`open`]; a group is not an array.
 pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
     match open_stored(path, options)? {
         Stored::Array(array) => Ok(array),
@@ -135,14 +136,14 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
     }
 }
 
-/// What a folder is and what is in it, or why it is nothing that can be opened. `None` for a plain folder with arrays or
-/// groups below it.
+/// Returns the kind of a folder and its listing, or the reason why it cannot be opened. The kind is `None` for a plain
+/// folder with arrays or groups below it.
 fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<ObjectKind>, FolderListing)> {
     if let Some(reason) = storage.absence(path) {
         return Err(no_array(path, with_hint(storage, path, reason)));
     }
     let listing = FolderListing::read(storage, path).map_err(|error| match error {
-        // A bucket, or a folder that was taken away just now.
+        // A bucket, or a folder that has just been removed.
         Error::Missing { reason, .. } => no_array(path, reason),
         error => error,
     })?;
@@ -151,7 +152,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
         return Ok((Some(kind), listing));
     }
     if entries.is_empty() && is_object_uri(&path.to_string()) {
-        let reason = "there is nothing there: no object's name begins so".to_owned();
+        let reason = "there is nothing there: no object's name begins with this".to_owned();
         return Err(no_array(path, with_hint(storage, path, reason)));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
@@ -168,7 +169,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
     Err(no_array(path, with_hint(storage, path, reason)))
 }
 
-/// Whether a path leads to an array or a group, which is not opened.
+/// Returns whether a path is that of an array or a group, without opening it.
 pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
     options.reading().storage_of(path).is_ok_and(|(storage, key)| {
         storage.allow(&key);
@@ -176,7 +177,7 @@ pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
     })
 }
 
-/// A reason why there is nothing at a path, and what was probably meant, where that can be told.
+/// Adds a hint of what was probably meant to the reason why there is nothing at a path, if possible.
 fn with_hint(storage: &dyn Storage, path: &StoreKey, reason: String) -> String {
     if let Some((kind, around, rest)) = array_around(storage, path) {
         let kind = match kind {
@@ -187,7 +188,7 @@ fn with_hint(storage: &dyn Storage, path: &StoreKey, reason: String) -> String {
     }
     let near = || {
         let (folder, name) = (path.parent()?, path.shown_name());
-        // Where each look is a request, nobody waits for a guess.
+        // In an object store, a guess is not worth a request.
         let names = (!is_object_uri(&path.to_string())).then(|| storage.list(&folder).ok())??;
         let names: Vec<String> = names.into_iter().filter(Listed::is_folder).map(|one| one.name).collect();
         nearest(&name, &names).filter(|near| *near != name).map(|near| folder.join(near))
@@ -198,15 +199,15 @@ fn with_hint(storage: &dyn Storage, path: &StoreKey, reason: String) -> String {
     }
 }
 
-/// Folders around a path that are looked at to find the array that it leads into.
-const MOST_AROUND: usize = 16;
+/// Maximum number of parent folders of a path that are searched for the array around it.
+const MAX_AROUND: usize = 16;
 
-/// The same, where each look is a request.
-const MOST_AROUND_AFAR: usize = 3;
+/// The same, if each takes a request.
+const MAX_AROUND_REMOTE: usize = 3;
 
-/// The array or group that a path leads into, and the rest of the path.
+/// Returns the array or group around a path, and the rest of the path.
 fn array_around(storage: &dyn Storage, path: &StoreKey) -> Option<(ObjectKind, StoreKey, String)> {
-    let most = if is_object_uri(&path.to_string()) { MOST_AROUND_AFAR } else { MOST_AROUND };
+    let most = if is_object_uri(&path.to_string()) { MAX_AROUND_REMOTE } else { MAX_AROUND };
     let around = iter::successors(path.parent(), StoreKey::parent).take(most);
     around.into_iter().find_map(|folder| {
         let kind = ObjectKind::of(storage, &folder).ok()??;
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_told_apart() {
+    fn errors_describe_what_a_path_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         assert!(reason(&path.join("none")).contains("cannot open it"));
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_no_array() {
+    fn opening_a_group_as_an_array_fails() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("__tiledb_group.tdb"), b"").unwrap();
         assert!(open(folder.path(), &OpenOptions::default()).is_ok());

@@ -1,4 +1,4 @@
-//! What a person may choose when an array is opened: its time, key, memory, threads, extent and named slices.
+//! The options for opening an array: time, key, memory, threads, extent and named slices.
 
 use std::path::PathBuf;
 
@@ -8,49 +8,49 @@ use super::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_reader::storage::{CloudOptions, Links};
 
-/// How to open an array or a group.
+/// The options for opening an array or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Show the array as of this time (milliseconds since 1970, included); `None` is now.
+    /// Show the array as of this time (milliseconds since 1970, inclusive); `None` is now.
     pub at: Option<u64>,
-    /// Ignore what was written before this time (milliseconds since 1970, included).
+    /// Ignore everything written before this time (milliseconds since 1970, inclusive).
     pub from: Option<u64>,
-    /// The file, or the pipe, that holds the encryption key.
+    /// The file or pipe that contains the encryption key.
     pub key_file: Option<PathBuf>,
-    /// The budget of everything that is kept in memory to be read again, in bytes.
+    /// The budget of all caches together, in bytes.
     pub cache_size: u64,
-    /// How many threads decode.
+    /// Number of decoding threads.
     pub threads: usize,
-    /// Which box of cells a dense array's files hold.
+    /// The box of cells that a dense array's files cover.
     pub extent: Extent,
-    /// Whether the rows of sparse arrays are sorted by coordinates, instead of in the array's own order.
+    /// Whether the rows of sparse arrays are sorted by coordinates instead of in the array's own order.
     pub row_order: bool,
-    /// What links in arrays and groups may lead to.
+    /// The permitted targets of links in arrays and groups.
     pub links: Links,
-    /// How object stores are reached.
+    /// The options for object stores.
     pub cloud: CloudOptions,
-    /// Where what takes a pass over cells is saved for later mounts; `None` for nowhere.
+    /// Where the results of passes over cells are saved for later mounts; `None` disables this.
     pub index: Option<IndexOptions>,
-    /// Whether it will be asked what has changed since: what is opened is then remembered.
+    /// Whether changes will be asked for later: opened objects are then recorded.
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
-    /// The views that are listed beside those that always are.
+    /// Optional views that are listed.
     pub shown: ShownViews,
 }
 
-/// Which box of cells the files of a dense array hold.
+/// The box of cells that the files of a dense array cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// The domain, or the current domain where one is set.
+    /// The domain, or the current domain if set.
     #[default]
     Domain,
-    /// The smallest box that holds every cell ever written.
+    /// The smallest box that holds every written cell.
     NonEmpty,
 }
 
 impl OpenOptions {
-    /// The options that the reader of arrays has as well.
+    /// Returns the options that the array reader uses as well.
     pub fn reading(&self) -> ReadingOptions {
         let Self { at, from, key_file, cache_size, threads, links, cloud, index, .. } = self.clone();
         ReadingOptions { at, from, key_file, cache_size, threads, links, cloud, index }

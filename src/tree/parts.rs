@@ -1,8 +1,8 @@
-//! `parts/`: a table as many files, of which each can be read without finding the rows of the others.
+//! `parts/`: a table as many files, each of which can be read without locating the rows of the others.
 //!
-//! A part is named by the number of its first row, with leading zeros so that names sort as the rows do. Where cells of
-//! several fragments may have the same coordinates, rows are not counted before they are read, and the name says as many
-//! rows as there can be before the part.
+//! A part is named by the number of its first row, with leading zeros so that names sort like rows. If several
+//! fragments may have cells with the same coordinates, rows are not counted before they are read, and the name is the
+//! maximum number of rows before the part.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -14,43 +14,44 @@ use super::fields::FieldFolder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
-use super::subarray::{MOST_PART_ROWS, Subarray};
+use super::subarray::{MAX_PART_ROWS, Subarray};
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";
 
-/// Digits of a part's name: more than any table has rows.
+/// Digits of a part's name: enough for the rows of any table.
 const DIGITS: usize = 15;
 
-/// A folder of more parts than this is not listed.
-const MOST_LISTED_PARTS: u64 = 1024;
+/// Maximum number of parts in a folder that is listed.
+const MAX_LISTED_PARTS: u64 = 1024;
 
 /// Makes the file of the rows of one part.
 pub type MakeFile = dyn Fn(&FieldFolder) -> LazyFile + Send + Sync;
 
-/// A folder of the parts of a table in one format. Memory: a number for each part, once they were asked for.
+/// A folder of the parts of a table in one format. Memory: a number for each part, once determined.
 pub struct PartsFolder {
     fields: FieldFolder,
-    /// The end of the names that are listed, and of others; and what makes their files.
+    /// The end of the names that are listed, and of others; each with a function that makes the files.
     formats: Vec<(&'static str, Box<MakeFile>)>,
-    /// What the size of a part takes to know.
+    /// The data on which the size of a part depends.
     sizing: Sizing,
     starts: OnceLock<Vec<u64>>,
 }
 
 impl PartsFolder {
-    /// The parts of what `fields` show. Names end with the first of the `formats`; files in others are found by theirs.
+    /// Creates the parts of the table that `fields` show. Listed names end with the first of the `formats`; files in
+    /// others are found by name.
     pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
         PartsFolder { fields, formats, sizing, starts: OnceLock::new() }
     }
 
-    /// Whether `ls` shows the folder: where there are several parts, and not so many that `ls -l` in it, which wants the size
-    /// of each, or a program that reads whatever it finds would go on for long. The others are found by the folder's name.
+    /// Returns whether `ls` shows the folder: if there are several parts, but few enough for `ls -l`, which requests
+    /// the size of each, and for programs that read everything they find. Otherwise the folder is found by name.
     pub fn listing(&self) -> Listing {
         let (subarray, sizing) = (self.fields.subarray.clone(), self.sizing);
         Listing::If(Arc::new(move || {
             subarray.row_count().is_ok_and(|rows| {
-                let most = MOST_PART_ROWS + 1..=MOST_PART_ROWS * MOST_LISTED_PARTS;
+                let most = MAX_PART_ROWS + 1..=MAX_PART_ROWS * MAX_LISTED_PARTS;
                 most.contains(&rows.most()) && sizing.is_listed(rows.most(), rows.exact().is_some())
             })
         }))
@@ -101,7 +102,7 @@ fn part_name(first: u64, ending: &str) -> String {
     format!("{first:0DIGITS$}.{ending}")
 }
 
-/// Files of all parts one after the other, of which only the one that is being read is made.
+/// The files of all parts in sequence; only the current one is made.
 pub struct PartByPart<F> {
     subarray: Arc<dyn Subarray>,
     make: F,
@@ -111,10 +112,11 @@ pub struct PartByPart<F> {
 }
 
 impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> PartByPart<F> {
-    /// `make` makes the file of the rows of a part, and is told whether it is the first. An array without rows is one part.
+    /// Creates the sequence. `make` makes the file of a part's rows; its second argument tells whether it is the first
+    /// part. An array without rows is one part.
     ///
     /// # Errors
-    /// As [`Subarray::part_starts`].
+    /// As for [`Subarray::part_starts`].
     pub fn new(subarray: Arc<dyn Subarray>, make: F) -> Result<Self> {
         let parts = subarray.part_starts()?.len();
         Ok(PartByPart { subarray, make, parts, next: 0, current: None })

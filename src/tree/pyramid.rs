@@ -1,4 +1,4 @@
-//! `tiff/` of a group that is a pyramid of pictures: all levels as one OME-TIFF.
+//! `tiff/` of a group that is an image pyramid: all levels as one OME-TIFF.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use super::open::open_folder;
 use super::options::OpenOptions;
 use super::subarray::{DenseBoxes, FieldId};
 
-/// The folder of the picture.
+/// The folder of the image.
 pub const TIFF: &str = "tiff";
 
-/// Its name: that of the attribute that all levels have.
+/// The image's name, after the attribute that all levels have.
 pub const PICTURE: &str = "intensity.ome.tif";
 
-/// The picture of a pyramid, or why it cannot be one; `None` for other groups. The levels are opened, and no cell is read.
+/// Returns the image of a pyramid, or the reason why it cannot be one; `None` for other groups. Opens the levels, but
+/// reads no cell.
 ///
 /// # Errors
-/// When the group's metadata or members cannot be read, or a level cannot be opened.
+/// Fails if the group's metadata or members cannot be read, or a level cannot be opened.
 pub fn picture(group: &Group, options: &OpenOptions) -> Result<Option<FormatResult<Arc<dyn Content>>>> {
     let Some(pyramid) = Pyramid::of(&meta::for_formats(&*group.metadata()?)) else { return Ok(None) };
     if let Err(reason) = check_levels(&pyramid) {
@@ -40,27 +41,27 @@ pub fn picture(group: &Group, options: &OpenOptions) -> Result<Option<FormatResu
     Ok(Some(ome_tiff(&pyramid, &levels, &group.path().shown_name())))
 }
 
-/// Whether a group has a picture of the pyramid that it is.
-pub enum State {
-    /// It is no pyramid, or it cannot be told.
+/// Whether a group has an image of its pyramid.
+pub enum Picture {
+    /// It is not a pyramid, or its metadata cannot be read.
     NoPyramid,
-    There,
-    /// Why it is left out, and whether that lasts.
+    Present,
+    /// The reason why there is no image, and whether that is final.
     LeftOut(String, bool),
 }
 
-/// Whether a group has a picture. Nothing is said of one whose metadata cannot be read.
-pub fn state(group: &Group, options: &OpenOptions) -> State {
+/// Returns whether a group has an image.
+pub fn picture_state(group: &Group, options: &OpenOptions) -> Picture {
     match picture(group, options) {
-        Ok(None) => State::NoPyramid,
-        Ok(Some(Ok(_))) => State::There,
-        Ok(Some(Err(reason))) => State::LeftOut(reason.to_string(), true),
-        Err(_) if group.metadata().is_err() => State::NoPyramid,
-        Err(error) => State::LeftOut(error.to_string(), false),
+        Ok(None) => Picture::NoPyramid,
+        Ok(Some(Ok(_))) => Picture::Present,
+        Ok(Some(Err(reason))) => Picture::LeftOut(reason.to_string(), true),
+        Err(_) if group.metadata().is_err() => Picture::NoPyramid,
+        Err(error) => Picture::LeftOut(error.to_string(), false),
     }
 }
 
-/// The cells of a level, by the name of the member.
+/// Returns the cells of a level, which is a member of the group.
 fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
     let refused = |what: &str| Ok(Err(Unrepresentable::new(format!("its level {name} {what}"))));
     let members = group.members()?;
@@ -68,7 +69,7 @@ fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResul
         return refused("is missing");
     };
     let array = match open_folder(group.context().clone(), path, group.window()) {
-        Err(Error::NotAnArray { .. }) => return refused("is no array"),
+        Err(Error::NotAnArray { .. }) => return refused("is not an array"),
         array => array?,
     };
     if array.schema().is_sparse() {

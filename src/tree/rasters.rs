@@ -1,5 +1,5 @@
-//! The small files beside the raw file of a dense attribute that tell programs how to read it, and what is known of an
-//! attribute as a raster.
+//! Dense attributes as rasters: their properties, and the small companion files that tell programs how to read the raw
+//! file.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::builder::FolderBuilder;
 use super::coordinates::{AxisCoordinates, Coordinates};
 use super::enums;
 use super::fields::FieldFolder;
-use super::grammar::By;
+use super::grammar::Addressing;
 use super::lazy::LazyFile;
 use super::meta;
 use super::missing;
@@ -30,22 +30,22 @@ use super::notes::Notes;
 use super::subarray::{FieldId, column};
 use super::texts::{Format, ImagePart};
 
-/// The metadata key under which GDAL keeps what it knows of a raster.
+/// The metadata key under which GDAL describes a raster.
 const GDAL_METADATA: &str = "_gdal";
 
-/// The metadata key under which GDAL's multidimensional driver keeps the coordinate system of an array.
+/// The metadata key under which GDAL's multidimensional driver stores the coordinate system of an array.
 const GDAL_SYSTEM: &str = "_CRS";
 
-/// The end of the name of the file in an array's folder that GDAL kept the same in before TileDB had metadata.
+/// The suffix of the file in an array's folder in which GDAL stored the same before TileDB had metadata.
 const GDAL_FILE: &str = ".tdb.aux.xml";
 
-/// A longer one is none.
-const MOST_GDAL_FILE: u64 = 16 << 20;
+/// Maximum size in bytes of such a description.
+const MAX_GDAL_FILE: u64 = 16 << 20;
 
 /// Writes the header of an image whose raw file has the given name.
 type ImageHeader = fn(&Column, &Scene, &str) -> FormatResult<Vec<u8>>;
 
-/// Adds the ENVI header, and for those who ask for them `.vrt`, `.nhdr` and `.mhd`.
+/// Adds the ENVI header, and the optional `.vrt`, `.nhdr` and `.mhd`.
 pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let field = fields.describe(id);
     let rank = fields.schema().dimensions.len();
@@ -73,7 +73,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     }
 }
 
-/// A file that `write` makes from the column and what is known of it as a raster.
+/// Returns a file that `write` makes from the column and its properties as a raster.
 fn header(
     fields: &FieldFolder,
     id: FieldId,
@@ -89,21 +89,21 @@ fn header(
     })
 }
 
-/// What an array's metadata says of its fields, and of them as rasters.
+/// The metadata of an array about its fields, and about the fields as rasters.
 pub struct Rasters<'a> {
     fields: &'a FieldFolder,
     pub notes: Notes,
     pam: Pam,
-    /// The coordinate system that is said of the array where the place of its pixels is not.
+    /// The coordinate system of the array, if it has one but no position of the pixels.
     system: Option<String>,
     /// The coordinates that the array has along each axis.
     coordinates: Vec<Option<Coordinates>>,
     band_axis: Option<usize>,
 }
 
-/// The bytes of a value, unless they are too many to be a description of a raster.
+/// Returns the bytes of a value, unless it is too large to be a description of a raster.
 fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
-    if value.len() > MOST_GDAL_FILE {
+    if value.len() > MAX_GDAL_FILE {
         return Ok(None);
     }
     let mut bytes = vec![0; value.len() as usize];
@@ -112,8 +112,10 @@ fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
 }
 
 impl<'a> Rasters<'a> {
+    /// Reads the metadata.
+    ///
     /// # Errors
-    /// When the metadata or a label that has coordinates cannot be read.
+    /// Fails if the metadata or a label that has coordinates cannot be read.
     pub fn of(fields: &'a FieldFolder) -> Result<Self> {
         let mut rasters = Self::without_labels(fields)?;
         let count = fields.schema().dimensions.len();
@@ -125,7 +127,7 @@ impl<'a> Rasters<'a> {
         Ok(rasters)
     }
 
-    /// Without what labels say of the axes.
+    /// Reads the metadata without the labels of the axes.
     fn without_labels(fields: &'a FieldFolder) -> Result<Self> {
         let metadata = fields.subarray.array().metadata()?;
         let mut notes = Notes::of(fields, meta::for_formats(&metadata));
@@ -152,7 +154,7 @@ impl<'a> Rasters<'a> {
         Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis })
     }
 
-    /// The axes from south to north or back, and from west to east or back, where the array itself says which those are.
+    /// Returns the north-south and the east-west axis, if the array itself identifies them.
     fn horizontal_axes(&self) -> Option<[usize; 2]> {
         let of = |kind: &str| {
             let is_it =
@@ -162,19 +164,19 @@ impl<'a> Rasters<'a> {
         Some([of("HORIZONTAL_Y")?, of("HORIZONTAL_X")?])
     }
 
-    /// The coordinates that labels give an axis, with all that is said of them.
+    /// Returns the coordinates that labels give an axis, with all notes.
     ///
     /// # Errors
-    /// When labels cannot be read.
+    /// Fails if labels cannot be read.
     pub fn coordinates(&self, axis: usize) -> Result<AxisCoordinates> {
         let known = self.coordinates.get(axis).and_then(Option::as_ref);
         AxisCoordinates::of(self.fields, &self.notes, axis, known)
     }
 
-    /// A field with its notes and what marks missing values in it.
+    /// Returns a field with its notes and its marker of missing values.
     ///
     /// # Errors
-    /// When metadata that is needed cannot be read.
+    /// Fails if required metadata cannot be read.
     pub fn describe(&self, id: FieldId) -> Result<Field> {
         let mut field = self.fields.describe(id);
         field.notes = self.notes.of_field(id);
@@ -208,7 +210,7 @@ impl<'a> Rasters<'a> {
             },
         ];
         for note in said.into_iter().flatten() {
-            // What the array's own metadata says counts more.
+            // The array's own metadata take precedence.
             if field.notes.iter().all(|own| own.key != note.key) {
                 field.notes.push(note);
             }
@@ -217,10 +219,10 @@ impl<'a> Rasters<'a> {
         Ok(field)
     }
 
-    /// As [`Rasters::describe`], and the labels of its enumeration.
+    /// Like [`Rasters::describe`], with the labels of the enumeration.
     ///
     /// # Errors
-    /// When metadata that is needed, or the enumeration, cannot be read.
+    /// Fails if required metadata, or the enumeration, cannot be read.
     pub fn describe_all(&self, id: FieldId) -> Result<Field> {
         let mut field = self.describe(id)?;
         if let FieldId::Attribute(number) = id {
@@ -229,18 +231,18 @@ impl<'a> Rasters<'a> {
         Ok(field)
     }
 
-    /// Where the rows and columns of all attributes lie: all rasters of an array are in the same place.
+    /// Returns the georeference of the rows and columns of all attributes: all rasters of an array have the same.
     ///
     /// # Errors
-    /// As [`Rasters::georeference`].
+    /// As for [`Rasters::georeference`].
     pub fn georeference_of_all(&self) -> Result<Option<GeoreferencedAxes>> {
         self.fields.attributes().find_map(|id| self.georeference(id).transpose()).transpose()
     }
 
-    /// What is known of an attribute as a raster.
+    /// Returns the properties of an attribute as a raster.
     ///
     /// # Errors
-    /// As [`Rasters::georeference`].
+    /// As for [`Rasters::georeference`].
     pub fn scene(&self, id: FieldId, field: &Field) -> Result<Scene> {
         let mut bands = self.bands(id, field);
         let note = |key: &str| field.notes.iter().find(|note| note.key == key);
@@ -257,16 +259,16 @@ impl<'a> Rasters<'a> {
         if let [band] = &mut bands[..] {
             band.description = band.description.take().or_else(|| text("long_name"));
         }
-        // Where rows go from west to east, no transform of a header says so.
+        // The transform of a header cannot express rows that go from west to east.
         let placed = self.georeference(id)?.filter(|placed| placed.lines < placed.samples);
         let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
         Ok(Scene { band_axis: self.band_axis, place: placed.map(|placed| placed.place), samples, lines, bands })
     }
 
-    /// Where the rows and columns that are shown of an attribute lie on the Earth.
+    /// Returns the georeference of the shown rows and columns of an attribute.
     ///
     /// # Errors
-    /// When the coordinates that the array has of them cannot be read.
+    /// Fails if their coordinates in the array cannot be read.
     pub fn georeference(&self, id: FieldId) -> Result<Option<GeoreferencedAxes>> {
         let said = self.pam(id).place;
         let found = line_and_sample_axes(self.coordinates.len(), self.band_axis);
@@ -285,7 +287,7 @@ impl<'a> Rasters<'a> {
                 })
             }));
         };
-        // Without a system only the kind of the axes says that they are on the Earth.
+        // Without a system, only the kind of the axes shows that they are on the Earth.
         let place = match (said, &self.system) {
             (Some(place), _) => place,
             (None, Some(system)) => Georeference::of_system(system),
@@ -300,7 +302,7 @@ impl<'a> Rasters<'a> {
         Ok(Some(GeoreferencedAxes { place, lines, samples, are_labelled: true }))
     }
 
-    /// The part of a raster that is shown, where that is one run of rows and of columns.
+    /// Returns the georeference of the part shown, if that is one run of rows and of columns.
     fn windowed(&self, place: Georeference) -> Option<GeoreferencedAxes> {
         let ([lines, samples], [rows, columns]) = self.rows_and_columns()?;
         let step = |range: &AxisRange| u64::try_from(range.step).ok();
@@ -308,8 +310,8 @@ impl<'a> Rasters<'a> {
         Some(GeoreferencedAxes { place, lines, samples, are_labelled: false })
     }
 
-    /// How many of the rows and of the columns that are shown of an attribute are the raster, where its metadata says
-    /// how large that is.
+    /// Returns how many of the shown rows and columns of an attribute belong to the raster, if its metadata contain its
+    /// size.
     pub fn sizes(&self, id: FieldId) -> Option<[u64; 2]> {
         let pam = self.pam(id);
         let (_, ranges) = self.rows_and_columns()?;
@@ -321,7 +323,7 @@ impl<'a> Rasters<'a> {
         Some([lines?, samples?])
     }
 
-    /// The axes of rows and columns, and what is shown of each, where that is one run.
+    /// Returns the axes of rows and columns, and the shown part of each, if that is one run.
     pub fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
         let axes = self.fields.subarray.selection()?.axes();
         let found = line_and_sample_axes(axes.len(), self.band_axis)?;
@@ -336,19 +338,19 @@ impl<'a> Rasters<'a> {
 
     fn pam(&self, id: FieldId) -> Pam {
         let schema = self.fields.schema();
-        // A raster has an axis of bands, or none.
+        // A raster has at most one axis besides: that of the bands.
         let is_flat = schema.dimensions.len() == 2;
         self.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
     }
 
-    /// What is said of each band that is shown.
+    /// Returns the description of each band that is shown.
     fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
         let rank = self.fields.schema().dimensions.len();
         let values = field.values_per_cell.unwrap_or(1);
         let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
         let subarray = axis.and_then(|axis| self.fields.subarray.selection()?.axes().get(axis));
         let numbers: Vec<u64> = match (subarray, axis) {
-            (Some(shown), _) if shown.len() <= MOST_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
+            (Some(shown), _) if shown.len() <= MAX_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
             (None, None) => (0..values.into()).collect(),
             _ => return Vec::new(),
         };
@@ -364,10 +366,10 @@ impl<'a> Rasters<'a> {
     }
 }
 
-/// The rows and columns that are an array's rasters, where the metadata says that the others are padding.
+/// Returns the rows and columns of an array's rasters, if the metadata mark the others as padding.
 ///
 /// # Errors
-/// When the metadata cannot be read.
+/// Fails if the metadata cannot be read.
 pub fn image_part(fields: &FieldFolder) -> Result<Option<ImagePart>> {
     let rasters = Rasters::without_labels(fields)?;
     let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
@@ -383,25 +385,25 @@ pub fn image_part(fields: &FieldFolder) -> Result<Option<ImagePart>> {
     Ok(Some(ImagePart { lines, samples, selection: parts.collect::<Vec<_>>().join(",") }))
 }
 
-/// A folder that shows the [`image_part`] of an array, or all of it where nothing is padding.
+/// Returns a folder that shows the [`image_part`] of an array, or all of it if nothing is padding.
 ///
 /// # Errors
-/// When the metadata cannot be read.
+/// Fails if the metadata cannot be read.
 pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
     let Some(image) = image_part(fields)? else { return Ok(fields.clone()) };
-    let subarray = fields.subarray.select(&image.selection, By::Position);
+    let subarray = fields.subarray.select(&image.selection, Addressing::Position);
     let subarray = subarray.map_err(|error| Error::unsupported(error.message))?;
     Ok(FieldFolder { subarray, ..fields.clone() })
 }
 
-/// GDAL has no more.
-const MOST_BANDS: u64 = 65_536;
+/// GDAL supports no more.
+const MAX_BANDS: u64 = 65_536;
 
 fn positions(run: AxisRange) -> impl Iterator<Item = u64> {
     (0..run.count).map(move |number| run.first.wrapping_add_signed(run.step.wrapping_mul(number as i64)))
 }
 
-/// The colours of the bands along an axis of that name.
+/// Returns the colours of the bands along an axis of that name.
 fn colours(axis: &str) -> &'static [&'static str] {
     match axis.to_lowercase().as_str() {
         "rgb" => &["Red", "Green", "Blue"],
@@ -410,14 +412,15 @@ fn colours(axis: &str) -> &'static [&'static str] {
     }
 }
 
-/// The name of a folder without what is behind its last dot.
+/// Returns the name of a folder up to its last dot.
 fn stem(folder: &StoreKey) -> Option<String> {
     let name = String::from_utf8_lossy(folder.name()?).into_owned();
     let dot = name.rfind('.').filter(|&dot| dot > 0);
     Some(name[..dot.unwrap_or(name.len())].to_owned())
 }
 
-/// What GDAL kept in a file of the array's folder. It is called like the folder was when it was written.
+/// Returns GDAL's description in a file of the array's folder. The file has the name that the folder had when it was
+/// written.
 fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
     let array = fields.subarray.array();
     let storage = &array.context().storage;
@@ -426,5 +429,5 @@ fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
     let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
     let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
     let own = own.or(found.first().filter(|_| found.len() == 1));
-    own.map(|file| storage.read(&array.path().join(&file.name), MOST_GDAL_FILE)).transpose().in_array(array.path())
+    own.map(|file| storage.read(&array.path().join(&file.name), MAX_GDAL_FILE)).transpose().in_array(array.path())
 }

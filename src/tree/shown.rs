@@ -1,11 +1,11 @@
-//! Which of the views that `ls` leaves out are listed all the same.
+//! The optional views that are listed.
 //!
-//! A recursive copy would copy the values once more for each view, so most of them are found by their names alone. File
-//! dialogs, globs and completion see only what is listed.
+//! A recursive copy would copy the values once more for each listed view, so most views are found only by name. File
+//! dialogs, globs and completion see only listed files.
 
 use super::texts::Format;
 
-/// A kind of view that is listed only where somebody asks for it.
+/// A kind of view that is listed only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     Vrt,
@@ -19,7 +19,7 @@ pub enum View {
 }
 
 impl View {
-    /// The view that a file of this format belongs to; `None` for formats that are always listed, or never.
+    /// Returns the view of a file format; `None` for formats that are always listed, or never.
     fn of(format: Format) -> Option<View> {
         match format {
             Format::VirtualRaster => Some(View::Vrt),
@@ -48,10 +48,10 @@ impl View {
 pub struct ShownViews(u8);
 
 impl ShownViews {
-    /// None of them.
+    /// No views.
     pub const NONE: ShownViews = ShownViews(0);
 
-    /// Each of them.
+    /// All views.
     pub const ALL: ShownViews = ShownViews(u8::MAX);
 
     #[must_use]
@@ -63,7 +63,7 @@ impl ShownViews {
         self.0 & view.bit() != 0
     }
 
-    /// Whether a file of this format is listed though it would not be by itself.
+    /// Returns whether files of this format are listed because of the set.
     pub fn has_format(self, format: Format) -> bool {
         View::of(format).is_some_and(|view| self.has(view))
     }
@@ -82,7 +82,7 @@ mod tests {
             assert!(ShownViews::ALL.has(view) && !ShownViews::NONE.has(view));
         }
         assert!(ShownViews::ALL.has_format(Format::Tiff) && !ShownViews::NONE.with(View::Vrt).has_format(Format::Tiff));
-        // A second table of the same rows is listed in no case.
+        // A second table of the same rows is never listed.
         assert!(!ShownViews::ALL.has_format(Format::ParquetMicroseconds));
     }
 }

@@ -1,4 +1,4 @@
-//! `slice/` and `islice/`: folders whose names are selections, each like the folder of its array.
+//! `slice/` and `islice/`: folders whose names are selections, each with the structure of its array's folder.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -7,25 +7,25 @@ use tilefs_format::error::Result;
 
 use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
-use super::grammar::{By, SelectionError};
+use super::grammar::{Addressing, SelectionError};
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::texts::CoveredBox;
 
-/// Every selection of an array, by its name. Lists only the selections that were given a name and select something here,
-/// as those given for a group need not in all of its arrays.
+/// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
+/// group need not fit all of its arrays.
 pub struct SliceFolder {
     whole: FieldFolder,
-    by: By,
+    by: Addressing,
     /// Names and selections.
     named: Vec<(String, String)>,
 }
 
 impl SliceFolder {
-    pub fn new(whole: FieldFolder, by: By, named: Vec<(String, String)>) -> Self {
+    pub fn new(whole: FieldFolder, by: Addressing, named: Vec<(String, String)>) -> Self {
         SliceFolder { whole, by, named }
     }
 
-    /// What a name selects: that of a named slice, else itself.
+    /// Returns the selection of a named slice, or the name itself.
     fn selection<'a>(&'a self, name: &'a str) -> &'a str {
         let named = self.named.iter().find(|(known, _)| known == name);
         named.map_or(name, |(_, selection)| selection.as_str())
@@ -39,8 +39,8 @@ impl Folder for SliceFolder {
             Ok(subarray) => {
                 let fields = FieldFolder { subarray, ..self.whole.clone() };
                 let place = match self.by {
-                    By::Coordinate => "slice",
-                    By::Position => "islice",
+                    Addressing::Coordinate => "slice",
+                    Addressing::Position => "islice",
                 };
                 let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
                 let (mut folder, _) = fields_folder(&fields, CoveredBox::Selection, kind, None)?;

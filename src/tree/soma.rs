@@ -1,10 +1,10 @@
-//! The arrays of TileDB-SOMA as AnnData has them: data frames, whose rows are found by their place, and matrices.
+//! The arrays of TileDB-SOMA in AnnData's terms: data frames, whose rows are identified by position, and matrices.
 //!
-//! They are known by the names that SOMA keeps for itself: the row of a data frame is numbered by `soma_joinid`, the
-//! cells of a matrix have the coordinates `soma_dim_0` and `soma_dim_1` and the value `soma_data`. AnnData's rows have no
-//! numbers, so that of a data frame has to have the rows 0 to n - 1, each once.
+//! They are recognised by the names that SOMA reserves: `soma_joinid` numbers the rows of a data frame, and the cells
+//! of a matrix have the coordinates `soma_dim_0` and `soma_dim_1` and the value `soma_data`. AnnData's rows have no
+//! numbers, so the rows of a data frame must be 0 to n - 1, each once.
 //!
-//! Source: the specification of SOMA's data model, and what TileDB-SOMA writes.
+//! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tilefs_export::boxes::{Boxes, Rows};
 use tilefs_export::element::Converted;
 use tilefs_export::zarr::anndata::{
-    self, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, Room, RowBands, RowStarts,
+    self, BandLimits, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
 };
 use tilefs_export::zarr::{Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -24,7 +24,7 @@ use tilefs_reader::array::{Array, Metadata};
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::enums;
-use super::grammar::By;
+use super::grammar::Addressing;
 use super::matrix::{matrix_domain, written_length};
 use super::meta;
 use super::names::dimension_name;
@@ -32,7 +32,7 @@ use super::options::Extent;
 use super::sparse::SparseSubarray;
 use super::subarray::{DenseBoxes, FieldId, Subarray, column};
 
-/// The number of a data frame's row.
+/// The row number of a data frame.
 const JOINID: &str = "soma_joinid";
 
 /// The coordinates of a matrix's cell.
@@ -41,22 +41,22 @@ const COORDINATES: [&str; 2] = ["soma_dim_0", "soma_dim_1"];
 /// The value of a matrix's cell.
 const VALUE: &str = "soma_data";
 
-/// The metadata key under which it stands, as JSON, what the column of the rows' names was called before.
+/// The metadata key of the original name, as JSON, of the column of row names.
 const INDEX_KEY: &str = "soma_dataframe_original_index_name";
 
-/// What that column is called where it had no name: of observations, of variables, and of other data frames.
+/// The name of that column if it had none: in observations, in variables, and in other data frames.
 const INDEXES: [&str; 3] = ["obs_id", "var_id", "index"];
 
-/// The metadata key under which it stands what something is.
+/// The metadata key of an object's type.
 const TYPE_KEY: &str = "soma_object_type";
 
-/// What SOMA says that something is (`SOMAExperiment`), by its metadata.
+/// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
     let value = metadata.get(TYPE_KEY)?;
     Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
 }
 
-/// What an array is to AnnData.
+/// The AnnData type of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     DataFrame,
@@ -65,7 +65,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Told by the names of attributes and dimensions.
+    /// Recognises the names of attributes and dimensions.
     pub fn of(schema: &ArraySchema) -> Option<Self> {
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let mut dimensions = schema.dimensions.iter().map(|dimension| dimension.name.as_str());
@@ -78,7 +78,7 @@ impl Element {
     }
 }
 
-/// A data frame, and how many rows its array has.
+/// A data frame, and the number of rows of its array.
 pub struct Frame {
     pub group: Group,
     pub all: u64,
@@ -88,15 +88,15 @@ fn reason<T>(text: impl Into<std::borrow::Cow<'static, str>>) -> Result<FormatRe
     Ok(Err(Unrepresentable::new(text)))
 }
 
-/// The data frame of an array, or of some of its rows, or why there is none. To find out whether its rows are there without a gap the first and
-/// the last are looked at.
+/// Returns the data frame of an array, or of some of its rows, or the reason why there is none. Reads the first and the
+/// last row number to check that there are no gaps.
 ///
 /// # Errors
-/// When metadata, enumerations or what decides which cells are rows cannot be read.
+/// Fails if metadata, enumerations, or data that determine which cells are rows cannot be read.
 pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<FormatResult<Frame>> {
     let schema = array.schema();
     if schema.allows_duplicates {
-        return reason("it may have rows twice");
+        return reason("it may have duplicate rows");
     }
     let [dimension] = schema.dimensions.as_slice() else {
         return reason(format!("its rows are not in the order of {JOINID}"));
@@ -105,7 +105,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
         return reason(format!("its rows are in the order of {}, not of {JOINID}", dimension_name(schema, 0)));
     }
     if dimension.datatype != Datatype::Int64 {
-        return reason(format!("its {JOINID} is no INT64"));
+        return reason(format!("its {JOINID} is not INT64"));
     }
     let mut subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
     let all = subarray.shape()?.first().copied().unwrap_or(0);
@@ -113,7 +113,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
     let joinids = subarray.values(FieldId::Dimension(0))?;
     if rows > 0 {
         let ends = [number_at(&joinids, 0)?, number_at(&joinids, rows - 1)?];
-        // No number is there twice: from 0 to n - 1 they are all.
+        // The numbers are distinct, so 0 to n - 1 are all present.
         if ends.map(|end| u64::try_from(end).ok()) != [Some(0), Some(rows - 1)] {
             let [first, last] = ends;
             return reason(format!(
@@ -143,7 +143,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
     Ok(Ok(Frame { group: frame.group()?, all }))
 }
 
-/// The attribute of this name, if it can name rows.
+/// Returns the attribute of this name, if it can name rows.
 fn position(schema: &ArraySchema, name: &str) -> Option<usize> {
     let number = schema.attributes.iter().position(|attribute| attribute.name == name)?;
     let field = FieldId::Attribute(number).describe(schema, name);
@@ -162,10 +162,10 @@ fn number_at(numbers: &Arc<dyn Content>, row: u64) -> Result<i64> {
     Ok(i64::from_le_bytes(bytes))
 }
 
-/// A field of a data frame with so many rows.
+/// Returns a field of a data frame with `rows` rows.
 ///
 /// # Errors
-/// When enumerations cannot be read.
+/// Fails if enumerations cannot be read.
 pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Result<FrameColumn> {
     let array = subarray.array();
     let schema = array.schema();
@@ -184,24 +184,24 @@ pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Res
     Ok(FrameColumn { cells, validity })
 }
 
-/// The part of a subarray that a selection by coordinates means.
+/// Returns the part of a subarray that a selection by coordinates selects.
 fn selected(of: &dyn Subarray, selection: &str) -> Result<Arc<dyn Subarray>> {
-    of.select(selection, By::Coordinate).map_err(|error| error.into_error(selection))
+    of.select(selection, Addressing::Coordinate).map_err(|error| error.into_error(selection))
 }
 
 /// An axis of a matrix.
 #[derive(Debug, Clone, Default)]
 pub struct MatrixAxis {
-    /// How many rows or columns it is to have, where that is known.
+    /// The required number of rows or columns, if known.
     pub length: Option<u64>,
-    /// Those that are wanted, which are among them; all where `None`.
+    /// The selected ones among them; `None` selects all.
     pub cut: Option<Range<u64>>,
 }
 
 /// The rows and the columns.
 pub type MatrixAxes<'a> = [&'a MatrixAxis; 2];
 
-/// A selection of what is wanted of a matrix; `None` where it is all.
+/// Returns the selection of the requested part of a matrix; `None` if it is the whole.
 fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
     let parts = axes.iter().zip(COORDINATES);
     let part = |(axis, name): (&&MatrixAxis, &str)| {
@@ -212,18 +212,18 @@ fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// The matrix of a sparse array, or why there is none: by compressed columns where its cells are stored in their order,
-/// else by rows, and so is a part of it. No cell is read.
+/// Returns the matrix of a sparse array, or the reason why there is none. It is compressed by columns if its cells are
+/// stored in column order, otherwise by rows; a part is compressed in the same way. Reads no cell.
 ///
 /// # Errors
-/// When metadata or what decides which cells are rows cannot be read.
+/// Fails if metadata, or data that determine which cells are rows, cannot be read.
 pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Matrix>> {
     let schema = array.schema();
     if schema.allows_duplicates {
-        return reason("it may have cells twice");
+        return reason("it may have duplicate cells");
     }
     if schema.dimensions.iter().any(|dimension| dimension.datatype != Datatype::Int64) {
-        return reason("its coordinates are no INT64");
+        return reason("its coordinates are not INT64");
     }
     let (id, field) = match value_field(schema) {
         Ok(value) => value,
@@ -240,7 +240,7 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
         let written = written_length(array, axis, range)?;
         if written > shape[axis] {
             let (name, least) = (COORDINATES[axis], shape[axis]);
-            return reason(format!("it has cells up to {name} {}, of {least} that are annotated", written - 1));
+            return reason(format!("it has cells up to {name} {}, of {least} that are required", written - 1));
         }
     }
     if let Some(selection) = selection_of(axes) {
@@ -262,14 +262,14 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let starts = anndata::starts_of(rows.values, shape[0]);
     let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
     let Some(extent) = stored.band_of_rows()? else { return Ok(Ok(sorted)) };
-    // Rows that are found without sorting.
+    // Row order without sorting.
     let budget = array.context().budget();
     let rows = coordinates(&stored, 0)?.values;
     let Some(bands) = RowBands::new(rows, shape[0], extent, budget / STARTS_SHARE) else { return Ok(Ok(sorted)) };
-    let room = Room { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
+    let limits = BandLimits { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
-        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, room);
+        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, limits);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
     let minor = in_rows(coordinates(&stored, 1)?, sorted.minor, true);
@@ -278,7 +278,7 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
 }
 
-/// Some rows and columns of a matrix of this shape, which are numbered from 0.
+/// Returns some rows and columns of a matrix of this shape, numbered from 0.
 fn part_of_matrix(
     array: &Arc<Array>,
     axes: MatrixAxes<'_>,
@@ -304,19 +304,19 @@ fn part_of_matrix(
     Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values })
 }
 
-/// Parts of the cache's budget beside it: that the places of a matrix's rows may take, ...
+/// Shares of the cache's budget, taken in addition to it: for the positions of a matrix's rows, ...
 const STARTS_SHARE: usize = 8;
 
-/// ... one band of its rows, as it is made, ...
+/// ... for one band of its rows while it is made, ...
 const BAND_SHARE: usize = 16;
 
-/// ... and all bands of one of its files that are kept.
+/// ... and for all bands of one of its files that are kept.
 const BANDS_SHARE: usize = 8;
 
-/// Rows and columns of a sparse matrix of SOMA; `None` for other arrays.
+/// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.
 ///
 /// # Errors
-/// As [`matrix_domain`].
+/// As for [`matrix_domain`].
 pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => matrix_domain(array).map(|domain| Some(domain.lengths)),
@@ -324,10 +324,10 @@ pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     }
 }
 
-/// The values of a dense array as a matrix, or why there is none.
+/// Returns the values of a dense array as a matrix, or the reason why there is none.
 ///
 /// # Errors
-/// When its shape cannot be told.
+/// Fails if its shape cannot be determined.
 pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
     let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
@@ -342,7 +342,7 @@ pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatRe
         let text = |lengths: Vec<String>| lengths.join(" x ");
         let own = text(shape.iter().map(u64::to_string).collect());
         let wanted = text(lengths.iter().map(|one| one.map_or("any".to_owned(), |one| one.to_string())).collect());
-        return reason(format!("it has {own} cells, where {wanted} are annotated"));
+        return reason(format!("it has {own} cells, where {wanted} are required"));
     }
     if let Some(selection) = selection_of(axes) {
         subarray = selected(&*subarray, &selection)?;
@@ -351,10 +351,10 @@ pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatRe
     Ok(anndata::dense(&values))
 }
 
-/// The values of any dense array of SOMA, or why there are none.
+/// Returns the values of any SOMA dense array, or the reason why there are none.
 ///
 /// # Errors
-/// When its shape cannot be told.
+/// Fails if its shape cannot be determined.
 pub fn dense_array(array: &Arc<Array>) -> Result<FormatResult<Node>> {
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,
@@ -366,7 +366,7 @@ pub fn dense_array(array: &Arc<Array>) -> Result<FormatResult<Node>> {
     Ok(anndata::dense(&values))
 }
 
-/// The attribute of a matrix's values, if they are numbers, one a cell.
+/// Returns the attribute of a matrix's values, if they are numbers, one per cell.
 fn value_field(schema: &ArraySchema) -> FormatResult<(FieldId, Field)> {
     let number = schema.attributes.iter().position(|attribute| attribute.name == VALUE);
     let number = number.ok_or_else(|| Unrepresentable::new(format!("it has no {VALUE}")))?;
@@ -376,12 +376,12 @@ fn value_field(schema: &ArraySchema) -> FormatResult<(FieldId, Field)> {
     }
     let field = FieldId::Attribute(number).describe(schema, VALUE);
     if attribute.cell_count != CellValNum::Fixed(1) || field.is_bytes() || field.datatype.time_unit().is_some() {
-        return Err(Unrepresentable::new("AnnData's matrices have one number a cell"));
+        return Err(Unrepresentable::new("AnnData's matrices have one number per cell"));
     }
     Ok((FieldId::Attribute(number), field))
 }
 
-/// Whether a matrix has a value in every cell of its shape, in row-major order.
+/// Returns whether a matrix has a value in every cell of its shape, in row-major order.
 pub fn is_full(matrix: &Matrix) -> bool {
     let [rows, columns] = matrix.shape;
     matrix.compressed == Compressed::Rows && rows.checked_mul(columns) == Some(matrix.values.cells())

@@ -1,4 +1,4 @@
-//! A sparse array, or the rows of one that a selection chooses, as files.
+//! A sparse array, or the rows of it that a selection selects, as files.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,29 +17,29 @@ use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
 use super::grammar::bounds::integer_ends;
-use super::grammar::{self, By, DimensionBounds};
-use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
+use super::grammar::{self, Addressing, DimensionBounds};
+use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 
-/// No format stores all integers of a domain beyond this in fewer than 64 bits.
+/// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
 const EXACT: i128 = 1 << 53;
 
-/// Coordinates wanted along each dimension, as the array's room takes them.
+/// The selected coordinates along each dimension, in the array reader's form.
 type Ranges = Vec<Option<Vec<CoordinateRange>>>;
 
-/// The rows of a sparse array. Its footers are read when the first row, or their number, is wanted.
+/// The rows of a sparse array. Its footers are read when the first row, or the number of rows, is needed.
 pub struct SparseSubarray {
     array: Arc<Array>,
-    /// `None` for all rows.
+    /// `None` selects all rows.
     ranges: Option<Ranges>,
-    /// Rows sorted by coordinates instead of in the array's order.
+    /// Whether rows are sorted by coordinates instead of in the array's order.
     by_row: bool,
     view: OnceLock<Arc<SparseView>>,
-    /// Variable-length fields that were asked for: where their values begin is worth keeping.
+    /// Variable-length fields that were opened; they keep the positions of their values.
     var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
 }
 
 impl SparseSubarray {
-    /// All rows; `by_row` sorts them by coordinates.
+    /// Creates the subarray of all rows; `by_row` sorts them by coordinates.
     pub fn new(array: Arc<Array>, by_row: bool) -> Self {
         Self::of(array, None, by_row)
     }
@@ -62,7 +62,7 @@ impl SparseSubarray {
         Ok(self.view.get_or_init(|| view).clone())
     }
 
-    /// Whether the rows are surely sorted by coordinates, the last dimension being the most significant.
+    /// Returns whether the rows are certain to be sorted by coordinates, with the last dimension most significant.
     ///
     /// # Errors
     /// Any damage in footers.
@@ -70,8 +70,8 @@ impl SparseSubarray {
         Ok(self.view()?.is_column_major())
     }
 
-    /// How many rows of a matrix a band has, where the cells surely come band by band and in a band's row from the left to
-    /// the right, and not row by row as it is.
+    /// Returns the number of matrix rows in a band, if the cells are certain to be ordered by band, and within a band
+    /// by column, instead of by row.
     ///
     /// # Errors
     /// Any damage in footers.
@@ -97,7 +97,7 @@ impl SparseSubarray {
             FieldId::Attribute(number) => VarColumn::of_attribute(view, number)?,
             FieldId::Dimension(number) => VarColumn::of_dimension(view, number)?,
         });
-        // Another thread may have made one meanwhile, and know where its values begin.
+        // Another thread may have made one meanwhile, which already has the positions of its values.
         Ok(columns().entry(field).or_insert(column).clone())
     }
 }
@@ -111,7 +111,7 @@ impl Subarray for SparseSubarray {
         Ok(vec![self.view()?.row_count()?])
     }
 
-    /// Those of the domain; where that has no useful ends, those of the non-empty domain.
+    /// Returns the bounds of the domain or, if these are not useful, of the non-empty domain.
     fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>> {
         let schema = self.array.schema();
         let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(dimension));
@@ -183,19 +183,19 @@ impl Subarray for SparseSubarray {
     }
 
     fn part_starts(&self) -> Result<Vec<u64>> {
-        Ok(self.view()?.parts(MOST_PART_ROWS)?.iter().map(|part| part.before).collect())
+        Ok(self.view()?.parts(MAX_PART_ROWS)?.iter().map(|part| part.before).collect())
     }
 
     fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
         let view = self.view()?;
-        let part = view.parts(MOST_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
+        let part = view.parts(MAX_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
         let part = view.part(part)?;
         let this = Self::of(self.array.clone(), None, self.by_row);
         this.view.get_or_init(|| Arc::new(part));
         Ok(Arc::new(this))
     }
 
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
+    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {
         let bounds = DimensionBounds::of_schema(self.array.schema());
         let chosen = grammar::sparse(selection, by, &bounds)?;
         let ranges = chosen.into_iter().map(|chosen| {

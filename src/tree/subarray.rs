@@ -1,5 +1,5 @@
-//! What a folder of files shows of an array, dense or sparse, whole or in part: the values of its
-//! attributes and dimensions in the order of the files.
+//! The cells of an array, dense or sparse, whole or in part, that a folder of files shows: the values of its attributes
+//! and dimensions in file order.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::storage::EntryKey;
 
-use super::grammar::{self, By};
+use super::grammar::{self, Addressing};
 
-/// An attribute or dimension, by its number in the array's schema.
+/// An attribute or dimension, by its index in the array's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldId {
     Attribute(usize),
@@ -25,7 +25,7 @@ pub enum FieldId {
 }
 
 impl FieldId {
-    /// How the field is described to the formats, under `name`.
+    /// Returns the description of the field for the formats, under `name`.
     pub fn describe(self, schema: &ArraySchema, name: &str) -> Field {
         match self {
             FieldId::Attribute(number) => {
@@ -57,141 +57,141 @@ fn values_per_cell(count: CellValNum) -> Option<u32> {
     }
 }
 
-/// Rows of a part of a table.
-pub const MOST_PART_ROWS: u64 = 1 << 20;
+/// Maximum number of rows of a part of a table.
+pub const MAX_PART_ROWS: u64 = 1 << 20;
 
-/// The cells that the files of one folder show. Making contents reads metadata, no cells, unless a length
-/// depends on them.
+/// The cells that the files of one folder show. Making contents reads metadata but no cells, unless a length depends on
+/// them.
 pub trait Subarray: Send + Sync {
     fn array(&self) -> &Arc<Array>;
 
-    /// Dense: cells along each axis. Sparse: the number of rows.
+    /// Returns the number of cells along each axis (dense) or the number of rows (sparse).
     ///
     /// # Errors
-    /// When rows have to be counted and something that takes is damaged.
+    /// Fails if rows have to be counted and data required for that are damaged.
     fn shape(&self) -> Result<Vec<u64>>;
 
-    /// The least and the greatest coordinate that may be shown along a dimension of integers, dates or times; `None`
-    /// for others, and where it is not known.
+    /// Returns bounds of the coordinates shown along a dimension of integers, dates or times; `None` for other types,
+    /// and if they are not known.
     ///
     /// # Errors
-    /// When a footer that is needed for it cannot be read.
+    /// Fails if a required footer cannot be read.
     fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>>;
 
-    /// The number of cells that are shown, as far as that is known without reading any.
+    /// Returns the number of cells shown, as far as it is known without reading any.
     ///
     /// # Errors
     /// Any damage in footers.
     fn row_count(&self) -> Result<RowCount>;
 
-    /// The key of what is told about the cells in this order, where it is saved for later mounts.
+    /// Returns the key of results about these cells in this order that are saved for later mounts, if they are.
     ///
     /// # Errors
     /// Any damage in footers.
     fn saved_key(&self) -> Result<Option<EntryKey>>;
 
-    /// The shape where nothing has to be read for it.
+    /// Returns the shape, if known without reading.
     fn known_shape(&self) -> Option<Vec<u64>>;
 
-    /// Bytes of memory that this holds at present, about.
+    /// Returns the approximate memory in bytes that this holds now.
     fn memory(&self) -> usize {
         0
     }
 
-    /// What is shown of each axis of a dense array.
+    /// Returns the part shown along each axis of a dense array.
     fn selection(&self) -> Option<&Selection> {
         None
     }
 
-    /// Whether every cell that is shown was written with a value of this attribute, so that none holds the fill value
-    /// for want of another. `None` where finding out would take too long.
+    /// Returns whether every shown cell was written with a value of this attribute, so that none holds the fill value
+    /// because it is unwritten. `None` if finding out would take too long.
     ///
     /// # Errors
-    /// When a footer or a schema that is needed for it cannot be read.
+    /// Fails if a required footer or schema cannot be read.
     fn all_written(&self, _attribute: usize) -> Result<Option<bool>> {
-        // A cell of a sparse array is there because it was written.
+        // Every cell of a sparse array was written.
         Ok(Some(true))
     }
 
-    /// Where tiles begin among the rows, where that can be told from metadata.
+    /// Returns the starts of tiles among the rows, if the metadata contain them.
     ///
     /// # Errors
-    /// When rows have to be counted and something that takes is damaged.
+    /// Fails if rows have to be counted and data required for that are damaged.
     fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
         Ok(None)
     }
 
-    /// What is known of the values of a field without reading them.
+    /// Returns known bounds of the values of a field.
     ///
     /// # Errors
-    /// When rows have to be counted and something that takes is damaged.
+    /// Fails if rows have to be counted and data required for that are damaged.
     fn summaries(&self, _field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
         Ok(None)
     }
 
-    /// The values of a field, little-endian, cell after cell.
+    /// Returns the values of a field, little-endian, cell by cell.
     ///
     /// # Errors
-    /// When metadata that is needed cannot be read.
+    /// Fails if required metadata cannot be read.
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
-    /// The byte offsets of a field of variable length: one more than there are cells, `u64` little-endian.
+    /// Returns the byte offsets of a field of variable length: one more than there are cells, `u64` little-endian.
     ///
     /// # Errors
-    /// As [`Subarray::values`].
+    /// As for [`Subarray::values`].
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
-    /// One byte a cell, 0 for null, of a nullable attribute.
+    /// Returns one byte per cell of a nullable attribute, 0 for null.
     ///
     /// # Errors
-    /// As [`Subarray::values`].
+    /// As for [`Subarray::values`].
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
-    /// The values of a fixed-size attribute with the first axis running fastest; `None` for sparse arrays.
+    /// Returns the values of a fixed-size attribute with the first axis varying fastest; `None` for sparse arrays.
     ///
     /// # Errors
-    /// As [`Subarray::values`].
+    /// As for [`Subarray::values`].
     fn column_major_values(&self, _field: FieldId) -> Result<Option<Arc<dyn Content>>> {
         Ok(None)
     }
 
-    /// How long the tiles of a dense array are along each axis; `None` for sparse arrays.
+    /// Returns the lengths of the tiles of a dense array along each axis; `None` for sparse arrays.
     fn extents(&self) -> Option<Vec<u64>> {
         None
     }
 
-    /// The cells in a box of what is shown of a dense array.
+    /// Returns the cells in a box of the part of a dense array that is shown.
     ///
     /// # Errors
-    /// For sparse arrays.
+    /// Fails for sparse arrays.
     fn part(&self, _cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
         Err(Error::internal("a sparse array has rows and no boxes"))
     }
 
-    /// Where the rows can be cut into parts that are read without finding the rows of the others: for each part as many
-    /// rows as the parts before it can have. A part has [`MOST_PART_ROWS`] rows at most, unless one tile has more.
+    /// Returns the starts of parts that can be read without locating the rows of the others: for each part, the maximum
+    /// number of rows before it. A part has at most [`MAX_PART_ROWS`] rows, unless one tile has more.
     ///
     /// # Errors
-    /// When metadata that is needed cannot be read; for arrays of several axes.
+    /// Fails if required metadata cannot be read, and for arrays of several axes.
     fn part_starts(&self) -> Result<Vec<u64>>;
 
-    /// The rows of the part of this number.
+    /// Returns the rows of a part, given its index.
     ///
     /// # Errors
-    /// As [`Subarray::part_starts`].
+    /// As for [`Subarray::part_starts`].
     fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>>;
 
-    /// The cells of the whole array that a selection names, in their place.
+    /// Returns the cells of the whole array that a selection selects.
     ///
     /// # Errors
-    /// When the selection does not parse or lies outside.
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>>;
+    /// Fails if the selection does not parse or lies outside.
+    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>>;
 }
 
-/// A field with all that the formats may want of it; `field` describes it.
+/// Returns a field as a column for the formats; `field` describes it.
 ///
 /// # Errors
-/// When metadata that is needed cannot be read.
+/// Fails if required metadata cannot be read.
 pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Column> {
     let shape = match id {
         FieldId::Dimension(axis) if !subarray.array().schema().is_sparse() => vec![subarray.shape()?[axis]],
@@ -211,7 +211,7 @@ pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Colu
     Ok(if nullable { column.with_validity(subarray.validity(id)?) } else { column })
 }
 
-/// The cells of an attribute of a dense array, of which any box can be had.
+/// The cells of an attribute of a dense array, readable in any box.
 pub struct DenseBoxes {
     subarray: Arc<dyn Subarray>,
     id: FieldId,
@@ -221,10 +221,10 @@ pub struct DenseBoxes {
 }
 
 impl DenseBoxes {
-    /// `field` describes the attribute. Nothing is read.
+    /// Creates the cells; `field` describes the attribute. Reads nothing.
     ///
     /// # Errors
-    /// For sparse arrays.
+    /// Fails for sparse arrays.
     pub fn new(subarray: Arc<dyn Subarray>, id: FieldId, field: Field) -> Result<Self> {
         let extents = subarray.extents().ok_or_else(|| Error::internal("a sparse array has no tiles of cells"))?;
         let shape = subarray.shape()?;

@@ -1,15 +1,15 @@
-//! What somebody may have meant by a path that leads nowhere.
+//! Suggestions for a path that does not exist.
 
 use std::cmp::Reverse;
 
 use super::node::{Folder, Node};
 
-/// The existing path that is nearest to one that is not there, if any is near: `text/cells.tsv` for `cells.tsv`, `t2m.f64`
-/// for `t2m` or `t2m.f32`, `temp.f32` for `tmp.f32`. Looks at names alone, and only at those that are known without
-/// reading anything.
+/// Returns the existing path that is nearest to a missing one, if any is near: `text/cells.tsv` for `cells.tsv`,
+/// `t2m.f64` for `t2m` or `t2m.f32`, `temp.f32` for `tmp.f32`. Considers only names that are known without reading
+/// anything.
 pub fn suggestion(root: &dyn Folder, wanted: &str) -> Option<String> {
     let names: Vec<&str> = wanted.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
-    // The last folder of the path that is there, and what was looked for in it.
+    // The last folder of the path that exists, and its depth.
     let (mut found, mut depth): (Option<Node>, usize) = (None, 0);
     for name in &names {
         let next = match &found {
@@ -27,7 +27,7 @@ pub fn suggestion(root: &dyn Folder, wanted: &str) -> Option<String> {
     match &found {
         Some(Node::Folder(folder)) => match within(&**folder) {
             Some(path) => Some(format!("{before}/{path}")),
-            // In another folder than was looked in.
+            // In a different folder from the one searched.
             None => nearest(names.last()?, &root.known_paths()).map(str::to_owned),
         },
         Some(Node::File(_)) => None,
@@ -35,10 +35,11 @@ pub fn suggestion(root: &dyn Folder, wanted: &str) -> Option<String> {
     }
 }
 
-/// Letters that may be wrong in a name.
-const MOST_WRONG: usize = 2;
+/// Maximum number of wrong letters in a name.
+const MAX_WRONG: usize = 2;
 
-/// The path nearest to the wanted one; of equally near ones the one with the fewest folders, and then the first.
+/// Returns the path nearest to the wanted one; among equally near ones, the one with the fewest folders, and then the
+/// first.
 pub fn nearest<'a>(wanted: &str, paths: &'a [String]) -> Option<&'a str> {
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let name = last(wanted);
@@ -46,7 +47,7 @@ pub fn nearest<'a>(wanted: &str, paths: &'a [String]) -> Option<&'a str> {
     rated.min_by_key(|(distance, folders, _)| (*distance, *folders)).map(|(.., path)| path.as_str())
 }
 
-/// How far a name is from the wanted one; `None` where it is too far to be meant.
+/// Returns the distance of a name from the wanted one; `None` if it is too large.
 fn distance(wanted: &str, name: &str) -> Option<(u8, usize, Reverse<usize>)> {
     let stem = |name: &str| name.split_once('.').map_or(name.to_owned(), |(stem, _)| stem.to_owned());
     let extends = |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.starts_with('.'));
@@ -56,7 +57,7 @@ fn distance(wanted: &str, name: &str) -> Option<(u8, usize, Reverse<usize>)> {
     if extends(wanted) {
         return Some((1, 0, Reverse(0)));
     }
-    // The same attribute in another form: the one whose name agrees the longest.
+    // The same attribute in another form: the one with the longest common name.
     let without_extension = wanted.rsplit_once('.').map_or(wanted, |(stem, _)| stem);
     if !without_extension.is_empty()
         && wanted.contains('.')
@@ -66,11 +67,11 @@ fn distance(wanted: &str, name: &str) -> Option<(u8, usize, Reverse<usize>)> {
         return Some((2, 0, Reverse(agreeing)));
     }
     let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
-    let close = |wrong: usize, typed: &str| wrong <= MOST_WRONG && wrong < typed.chars().count();
+    let close = |wrong: usize, typed: &str| wrong <= MAX_WRONG && wrong < typed.chars().count();
     if close(wrong, wanted) {
         return Some((3, wrong, Reverse(0)));
     }
-    // A name with a slip, and without its extension.
+    // A typing error, possibly with a missing extension.
     let wrong = strsim::damerau_levenshtein(&stem(wanted).to_lowercase(), &stem(name).to_lowercase());
     close(wrong, &stem(wanted)).then_some((4, wrong, Reverse(0)))
 }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_path_is_the_one_that_was_meant() {
+    fn nearest_path_is_suggested() {
         let paths = [
             "README.txt",
             "schema.json",

@@ -1,19 +1,19 @@
-//! What the array's metadata says of its table, for readers of Parquet and Arrow: the frame of pandas that was stored, and
-//! which columns are geometries.
+//! The array's metadata about its table, for readers of Parquet and Arrow: the pandas frame that was stored, and the
+//! geometry columns.
 
 use tilefs_export::{Column, Metadatum, geoparquet, pandas};
 
 use super::fields::FieldFolder;
 use super::meta;
 
-/// The metadata of the file of a table, by key.
+/// Returns the metadata of the file of a table, by key.
 ///
-/// Metadata that cannot be read tell nothing, which is logged: the values of the table are as right without.
+/// Metadata that cannot be read are logged and ignored: the values of the table do not depend on them.
 pub fn notes(fields: &FieldFolder, columns: &[Column]) -> Vec<(String, String)> {
     let metadata: Vec<Metadatum> = match fields.subarray.array().metadata() {
         Ok(metadata) => meta::for_formats(&metadata),
         Err(error) => {
-            log::warn!("a table says nothing of its index and geometries: {error}");
+            log::warn!("a table has no metadata about its index and geometries: {error}");
             Vec::new()
         }
     };

@@ -1,4 +1,4 @@
-//! The files in which a cell is a row: tables as text, in Arrow and in Parquet, and matrices by their coordinates.
+//! The files in which a cell is a row: tables as text, in Arrow and in Parquet, and matrices by coordinates.
 //!
 //! Sparse arrays have them, and dense ones with one dimension, which is then the first column.
 
@@ -22,12 +22,12 @@ use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use super::shown::View;
-use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
+use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
 use super::xattrs;
 
-/// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
+/// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
         return;
@@ -48,10 +48,10 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     }
 }
 
-/// The folder of parts that can be put together: no part begins with a row of names.
+/// The folder of parts that can be concatenated: no part begins with a row of names.
 const PARTS_WITHOUT_HEADER: &str = "parts-without-header";
 
-/// Whether a table as text begins with a row of names.
+/// Whether a text table begins with a row of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Header {
     Shown,
@@ -69,8 +69,8 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
         .described_by(move || xattrs::of_table(&described))
 }
 
-/// A table whose rows have their places, which an earlier mount may have saved. `what` tells it from other tables of the
-/// same rows.
+/// Measures a table, or restores the result of an earlier mount. `what` distinguishes it from other tables of the same
+/// rows.
 pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) -> Result<Measured> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(what));
@@ -85,12 +85,12 @@ pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) 
     Ok(measured)
 }
 
-/// A table from its front on. Where rows, or the bytes of texts, would have to be counted before the first row can be shown
-/// it goes part by part.
+/// Returns a table in sequence. If rows, or the bytes of texts, would have to be counted before the first row can be
+/// shown, it is made part by part.
 fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn Forward>> {
     let is_variable = |id: FieldId| fields.describe(id).values_per_cell.is_none();
     let has_texts = fields.dimensions().chain(fields.attributes()).any(is_variable);
-    if fields.subarray.row_count()?.exact().is_some_and(|rows| !has_texts || rows <= MOST_PART_ROWS) {
+    if fields.subarray.row_count()?.exact().is_some_and(|rows| !has_texts || rows <= MAX_PART_ROWS) {
         return Ok(Box::new(text_table(fields, style, header)?.forward()));
     }
     let of_part = fields.clone();
@@ -119,14 +119,14 @@ fn arrow_file(fields: &FieldFolder) -> LazyFile {
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
-/// Adds the table as a Parquet file, and where dates are in nanoseconds one in microseconds, which Spark reads.
+/// Adds the table as a Parquet file and, if dates are in nanoseconds, also with microseconds, which Spark reads.
 pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
         return;
     }
     for id in fields.dimensions().chain(fields.attributes()) {
         let mut field = fields.describe(id);
-        // The labels of an enumeration tell nothing of this that its codes do not.
+        // For an enumeration, only the type of the codes matters here.
         if fields.has_labels(id) {
             field = field.with_values_per_cell(Some(1)).with_nullable(false);
         }
@@ -138,7 +138,7 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let file = parquet_file(fields, |column| column);
     builder.add_with("cells.parquet", Format::Parquet, None, file, fields.listing_of_all());
     if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
-        // Unlisted: who reads all files of the folder as one table wants each row once.
+        // Unlisted, because programs that read all files of the folder as one table need each row once.
         let file = parquet_file(fields, in_microseconds);
         builder.add_unlisted("cells.us.parquet", Format::ParquetMicroseconds, None, file);
     }
@@ -146,12 +146,12 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
     builder.add_parts(PARTS, PartsFolder::new(fields.clone(), fields.sizing_of_all(), vec![("parquet", make)]));
 }
 
-/// The table as a Parquet file of what `change` makes of each column.
+/// Returns the table as a Parquet file; `change` is applied to each column.
 fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
         let mut columns = columns(&this)?;
-        // Nothing is known of the labels in between.
+        // Summaries are not known for the label columns in between.
         let (dimensions, attributes) = (this.dimensions(), this.attributes().collect::<Vec<_>>());
         let first_attribute = columns.len().saturating_sub(attributes.len());
         let numbered = dimensions.enumerate().chain((first_attribute..).zip(attributes));
@@ -176,8 +176,8 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
     Ok(made.map_err(unrepresentable)?.table)
 }
 
-/// All columns: the coordinates, of a dense array what labels its dimension, and the attributes with the labels of their
-/// enumerations, under the names that they have in the array. One without a name has that of its files.
+/// Returns all columns: the coordinates, the labels of a dense array's dimension, and the attributes with the labels of
+/// their enumerations, under their names in the array. A nameless one gets the name of its files.
 fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     let named = |id| {
         let mut column = labelled_column_of(fields, id)?;
@@ -198,7 +198,7 @@ fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The coordinate form of an attribute of a matrix.
+/// Adds the coordinate form of an attribute of a matrix.
 fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let [rows, columns] = [0, 1].map(FieldId::Dimension);
     if fields.schema().dimensions.len() != 2

@@ -1,4 +1,4 @@
-//! `tiff/`: the attributes of a raster as pictures.
+//! `tiff/`: the attributes of a raster as images.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::rasters::{self, Rasters};
 use super::subarray::{DenseBoxes, FieldId};
 use super::texts::Format;
 
-/// Adds a picture for each attribute of a dense array that can be one.
+/// Adds an image for each attribute of a dense array that can be one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
     for id in fields.attributes() {
         let name = format!("{}.tif", fields.names.of_field(id));

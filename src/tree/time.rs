@@ -1,4 +1,4 @@
-//! Points in time as people type them and as folders are named: ISO 8601 in UTC, to the millisecond.
+//! Points in time as users type them and as folders are named: ISO 8601 in UTC, to the millisecond.
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::grammar::moment::{self, Scanner, saturating_digits};
 
-/// Integers below this (1973-03-03 as milliseconds) are more likely a date or seconds than milliseconds.
+/// Integers below this (1973-03-03 in milliseconds) are probably a date or seconds rather than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;
 
 /// The first millisecond of the year 10000.
@@ -16,17 +16,17 @@ const YEAR_10000: i64 = 253_402_300_800_000;
 
 const MS_PER_DAY: i128 = 86_400_000;
 
-/// What a count of milliseconds begins with where it is a name.
+/// The prefix of a count of milliseconds in a name.
 const COUNT: &str = "ms-";
 
-/// Milliseconds since 1970 of an integer (milliseconds) or an ISO 8601 time in UTC.
+/// Parses an integer (milliseconds) or an ISO 8601 time in UTC to milliseconds since 1970.
 ///
-/// The extended form (`2024-01-31T10:15:00.000Z`) and the basic form (`20240131T101500.000Z`) are understood; the
-/// `Z` may be left out, and so may the fraction, the seconds and, in the extended form, the whole time of day, which
-/// is then 00:00. A space may stand for the `T`. A leap second is taken as the first millisecond after it.
+/// Both the extended form (`2024-01-31T10:15:00.000Z`) and the basic form (`20240131T101500.000Z`) are accepted. The
+/// `Z` may be omitted, and so may the fraction, the seconds and, in the extended form, the whole time of day, which is
+/// then 00:00. A space may replace the `T`. A leap second counts as the first millisecond after it.
 ///
 /// # Errors
-/// [`Error::Usage`] where the text is neither, lies before 1970, or names another time zone.
+/// [`Error::Usage`] if the text is neither, lies before 1970, or contains another time zone.
 pub fn parse(text: &str) -> Result<u64> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -34,15 +34,15 @@ pub fn parse(text: &str) -> Result<u64> {
     }
     parse_iso(text).map_err(|reason| {
         Error::usage(format!(
-            "'{text}' is no time: {reason}; write 2024-01-31T10:15:00Z, or milliseconds since 1970 as an integer"
+            "'{text}' is not a time: {reason}; write 2024-01-31T10:15:00Z, or milliseconds since 1970 as an integer"
         ))
     })
 }
 
-/// The first and the last millisecond since 1970 that the name of a folder stands for: a date or a moment in the
-/// forms that selections of dates have, so that `2024` is that year and `2024-01-31T10:15` that minute, or a count of
-/// milliseconds that says so, `ms-1704067200000`. What lies before 1970 begins there; `None` for all other names, and
-/// for spans that end before 1970.
+/// Returns the first and the last millisecond since 1970 that the name of a folder spans: a date or a time in the forms
+/// that selections accept, so that `2024` is that year and `2024-01-31T10:15` that minute, or an explicit count of
+/// milliseconds, `ms-1704067200000`. A span that begins before 1970 is cut; `None` for all other names, and for spans
+/// that end before 1970.
 pub fn span(name: &str) -> Option<(u64, u64)> {
     if let Some(digits) = name.strip_prefix(COUNT) {
         let count = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -53,7 +53,7 @@ pub fn span(name: &str) -> Option<(u64, u64)> {
     (last >= 0).then(|| (clipped(first), clipped(last)))
 }
 
-/// What to tell someone whose time parsed as something they probably did not mean.
+/// Returns a warning for a time that parsed but was probably meant differently.
 pub fn warning(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -63,13 +63,13 @@ pub fn warning(text: &str) -> Option<String> {
     Some(format!("the time {text} is taken as milliseconds since 1970, which is {}", extended(milliseconds)))
 }
 
-/// The name of a time as a folder, which [`span`] reads: `20240131T101500.000Z`, beyond the year 9999 a count
+/// Returns the folder name of a time, which [`span`] reads: `20240131T101500.000Z`, beyond the year 9999 a count
 /// (`ms-253402300800000`).
 pub fn basic(milliseconds: u64) -> String {
     iso(milliseconds).map_or_else(|| format!("{COUNT}{milliseconds}"), |text| text.replace(['-', ':'], ""))
 }
 
-/// The time as people write it: `2024-01-31T10:15:00.000Z`. Years beyond 9999 stay an integer.
+/// Returns the time in the usual form: `2024-01-31T10:15:00.000Z`. Years beyond 9999 stay an integer.
 pub fn extended(milliseconds: u64) -> String {
     iso(milliseconds).unwrap_or_else(|| milliseconds.to_string())
 }
@@ -123,13 +123,13 @@ fn parse_iso(text: &str) -> std::result::Result<u64, &'static str> {
     }
     let year = saturating_digits(year);
     if year < 1970 {
-        return Err("arrays know no time before 1970");
+        return Err("arrays have no times before 1970");
     }
     let days = moment::day(year, month, day).ok_or("there is no such day")?;
     if hour > 23 || minute > 59 || second > 60 {
         return Err("there is no such time of day");
     }
-    // A year of four digits is far from the end of the range.
+    // A four-digit year is far from the end of the range.
     Ok((days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond) as u64)
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 2024-01-31T10:15:00Z, as `date -u -d … +%s` prints it.
+    /// 2024-01-31T10:15:00Z, as printed by `date -u -d … +%s`.
     const JANUARY: u64 = 1_706_696_100_000;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "now",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_for_the_time_that_they_span() {
+    fn names_mean_the_time_they_span() {
         for (name, first, last) in [
             ("2024", 1_704_067_200_000, 1_735_689_599_999),
             ("2024-01", 1_704_067_200_000, 1_706_745_599_999),

@@ -1,5 +1,5 @@
-//! Dates along an axis in a unit that all readers of netCDF know. CDO and others have none below the second, while pandas
-//! counts nanoseconds whatever the dates are.
+//! Converts dates along an axis to a unit that all readers of netCDF support. CDO and others support none below the
+//! second, while pandas always writes nanoseconds.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use tilefs_format::error::Result;
 
 use super::coordinates::each;
 
-/// More dates are not looked through.
-const MOST_VALUES: u64 = 10 << 20;
+/// Maximum number of dates that are examined.
+const MAX_VALUES: u64 = 10 << 20;
 
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
-/// The dates of an axis in days where all are whole days, in seconds where all are whole seconds; whatever else it is as it
-/// is. Reads the values.
+/// Converts the dates of an axis to days if all are whole days, or to seconds if all are whole seconds; returns other
+/// columns unchanged. Reads the values.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if the values cannot be read.
 pub fn in_whole_units(column: Column) -> Result<Column> {
     let per_second: i64 = match column.field.datatype {
         Datatype::DateTimeMs => 1000,
@@ -27,7 +27,7 @@ pub fn in_whole_units(column: Column) -> Result<Column> {
         Datatype::DateTimeNs => 1_000_000_000,
         _ => return Ok(column),
     };
-    if column.field.values_per_cell != Some(1) || !(1..=MOST_VALUES).contains(&column.cells()) {
+    if column.field.values_per_cell != Some(1) || !(1..=MAX_VALUES).contains(&column.cells()) {
         return Ok(column);
     }
     let per_day = per_second * SECONDS_OF_A_DAY;

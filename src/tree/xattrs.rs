@@ -1,6 +1,6 @@
-//! Extended attributes `user.tiledb.*`: `getfattr -d FILE` explains what the bytes of a file are.
+//! Extended attributes `user.tiledb.*`: `getfattr -d FILE` shows the meaning of the bytes of a file.
 //!
-//! All are text. Lists are separated by commas, and a comma within a name is `%2C` (a percent sign `%25`).
+//! All are text. Lists are separated by commas; a comma within a name is `%2C` (a percent sign `%25`).
 //!
 //! | of | attributes |
 //! |---|---|
@@ -37,12 +37,12 @@ use super::time::extended;
 /// Full names and values.
 pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
 
-/// Of the file of a variable-length field's offsets: one more than there are cells.
+/// Returns those of the file of a variable-length field's offsets: one more than there are cells.
 pub fn of_offsets(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     beside_values(fields, id, "offsets", Datatype::UInt64)
 }
 
-/// Of the file of a nullable attribute's validity.
+/// Returns those of the file of a nullable attribute's validity.
 pub fn of_validity(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     beside_values(fields, id, "validity", Datatype::UInt8)
 }
@@ -57,7 +57,7 @@ fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Dataty
     out.attributes
 }
 
-/// Of the file of a field's values.
+/// Returns those of the file of a field's values.
 pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     let schema = fields.schema();
     let field = fields.describe(id);
@@ -95,7 +95,7 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Of a file in which each cell is a row of all dimensions and attributes.
+/// Returns those of a file in which each cell is a row of all dimensions and attributes.
 pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("kind", "table");
@@ -104,7 +104,7 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Of the folder of an array, or of a slice of one.
+/// Returns those of the folder of an array, or of a slice of one.
 pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     let schema = fields.schema();
     let mut out = AttributesBuilder::default();
@@ -118,14 +118,14 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Of the folder of a member of a group that nobody has looked into.
+/// Returns those of the folder of an unopened member of a group.
 pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("path", path.to_string());
     out.attributes
 }
 
-/// Of the folder of a group.
+/// Returns those of the folder of a group.
 pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("object", "group");
@@ -137,7 +137,7 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Of a plain folder of arrays and groups.
+/// Returns those of a plain folder of arrays and groups.
 pub fn of_directory(path: &StoreKey) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("object", "directory");
@@ -155,7 +155,7 @@ impl AttributesBuilder {
         self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
     }
 
-    /// Which cells these are.
+    /// Adds the attributes that identify the cells.
     fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
         let schema = fields.schema();
         let axes = match (id, fields.subarray.selection()) {
@@ -170,7 +170,7 @@ impl AttributesBuilder {
             }
             (None, Ok(RowCount::Exactly(rows))) => self.add("shape", rows.to_string()),
             (None, Ok(RowCount::AtMost(most))) => self.add("rows_at_most", most.to_string()),
-            // What keeps them from being counted is told by the files.
+            // The files report the error.
             (None, Err(_)) => {}
         }
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
@@ -201,7 +201,7 @@ impl AttributesBuilder {
     }
 }
 
-/// The values of a cell that was never written: numbers as text, everything else as hexadecimal digits.
+/// Returns the value of an unwritten cell: numbers as text, everything else as hexadecimal digits.
 fn fill_text(field: &Field, fill: &[u8]) -> String {
     let numbers: Option<Vec<String>> =
         fill.chunks(field.datatype.size()).map(|one| number::text(field.datatype, one)).collect();

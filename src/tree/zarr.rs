@@ -28,14 +28,14 @@ use super::zarr2::{SecondVersion, ZARR2};
 /// The name of the folder.
 pub const ZARR: &str = "zarr";
 
-/// What it is called where a group says why it is not annotated data.
+/// The name under which a group records why it is not annotated data.
 pub const ANNOTATED: &str = "AnnData";
 
-/// The names of more chunks along an axis are found and not listed.
-const MOST_LISTED: u64 = 1 << 18;
+/// Maximum number of listed chunks along an axis; the others are found by name.
+const MAX_LISTED: u64 = 1 << 18;
 
-/// Adds the Zarr group of an array, or of the part of it that a slice is: a data frame or a sparse matrix of SOMA as
-/// AnnData has it, which are whole, any other as a group of columns.
+/// Adds the Zarr group of an array, or of a slice of it: whole SOMA data frames and sparse matrices in AnnData's form,
+/// everything else as a group of columns.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
     let element = if is_slice { None } else { Element::of(fields.schema()) };
     for id in fields.attributes().chain(fields.dimensions()) {
@@ -59,24 +59,24 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
     builder.add_unlisted_whole(ZARR2, second::GROUP, Format::ZarrSecond, Arc::new(SecondVersion::new(folder)));
 }
 
-/// The Zarr group of a table. A shape says how many rows there are, so before very many rows are counted the group shows what
-/// can be told without: its own metadata, without those of its arrays, and their names. Whoever asks for the metadata of an
-/// array has the rows counted.
+/// The Zarr group of a table. A shape requires the number of rows, so before very many rows are counted, the group
+/// shows only what is known without: its own metadata, without those of its arrays, and their names. Reading the
+/// metadata of an array counts the rows.
 struct ZarrOfTable {
     fields: FieldFolder,
-    /// Whether it may be what AnnData has, of which nothing can be told before its rows are counted.
+    /// Whether it may be in AnnData's form, which is not known before its rows are counted.
     is_annotated: bool,
     whole: Arc<LazyFolder>,
 }
 
 impl ZarrOfTable {
-    /// As many rows as there can be, where these are more than are counted for a listing.
+    /// Returns the maximum number of rows, if it is more than is counted for a listing.
     fn uncounted_rows(fields: &FieldFolder) -> Result<Option<u64>> {
         let rows = fields.subarray.row_count()?;
         Ok(Some(rows.most()).filter(|most| !Sizing::Count.is_listed(*most, rows.exact().is_some())))
     }
 
-    /// The group as it would be of so many rows.
+    /// Returns the group as it would be with `rows` rows.
     fn outline(&self, rows: u64) -> Result<zarr::Group> {
         Ok(zarr::zarr(&columns_of(&self.fields, vec![rows])?))
     }
@@ -123,8 +123,8 @@ impl Folder for ZarrOfTable {
     }
 }
 
-/// The folder of an array of a group whose rows were not counted: it lists nothing before they are, and whatever is looked
-/// for in it has them counted.
+/// The folder of an array of a group whose rows were not counted: it lists nothing before that, and looking anything up
+/// in it counts them.
 struct UncountedMember {
     fields: FieldFolder,
     whole: Arc<LazyFolder>,
@@ -157,7 +157,7 @@ impl Folder for UncountedMember {
     }
 }
 
-/// The group of an array, with the reason why it is not what AnnData has where that could be expected.
+/// Returns the group of an array, with the reason why it is not in AnnData's form, if that could be expected.
 fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> {
     let array = fields.subarray.array();
     let annotated = match element {
@@ -179,13 +179,13 @@ fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> 
     Ok(group)
 }
 
-/// All that is shown, box by box, as the formats that say much of it are given it. No cell is read.
+/// Returns everything shown, box by box, with all descriptions. Reads no cell.
 fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
     let fields = &rasters::without_padding(fields)?;
     columns_of(fields, fields.subarray.shape()?)
 }
 
-/// As [`columns`], of this shape.
+/// Like [`columns`], with this shape.
 fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     let rasters = Rasters::of(fields)?;
     let sparse = fields.schema().is_sparse();
@@ -222,7 +222,7 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     })
 }
 
-/// The folder of a group, with all that is in it.
+/// Returns the folder of a group, with everything in it.
 pub(super) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     let this = zarr::Node::Group(group.clone());
@@ -244,21 +244,21 @@ fn array_folder(array: &Arc<Array>, modified: SystemTime) -> FixedFolder {
     folder
 }
 
-/// A group as a Zarr group, whose members are what its own have under this name.
+/// A TileDB group as a Zarr group, whose members are those of its own folder.
 pub struct ZarrOfMembers<M> {
     members: Arc<dyn Folder>,
     metadata: Arc<M>,
-    /// Why it is not annotated data, where that could be expected.
+    /// The reason why it is not annotated data, if that could be expected.
     not_annotated: Option<String>,
 }
 
 impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> ZarrOfMembers<M> {
-    /// `members` is the folder of the group.
+    /// Creates the group; `members` is the folder of the TileDB group.
     pub fn new(members: Arc<dyn Folder>, metadata: M) -> Self {
         ZarrOfMembers { members, metadata: Arc::new(metadata), not_annotated: None }
     }
 
-    /// The same group, which says why it is not annotated data, if there is a reason to.
+    /// Records the reason why it is not annotated data, if there is one.
     pub fn not_annotated(mut self, reason: Option<String>) -> Self {
         self.not_annotated = reason;
         self
@@ -297,13 +297,13 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
 struct ChunkFolder {
     series: Arc<ChunkSeries>,
     numbers: Vec<u64>,
-    /// How many chunks there are along the next axis.
+    /// Number of chunks along the next axis.
     length: u64,
     modified: SystemTime,
 }
 
 impl ChunkFolder {
-    /// The folder of the chunks that begin with these numbers; the chunk where they are all it has.
+    /// Returns the folder of the chunks that begin with these numbers, or the chunk itself if the numbers are complete.
     fn node(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) -> Node {
         let series = series.clone();
         if let Some(&length) = series.grid().get(numbers.len()) {
@@ -320,7 +320,7 @@ impl ChunkFolder {
 
 impl Folder for ChunkFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        // As they are listed: no sign, no zeros in front.
+        // Only in the form in which they are listed: no sign, no leading zeros.
         let number = name.parse::<u64>().ok().filter(|&number| number < self.length && number.to_string() == name);
         Ok(number.map(|number| {
             let numbers = self.numbers.iter().copied().chain([number]).collect();
@@ -329,7 +329,7 @@ impl Folder for ChunkFolder {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        if self.length > MOST_LISTED {
+        if self.length > MAX_LISTED {
             return Err(Error::unsupported(format!("a list of {} chunks; each is found by its name", self.length)));
         }
         let is_last = self.numbers.len() + 1 == self.series.grid().len();

@@ -1,5 +1,5 @@
-//! `zarr2/`: what is in `zarr/` for readers that know version 2 of Zarr alone. Each folder is one of `zarr/` with other
-//! files of metadata, and the same chunks without the folder around them.
+//! `zarr2/`: the contents of `zarr/` for readers that support only version 2 of Zarr. Each folder is one of `zarr/`
+//! with other metadata files, and the same chunks without the folder around them.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -15,14 +15,14 @@ use super::node::{Entry, EntryKind, Folder, Node};
 /// The name of the folder.
 pub const ZARR2: &str = "zarr2";
 
-/// A group or an array of version 3 as one of version 2. Memory: that of its metadata, once they were wanted.
+/// A group or an array of version 3 in version 2. Memory: that of its metadata, once used.
 pub struct SecondVersion {
     of: Arc<dyn Folder>,
     described: OnceLock<Arc<Described>>,
 }
 
 impl SecondVersion {
-    /// `of` is the folder of a group or an array of version 3. Nothing is read.
+    /// Creates the folder; `of` is the folder of a group or an array of version 3. Reads nothing.
     pub fn new(of: Arc<dyn Folder>) -> Self {
         SecondVersion { of, described: OnceLock::new() }
     }
@@ -38,7 +38,7 @@ impl SecondVersion {
         let mut text = vec![0; usize::try_from(content.len()).unwrap_or(0)];
         content.read_at(0, &mut text)?;
         let found = serde_json::from_slice(&text).ok().and_then(|metadata| described(&metadata));
-        let found = Arc::new(found.ok_or_else(|| Error::internal("metadata of Zarr that version 2 has no words for"))?);
+        let found = Arc::new(found.ok_or_else(|| Error::internal("Zarr metadata that version 2 cannot express"))?);
         Ok(self.described.get_or_init(|| found).clone())
     }
 }

@@ -66,7 +66,7 @@ fn the_commands_of_the_readme_work_on_the_sample_array() {
 /// The commands of a README.txt: each is indented, under what it is for.
 fn commands_of(text: &str) -> Vec<&str> {
     let (before, _) = text.split_once("Before copying\n").unwrap_or((text, ""));
-    let commands = before.split("What one can do here\n").nth(1).unwrap();
+    let commands = before.split("What you can do here\n").nth(1).unwrap();
     commands.lines().filter_map(|line| line.strip_prefix("    ")).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Validity and booleans as Arrow and Parquet have them: one bit a cell, the lowest first.
+//! Validity and booleans as Arrow and Parquet store them: one bit per cell, lowest bit first.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tilefs_reader::read::Output;
 use crate::content::{Content, check_range};
 use crate::element::{BLOCK, by_elements};
 
-/// A bit for each byte of another content: 0 where the byte is 0.
+/// One bit for each byte of another content: 0 where the byte is 0.
 pub struct Bits {
     of: Arc<dyn Content>,
 }
@@ -39,16 +39,16 @@ impl Content for Bits {
     }
 }
 
-/// One bit for each byte that is not zero.
+/// Returns one bit for each of the eight bytes, set if the byte is not zero.
 fn pack(bytes: u64) -> u8 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // The highest bit of each byte says whether any bit of it is set.
+    // Sets the highest bit of each byte in which any bit is set.
     let set = (((bytes & LOW) + LOW) | bytes) & !LOW;
-    // Moves the eight bits next to each other, into the highest byte.
+    // Gathers the eight bits in the highest byte.
     ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-/// How many bytes of a content are zero.
+/// Counts the zero bytes of a content.
 pub fn zeros(of: &dyn Content) -> Result<u64> {
     let mut buf = vec![0; 64 << 10];
     let (mut at, mut count) = (0, 0);
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_bit_is_its_byte(bytes in proptest::collection::vec(prop::sample::select(vec![0u8, 1, 2, 0x80, 0xff]), 0..20_000)) {
+        fn each_bit_equals_its_byte(bytes in proptest::collection::vec(prop::sample::select(vec![0u8, 1, 2, 0x80, 0xff]), 0..20_000)) {
             let bits = Bits::new(Arc::new(bytes.clone()));
             let packed = read_all(&bits);
             for (number, byte) in bytes.iter().enumerate() {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_whole_bits_are_read_ahead() {
+    fn whole_bytes_of_bits_are_prefetched() {
         assert_reads_ahead(|sources| Arc::new(Bits::new(sources.values(Arc::new(vec![1; 200_003])))));
     }
 }

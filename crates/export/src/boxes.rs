@@ -1,5 +1,5 @@
-//! Cells box by box, for the formats of tiles and chunks: a part of the array as a column of its own, and the same
-//! framed where it is smaller than the tile that it has to fill.
+//! Cells read box by box, for formats made of tiles or chunks: a box of the array as a column of its own, and a box
+//! padded to the size of the tile it has to fill.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,25 +15,26 @@ use super::element::{Converted, by_elements};
 use super::georeference::GeoreferencedAxes;
 use super::var::read_offset;
 
-/// The cells of an attribute or dimension, of which any box can be had.
+/// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
-    /// What the cells are.
+    /// Returns the description of the cells.
     fn field(&self) -> &Field;
 
-    /// The length of each axis.
+    /// Returns the length of each axis.
     fn shape(&self) -> &[u64];
 
-    /// How long the array's own tiles are along each axis, at least 1; where it has none, as long as is best read at once.
+    /// Returns the length of the array's tiles along each axis, at least 1. An array without tiles returns lengths that
+    /// are efficient to read at once.
     fn extents(&self) -> Vec<u64>;
 
-    /// The cells of a box, which lies within the shape, in row-major order.
+    /// Returns the cells of a box, which must lie within the shape, in row-major order.
     ///
     /// # Errors
-    /// When metadata that is needed cannot be read or, of cells of variable length, their offsets.
+    /// Fails if required metadata or, for cells of variable length, their offsets cannot be read.
     fn column(&self, cells: &IndexBox) -> Result<Column>;
 }
 
-/// All that one array or slice shows, box by box: as [`Columns`](super::Columns).
+/// All columns of one array or slice, read box by box; the counterpart of [`Columns`](super::Columns).
 #[derive(Clone)]
 pub struct BoxedColumns {
     /// Whether there is one row per cell, rather than a grid.
@@ -42,13 +43,13 @@ pub struct BoxedColumns {
     pub attributes: Vec<Arc<dyn Boxes>>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
-    /// Dense: further coordinates along axes.
+    /// Dense: additional coordinates along axes.
     pub auxiliary: Vec<AuxiliaryCoordinates<Arc<dyn Boxes>>>,
-    /// Dense: which axes lie where on the Earth, if the metadata says so.
+    /// Dense: the axes that have a georeference, if the metadata contains one.
     pub georeference: Option<GeoreferencedAxes>,
 }
 
-/// Makes the whole column when a part of it is first wanted.
+/// Makes the whole column when any part of it is first needed.
 type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
 
 /// A column with one axis, whose boxes are parts of its contents.
@@ -60,17 +61,17 @@ pub struct Rows {
     made: OnceLock<Column>,
 }
 
-/// A box of rows takes about this many bytes, those of variable length as many as it takes.
+/// Preferred size of a box of rows in bytes. For values of variable length it counts only the offsets.
 const BYTES_OF_ROWS: u64 = 1 << 20;
 
 impl Rows {
-    /// So many rows; `make` gives all of them.
+    /// Creates a column with `rows` rows; `make` returns all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
         Rows { field, shape: [rows], extent, make: Box::new(make), made: OnceLock::new() }
     }
 
-    /// All rows of a column in boxes of `extent`.
+    /// Serves all rows of a column in boxes of `extent` rows.
     pub fn of(column: Column, extent: u64) -> Self {
         let (field, rows) = (column.field.clone(), column.cells());
         Rows { extent: extent.max(1), ..Rows::new(field, rows, move || Ok(column.clone())) }
@@ -126,8 +127,8 @@ impl Boxes for Rows {
     }
 }
 
-/// The box with the number `tile` along each axis of a grid of tiles over a shape, as far as it lies within the shape;
-/// `None` where there is no such tile.
+/// Returns the box of a tile in a grid of tiles over a shape, cut to the shape. `tile` is the tile's number along each
+/// axis. `None` if there is no such tile.
 pub fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Option<IndexBox> {
     if tile.len() != shape.len() {
         return None;
@@ -141,7 +142,7 @@ pub fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Option<Index
     Some(cells)
 }
 
-/// A box of cells in the front of a larger box, both numbered in row-major order.
+/// A box of cells at the origin of a larger box, both numbered in row-major order.
 #[derive(Debug, Clone)]
 pub struct Frame {
     shape: Vec<u64>,
@@ -149,12 +150,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A box with these lengths in a frame with those, none of which is shorter. Either has fewer than 2^63 cells.
+    /// Creates a box with the lengths `shape` in a box with the lengths `frame`, none of which is smaller. Each has
+    /// fewer than 2^63 cells.
     pub fn new(shape: &[u64], frame: &[u64]) -> Self {
         let mut own = Frame { shape: Vec::new(), frame: Vec::new() };
         for (&length, &framed) in shape.iter().zip(frame) {
             match (own.shape.last_mut(), own.frame.last_mut()) {
-                // Along an axis that the box fills, its cells go on where those of the axis before end.
+                // Along an axis that the box fills, its cells continue where those of the axis before end.
                 (Some(before), Some(framed_before)) if length == framed => {
                     *before *= length;
                     *framed_before *= framed;
@@ -168,12 +170,12 @@ impl Frame {
         own
     }
 
-    /// Cells of the frame.
+    /// Returns the number of cells of the frame.
     pub fn cells(&self) -> u64 {
         self.frame.iter().product()
     }
 
-    /// How many of the box's own cells lie before a cell of the frame.
+    /// Returns how many cells of the inner box precede a cell of the frame.
     pub fn own_before(&self, cell: u64) -> u64 {
         let (mut in_frame, mut own) = (self.cells(), self.shape.iter().product::<u64>());
         if cell >= in_frame {
@@ -194,16 +196,16 @@ impl Frame {
     }
 }
 
-/// The values of a box in the front of a larger one, which holds the same cell everywhere else.
+/// The values of a box at the origin of a larger one; all other cells hold a fill value.
 pub struct Framed {
     of: Arc<dyn Content>,
     frame: Frame,
-    /// One cell; not empty.
+    /// The bytes of one cell; not empty.
     fill: Vec<u8>,
 }
 
 impl Framed {
-    /// `of` in a frame, if that is larger. It has as many cells as `shape` says, each as long as `fill`.
+    /// Pads `of` to `frame`, if that is larger than `shape`. `of` has as many cells as `shape`, each as long as `fill`.
     pub fn within(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
         if shape == frame {
             return of;
@@ -211,7 +213,7 @@ impl Framed {
         Arc::new(Framed { of, frame: Frame::new(shape, frame), fill })
     }
 
-    /// Whole cells from cell `first`.
+    /// Reads whole cells starting at cell `first`.
     fn read_cells(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let size = self.fill.len() as u64;
         let last = first + out.len() / size;
@@ -248,7 +250,7 @@ impl Content for Framed {
     }
 }
 
-/// Bytes of cells that are had aside at a time.
+/// Maximum size in bytes of the temporary buffer for cells.
 const CELLS_AT_ONCE: usize = 1 << 20;
 
 #[cfg(test)]
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_parts_of_their_column() {
+    fn boxes_of_rows_equal_parts_of_their_column() {
         let field = Field::new("a", Datatype::Int16);
         let column = Column::fixed(field, vec![5], Arc::new((0..10).collect::<Vec<u8>>()))
             .with_validity(Arc::new(vec![1, 0, 1, 1, 0]));
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_variable_length_have_offsets_of_their_own() {
+    fn boxes_of_variable_length_rows_have_their_own_offsets() {
         let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
         let offsets: Vec<u8> = [0u64, 1, 3, 3, 6].iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let rows = |offsets: Vec<u8>| {
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_has_the_tiles_that_begin_within_it() {
+    fn grid_contains_tiles_that_begin_within_it() {
         let of = |tile: &[u64]| box_of_tile(&[5, 4], &[2, 4], tile);
         assert_eq!(of(&[2, 0]), Some(IndexBox { first: vec![4, 0], count: vec![1, 4] }));
         assert_eq!(of(&[1, 0]), Some(IndexBox { first: vec![2, 0], count: vec![2, 4] }));
@@ -303,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_is_filled_around_its_box(
+        fn frame_is_filled_around_its_box(
             axes in proptest::collection::vec((0u64..4, 0u64..3), 1..4),
             size in 1usize..5,
         ) {
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cells_of_the_box_are_read_ahead() {
+    fn cells_of_the_box_are_prefetched() {
         assert_reads_ahead(|sources| {
             Framed::within(sources.values(Arc::new(vec![1; 3 * 50 * 70])), &[50, 70], &[64, 80], vec![0; 3])
         });

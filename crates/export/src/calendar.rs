@@ -1,15 +1,15 @@
-//! Dates of TileDB's calendar, the proleptic Gregorian one that NumPy's `datetime64` also has: counts of
-//! days, months and years since 1970, for the whole range of 64-bit integers.
+//! Dates of TileDB's calendar, which is the proleptic Gregorian calendar of NumPy's `datetime64`: numbers of days,
+//! months and years since 1970, over the whole range of 64-bit integers.
 
-/// Days in 400 years, after which the calendar repeats.
+/// Days in 400 years, the period of the calendar.
 const DAYS_OF_ERA: i64 = 146_097;
 
-/// From 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
+/// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the end.
 const EPOCH_SHIFT: i64 = 719_468;
 
-/// The year, month (1 to 12) and day (1 to 31) of a day counted from 1970-01-01.
+/// Returns the year, month (1 to 12) and day (1 to 31) of a day counted from 1970-01-01.
 pub fn civil(days: i64) -> (i64, u32, u32) {
-    // Reduced first, so that the shift cannot overflow.
+    // Reduce first, so that the shift cannot overflow.
     let shifted = days.rem_euclid(DAYS_OF_ERA) + EPOCH_SHIFT;
     let era = days.div_euclid(DAYS_OF_ERA) + shifted / DAYS_OF_ERA;
     let day_of_era = (shifted % DAYS_OF_ERA) as u32;
@@ -22,12 +22,12 @@ pub fn civil(days: i64) -> (i64, u32, u32) {
     (year, month, day)
 }
 
-/// The year and month (1 to 12) of a month counted from 1970-01.
+/// Returns the year and month (1 to 12) of a month counted from 1970-01.
 pub fn year_and_month(months: i64) -> (i64, u32) {
     (months.div_euclid(12) + 1970, months.rem_euclid(12) as u32 + 1)
 }
 
-/// The first day of a month, both counted from 1970; `None` where it has no 64-bit number.
+/// Returns the first day of a month, both counted from 1970; `None` if it does not fit in 64 bits.
 pub fn days_of_months(months: i64) -> Option<i64> {
     let (year, month) = year_and_month(months);
     let march_year = i128::from(year) - i128::from(month <= 2);
@@ -38,7 +38,7 @@ pub fn days_of_months(months: i64) -> Option<i64> {
     i64::try_from(era * i128::from(DAYS_OF_ERA) + day_of_era - i128::from(EPOCH_SHIFT)).ok()
 }
 
-/// The first day of a year, both counted from 1970; `None` where it has no 64-bit number.
+/// Returns the first day of a year, both counted from 1970; `None` if it does not fit in 64 bits.
 pub fn days_of_years(years: i64) -> Option<i64> {
     years.checked_mul(12).and_then(days_of_months)
 }
@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn days_are_those_of_a_walk_through_the_calendar() {
+    fn days_match_a_walk_through_the_calendar() {
         let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let length = |year: i64, month: u32| match month {
             2 => 28 + u32::from(leap(year)),

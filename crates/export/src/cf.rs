@@ -1,5 +1,5 @@
-//! The words of the CF conventions, for the formats that speak them: units of dates, meanings of codes, and where a
-//! raster lies on the Earth: coordinates of rows and columns, and a variable that describes the coordinate system.
+//! The vocabulary of the CF conventions, for formats that use it: units of dates, meanings of codes, and the position
+//! of a raster on the Earth (coordinates of rows and columns, and a variable that describes the coordinate system).
 
 use std::sync::Arc;
 
@@ -14,50 +14,50 @@ use super::element::by_elements;
 use super::georeference::Georeference;
 use super::wkt::{CoordinateSystem, Projection};
 
-/// What is said of a variable under a name.
+/// A CF attribute of a variable.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remark {
+pub struct CfAttribute {
     pub name: &'static str,
-    pub value: Said,
+    pub value: CfValue,
 }
 
-/// What a [`Remark`] says.
+/// The value of a [`CfAttribute`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum CfValue {
     Text(String),
     Numbers(Vec<f64>),
 }
 
-impl Remark {
+impl CfAttribute {
     fn text(name: &'static str, text: impl Into<String>) -> Self {
-        Remark { name, value: Said::Text(text.into()) }
+        CfAttribute { name, value: CfValue::Text(text.into()) }
     }
 
     fn numbers(name: &'static str, numbers: &[f64]) -> Self {
-        Remark { name, value: Said::Numbers(numbers.to_vec()) }
+        CfAttribute { name, value: CfValue::Numbers(numbers.to_vec()) }
     }
 }
 
-/// The value of an attribute that lists variables, such as `coordinates`; `None` where no name can be listed.
+/// Returns the value of an attribute that lists variables, such as `coordinates`; `None` if no name can be listed.
 ///
-/// Names are separated by blanks, so one with a blank in it would be read as several that are not there, and xarray then
-/// ignores the whole list. Such a name is left out.
+/// Blanks separate the names. A name that contains a blank would be read as several variables that do not exist, and
+/// xarray then ignores the whole list, so such names are omitted.
 pub fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.into_iter().filter(|name| !name.contains(char::is_whitespace)).collect();
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-/// Attributes whose values have the type of the variable's own.
+/// Attributes whose values have the same type as the variable.
 pub const LIKE_THE_VALUES: [&str; 6] =
     ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
 
-/// More labels than this are no `flag_meanings`.
-const MOST_FLAGS: usize = 256;
+/// Maximum number of labels listed in `flag_meanings`.
+const MAX_FLAGS: usize = 256;
 
-/// The `flag_meanings` of a few text labels, one word each; `None` of others.
+/// Returns the `flag_meanings` of up to 256 text labels, one word each; `None` for other labels.
 pub fn flag_meanings(labels: &Labels) -> Option<String> {
     let count = labels.values.len();
-    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MOST_FLAGS {
+    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MAX_FLAGS {
         return None;
     }
     let word = |label: &Vec<u8>| -> String {
@@ -70,7 +70,7 @@ pub fn flag_meanings(labels: &Labels) -> Option<String> {
     Some(labels.values.iter().map(word).collect::<Vec<_>>().join(" "))
 }
 
-/// The conversion to days, for dates in units that CF has no exact name for.
+/// Returns the conversion to days for dates in units that CF does not define exactly.
 pub fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     match datatype {
         Datatype::DateTimeYear => Some(calendar::days_of_years),
@@ -80,9 +80,9 @@ pub fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// The `units` of a date or time, as CF and UDUNITS spell them; of dates that [`days_of`] converts they are days.
+/// Returns the `units` of a date or time in the spelling of CF and UDUNITS; days for dates that [`days_of`] converts.
 ///
-/// Dates finer than nanoseconds get no "since": no reader can decode them, and some would refuse the file.
+/// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.
 pub fn units(datatype: Datatype) -> Option<String> {
     let unit = match datatype.time_unit()? {
         "Y" | "M" | "W" | "D" => "days",
@@ -100,7 +100,7 @@ pub fn units(datatype: Datatype) -> Option<String> {
     Some(format!("{unit}{since}"))
 }
 
-/// Which coordinates an axis has.
+/// The direction of an axis of a raster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Along a row: x, easting, longitude.
@@ -109,7 +109,7 @@ pub enum Direction {
     Lines,
 }
 
-/// The coordinates of the centres of pixels, as little-endian doubles. The raster is not rotated.
+/// Returns the coordinates of the pixel centres as little-endian doubles. The raster must not be rotated.
 pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Arc<dyn Content> {
     let [x, width, _, y, _, height] = transform;
     let (corner, step) = match direction {
@@ -119,19 +119,19 @@ pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Ar
     Arc::new(Centres { corner, step, length })
 }
 
-/// What CF says of such coordinates.
-pub fn axis_remarks(place: &Georeference, direction: Direction) -> Vec<Remark> {
+/// Returns the CF attributes of such coordinates.
+pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<CfAttribute> {
     let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
-    let mut remarks = vec![Remark::text("axis", of("X", "Y"))];
-    let Some(system) = CoordinateSystem::parse(&place.system) else { return remarks };
+    let mut attributes = vec![CfAttribute::text("axis", of("X", "Y"))];
+    let Some(system) = CoordinateSystem::parse(&place.system) else { return attributes };
     if system.is_geographic {
-        remarks.push(Remark::text("standard_name", of("longitude", "latitude")));
-        remarks.push(Remark::text("long_name", of("longitude", "latitude")));
-        remarks.push(Remark::text("units", of("degrees_east", "degrees_north")));
-        return remarks;
+        attributes.push(CfAttribute::text("standard_name", of("longitude", "latitude")));
+        attributes.push(CfAttribute::text("long_name", of("longitude", "latitude")));
+        attributes.push(CfAttribute::text("units", of("degrees_east", "degrees_north")));
+        return attributes;
     }
-    remarks.push(Remark::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
-    remarks.push(Remark::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
+    attributes.push(CfAttribute::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
+    attributes.push(CfAttribute::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
     if let Some((name, metres)) = system.unit() {
         let units = match name.to_lowercase().as_str() {
             "metre" | "meter" | "m" => "m".to_owned(),
@@ -140,41 +140,42 @@ pub fn axis_remarks(place: &Georeference, direction: Direction) -> Vec<Remark> {
             "kilometre" | "kilometer" | "km" => "km".to_owned(),
             _ => format!("{metres} m"),
         };
-        remarks.push(Remark::text("units", units));
+        attributes.push(CfAttribute::text("units", units));
     }
-    remarks
+    attributes
 }
 
-/// The attributes of the variable that describes the coordinate system: its text for GDAL and all who know it, and
-/// CF's own words for the projections that those have a name for.
-pub fn grid_mapping(place: &Georeference) -> Vec<Remark> {
-    let mut remarks = Vec::new();
+/// Returns the attributes of the variable that describes the coordinate system: its well-known text for GDAL and other
+/// readers, and CF's parameters for projections that CF names.
+pub fn grid_mapping(place: &Georeference) -> Vec<CfAttribute> {
+    let mut attributes = Vec::new();
     let system = CoordinateSystem::parse(&place.system);
     if let Some((name, numbers)) = system.as_ref().and_then(words) {
-        remarks.push(Remark::text("grid_mapping_name", name));
-        remarks.extend(numbers.into_iter().map(|(name, values)| Remark::numbers(name, &values)));
+        attributes.push(CfAttribute::text("grid_mapping_name", name));
+        attributes.extend(numbers.into_iter().map(|(name, values)| CfAttribute::numbers(name, &values)));
     }
     if let Some(datum) = system.as_ref().and_then(CoordinateSystem::datum) {
-        remarks.push(Remark::numbers("semi_major_axis", &[datum.semi_major_axis]));
-        // CF, unlike the text, has no 0 for a sphere.
+        attributes.push(CfAttribute::numbers("semi_major_axis", &[datum.semi_major_axis]));
+        // Unlike the text, CF does not use 0 for a sphere.
         if datum.inverse_flattening > 0.0 {
-            remarks.push(Remark::numbers("inverse_flattening", &[datum.inverse_flattening]));
+            attributes.push(CfAttribute::numbers("inverse_flattening", &[datum.inverse_flattening]));
         }
-        remarks.push(Remark::numbers("longitude_of_prime_meridian", &[datum.prime_meridian]));
+        attributes.push(CfAttribute::numbers("longitude_of_prime_meridian", &[datum.prime_meridian]));
     }
     if !place.system.is_empty() {
-        remarks.push(Remark::text("crs_wkt", place.system.clone()));
-        remarks.push(Remark::text("spatial_ref", place.system.clone()));
+        attributes.push(CfAttribute::text("crs_wkt", place.system.clone()));
+        attributes.push(CfAttribute::text("spatial_ref", place.system.clone()));
     }
     if let Some(transform) = place.transform {
-        remarks.push(Remark::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
+        attributes.push(CfAttribute::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
     }
-    remarks
+    attributes
 }
 
 type Numbers = Vec<(&'static str, Vec<f64>)>;
 
-/// CF's name of a projection and its parameters. Angles are degrees, which [`CoordinateSystem::datum`] makes sure of.
+/// Returns CF's name of a projection and its parameters. Angles are in degrees, which [`CoordinateSystem::datum`]
+/// checks.
 fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
     system.datum()?;
     if system.is_geographic {
@@ -230,7 +231,7 @@ fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
     Some((name, numbers))
 }
 
-/// The centres of pixels that begin at a corner.
+/// The centres of pixels, calculated from the outer edge of the first one.
 struct Centres {
     corner: f64,
     step: f64,
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_a_blank_does_not_spoil_a_list_of_names() {
+    fn list_of_names_omits_names_with_blanks() {
         assert_eq!(list_of_names(["y", "a b", "x\u{a0}", "ü"]).as_deref(), Some("y ü"));
         assert_eq!(list_of_names([" "]), None);
         assert_eq!(list_of_names([]), None);
@@ -276,18 +277,18 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_a_name_in_cf_is_told_by_its_text() {
+    fn system_without_cf_name_is_described_by_its_text() {
         let geographic = "GEOGCS[\"a\",DATUM[\"b\",SPHEROID[\"c\",6371000,0]],PRIMEM[\"Paris\",2.5],UNIT[\"degree\",0.0174532925199433]]";
         let names = |system: &str| -> Vec<&'static str> {
             let place = Georeference::new([0.0, 1.0, 0.0, 0.0, 0.0, -1.0], system);
-            grid_mapping(&place).into_iter().map(|remark| remark.name).collect()
+            grid_mapping(&place).into_iter().map(|attribute| attribute.name).collect()
         };
         let of_text = ["crs_wkt", "spatial_ref", "GeoTransform"];
         let earth = ["semi_major_axis", "longitude_of_prime_meridian"];
         assert_eq!(names(geographic), [&["grid_mapping_name"][..], &earth, &of_text].concat());
         let projected = format!("PROJCS[\"d\",{geographic},PROJECTION[\"Krovak\"],UNIT[\"metre\",1]]");
         assert_eq!(names(&projected), [&earth[..], &of_text].concat());
-        // What an extension says is not what the parameters say.
+        // An extension overrides the parameters.
         let extended = format!(
             "PROJCS[\"d\",{geographic},PROJECTION[\"Mercator_1SP\"],PARAMETER[\"central_meridian\",0],\
              EXTENSION[\"PROJ4\",\"+proj=merc +R=1\"]]"

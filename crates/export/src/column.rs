@@ -1,5 +1,4 @@
-//! What the formats are given: the values of one attribute or dimension, in file order, whatever array
-//! or slice they come from.
+//! The input of all formats: the values of one attribute or dimension in file order, from any array or slice.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,12 +13,12 @@ use super::content::Content;
 use super::georeference::GeoreferencedAxes;
 use super::number;
 
-/// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
+/// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrepresentable(pub Cow<'static, str>);
 
 impl Unrepresentable {
-    /// From a constant or a made-up sentence.
+    /// Creates a reason from a constant or formatted sentence.
     pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
         Unrepresentable(reason.into())
     }
@@ -31,20 +30,20 @@ impl fmt::Display for Unrepresentable {
     }
 }
 
-/// A file in some format, or why that format cannot hold it. Making one reads no cells.
+/// A file in some format, or the reason why that format cannot hold it. No cells are read to make one.
 pub type FormatResult<T> = Result<T, Unrepresentable>;
 
-/// The name of each column that a format left out, and why.
+/// The name of each column that a format omitted, with the reason.
 pub type LeftOut = Vec<(String, Unrepresentable)>;
 
-/// A file of several columns, and those that the format had to leave out.
+/// A file of several columns, and the columns that the format had to omit.
 #[derive(Clone)]
 pub struct Exported {
     pub content: Arc<dyn Content>,
     pub left_out: LeftOut,
 }
 
-/// What a format makes of the columns of a table that it can hold, and why it leaves out the others.
+/// Applies `make` to each column that a format can hold; returns the reasons for the columns it omits.
 pub(super) fn held_columns<T>(
     columns: &[Column],
     format: &str,
@@ -55,7 +54,10 @@ pub(super) fn held_columns<T>(
     for column in columns {
         column.check()?;
         if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+            return Err(Unrepresentable::new(format!(
+                "{}: not the same number of rows as the others",
+                column.field.name
+            )));
         }
         match make(column) {
             Ok(made) => held.push(made),
@@ -63,7 +65,7 @@ pub(super) fn held_columns<T>(
         }
     }
     if held.is_empty() {
-        return Err(Unrepresentable::new(format!("{format} can hold no column of this array")));
+        return Err(Unrepresentable::new(format!("{format} cannot hold any column of this array")));
     }
     Ok((held, left_out))
 }
@@ -73,16 +75,16 @@ pub(super) fn held_columns<T>(
 pub struct Labels {
     /// The enumeration's name.
     pub name: String,
-    /// Of one value of a label. Text labels are any number of these values, numbers exactly one.
+    /// The datatype of one value. A text label consists of any number of values, a numeric label of exactly one.
     pub datatype: Datatype,
-    /// Whether the order of the codes means something.
+    /// Whether the order of the codes is meaningful.
     pub ordered: bool,
     /// Each label's bytes, little-endian.
     pub values: Vec<Vec<u8>>,
 }
 
 impl Labels {
-    /// Whether all labels are text in the encoding that their type has.
+    /// Returns whether all labels are valid text in the encoding of their type.
     pub fn are_text(&self) -> bool {
         let is_text = |label: &Vec<u8>| match self.datatype.size() {
             2 => {
@@ -99,7 +101,7 @@ impl Labels {
         self.datatype.kind() == Kind::Bytes && self.values.iter().all(is_text)
     }
 
-    /// The labels as UTF-8 if all of them are text, else as they are stored, so that none loses what tells it from others.
+    /// Returns the labels as UTF-8 if all of them are text, otherwise as stored, so that distinct labels stay distinct.
     pub fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
         match self.are_text() {
             true => self.shown(),
@@ -107,8 +109,8 @@ impl Labels {
         }
     }
 
-    /// Each label as texts show it: decoded as UTF-8 where it is text, printed where it is a number, else as it is stored, so
-    /// that none loses what tells it from others.
+    /// Returns each label as texts show it: decoded as UTF-8 if it is text, formatted if it is a number, otherwise as
+    /// stored, so that distinct labels stay distinct.
     pub fn shown(&self) -> Vec<Vec<u8>> {
         let shown = |label: &Vec<u8>| match self.datatype.kind() {
             Kind::Bytes => {
@@ -119,7 +121,7 @@ impl Labels {
         self.values.iter().map(shown).collect()
     }
 
-    /// The labels as a column of this name: numbers, UTF-8, or bytes where not all of them are text.
+    /// Returns the labels as a column of this name: numbers, UTF-8, or bytes if not all of them are text.
     pub fn column(&self, name: &str) -> Column {
         let count = self.values.len() as u64;
         if self.datatype.kind() != Kind::Bytes {
@@ -138,32 +140,32 @@ impl Labels {
     }
 }
 
-/// What is known of an attribute or dimension without reading any cell: enough to tell whether a format
-/// can hold it.
+/// The description of an attribute or dimension, known without reading any cell: enough to decide whether a format can
+/// hold it.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// As the user named it; never empty.
+    /// The user's name for it; never empty.
     pub name: String,
     pub datatype: Datatype,
-    /// The array's own type, where the values were converted from that.
+    /// The array's own type, if the values were converted from it.
     pub stored_as: Option<Datatype>,
-    /// Values in each cell; `None` where every cell has its own number.
+    /// Number of values in each cell; `None` if it varies from cell to cell.
     pub values_per_cell: Option<u32>,
     pub nullable: bool,
-    /// The bytes of one cell that was never written; empty where there is no such thing (dimensions).
+    /// The bytes of a cell that was never written; empty for dimensions, which have none.
     pub fill: Vec<u8>,
-    /// The value, one of a cell's, that marks what is missing: the writer chose it for that, or it is what cells hold
-    /// that were never written and no other cell does.
+    /// One value that marks missing data: either chosen by the writer for that purpose, or the value of unwritten cells
+    /// if no other cell has it.
     pub no_data: Option<Vec<u8>>,
-    /// A value, one of a cell's, that no valid cell has and that may stand for null.
+    /// One value that no valid cell has and that can represent null.
     pub null: Option<Vec<u8>>,
     pub labels: Option<Arc<Labels>>,
-    /// What the array's metadata says of this field alone, and remarks of ours, for formats that have a place for it.
+    /// Metadata of the array about this field alone, and notes added by tilefs, for formats that can store them.
     pub notes: Vec<Metadatum>,
 }
 
 impl Field {
-    /// A field of single values that is not nullable and has neither fill value nor labels.
+    /// Creates a field of single values that is not nullable and has neither fill value nor labels.
     pub fn new(name: impl Into<String>, datatype: Datatype) -> Self {
         let name = name.into();
         Field {
@@ -180,47 +182,47 @@ impl Field {
         }
     }
 
-    /// The same field with so many values in each cell, `None` for a number that varies.
+    /// Sets the number of values in each cell, `None` if it varies.
     pub fn with_values_per_cell(mut self, values: Option<u32>) -> Self {
         self.values_per_cell = values;
         self
     }
 
-    /// The same field, nullable or not.
+    /// Sets whether the field is nullable.
     pub fn with_nullable(mut self, nullable: bool) -> Self {
         self.nullable = nullable;
         self
     }
 
-    /// The same field with this fill value, the bytes of one cell.
+    /// Sets the fill value, as the bytes of one cell.
     pub fn with_fill(mut self, fill: impl Into<Vec<u8>>) -> Self {
         self.fill = fill.into();
         self
     }
 
-    /// The same field, in which this value marks what is missing.
+    /// Sets the value that marks missing data.
     pub fn with_no_data(mut self, value: impl Into<Vec<u8>>) -> Self {
         self.no_data = Some(value.into());
         self
     }
 
-    /// The same field, whose values are codes of these labels.
+    /// Sets the labels of which the values are codes.
     pub fn with_labels(mut self, labels: Arc<Labels>) -> Self {
         self.labels = Some(labels);
         self
     }
 
-    /// Bytes of one cell; `None` where it varies.
+    /// Returns the number of bytes of one cell; `None` if it varies.
     pub fn cell_size(&self) -> Option<u64> {
         self.values_per_cell.map(|values| u64::from(values) * self.datatype.size() as u64)
     }
 
-    /// Whether a cell is a run of bytes or characters rather than of numbers.
+    /// Returns whether a cell is a sequence of bytes or characters rather than of numbers.
     pub fn is_bytes(&self) -> bool {
         self.datatype.kind() == Kind::Bytes
     }
 
-    /// The fill value of one value, where all values of the cell have the same.
+    /// Returns the fill value of one value, if all values of a cell have the same.
     pub fn fill_of_one_value(&self) -> Option<&[u8]> {
         let size = self.datatype.size();
         let first = self.fill.get(..size)?;
@@ -232,21 +234,21 @@ impl Field {
 #[derive(Clone)]
 pub struct Column {
     pub field: Field,
-    /// Dense: the length of each axis, row-major. Sparse, and the coordinates along one axis: the rows.
+    /// Dense: the length of each axis, row-major. Sparse, and for coordinates along one axis: the number of rows.
     pub shape: Vec<u64>,
-    /// The values, little-endian, cell after cell.
+    /// The values, little-endian, cell by cell.
     pub values: Arc<dyn Content>,
-    /// Where the number of values varies: for n cells n + 1 offsets in bytes into `values`, u64
-    /// little-endian, the first 0, none lower than the one before, the last the length of `values`.
+    /// If the number of values varies: for n cells, n + 1 byte offsets into `values` (u64, little-endian). The first is
+    /// 0, they never decrease, and the last is the length of `values`.
     pub offsets: Option<Arc<dyn Content>>,
-    /// Nullable: one byte a cell, 0 for null. A null cell still has a value.
+    /// Nullable: one byte per cell, 0 for null. A null cell still has a value.
     pub validity: Option<Arc<dyn Content>>,
-    /// Of text of variable length: bytes of the longest value, where the caller looked at all of them.
+    /// Text of variable length: bytes of the longest value, if the caller has looked at all of them.
     pub longest: Option<u64>,
-    /// No integer (or date) value lies outside these, where that is known without reading: the ends of an
-    /// axis, a sparse array's non-empty domain. Lets a format choose a narrower type.
+    /// Bounds of all integer (or date) values, if known without reading them: the ends of an axis, or a sparse array's
+    /// non-empty domain. They let a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
-    /// What is known of the values without reading them, for the formats that say it.
+    /// Bounds of the values of row ranges known without reading them, for formats that store such statistics.
     pub summaries: Option<Arc<dyn Summaries>>,
 }
 
@@ -257,12 +259,12 @@ impl fmt::Debug for Column {
 }
 
 impl Column {
-    /// A column whose cells all have the same size. `values` holds as many cells as `shape` says.
+    /// Creates a column whose cells all have the same size. `values` holds as many cells as `shape` implies.
     pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {
         Column { field, shape, values, offsets: None, validity: None, longest: None, bounds: None, summaries: None }
     }
 
-    /// A column whose cells have a size each.
+    /// Creates a column whose cells vary in size.
     pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
         Column {
             field,
@@ -276,25 +278,25 @@ impl Column {
         }
     }
 
-    /// The same column, nullable.
+    /// Makes the column nullable.
     pub fn with_validity(mut self, validity: Arc<dyn Content>) -> Self {
         self.field.nullable = true;
         self.validity = Some(validity);
         self
     }
 
-    /// The same column, none of whose integers lies outside `lowest..=highest`.
+    /// Sets the bounds: no integer of the column lies outside `lowest..=highest`.
     pub fn with_bounds(mut self, lowest: i128, highest: i128) -> Self {
         self.bounds = Some((lowest, highest));
         self
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub fn cells(&self) -> u64 {
         self.shape.iter().fold(1, |product, &length| product.saturating_mul(length))
     }
 
-    /// Whether the lengths of the contents agree with the shape, as every format assumes.
+    /// Checks that the lengths of the contents agree with the shape, as every format assumes.
     pub fn check(&self) -> FormatResult<()> {
         let cells = self.cells();
         let agree = match (self.field.cell_size(), &self.offsets) {
@@ -309,16 +311,16 @@ impl Column {
     }
 }
 
-/// What is known of the values of consecutive rows without reading them.
+/// Bounds of the values of consecutive rows, known without reading them.
 pub trait Summaries: Send + Sync {
-    /// Of the values in some rows; `None` where nothing is known of them.
+    /// Returns the bounds of the values in a range of rows; `None` if they are not known.
     ///
     /// # Errors
-    /// When metadata that say it cannot be read.
+    /// Fails if the metadata that contain them cannot be read.
     fn summary(&self, rows: Range<u64>) -> error::Result<Option<Summary>>;
 }
 
-/// Bounds: no value in some rows that is not null is less or greater. They need not be values.
+/// Bounds of the values in a range of rows that are not null. The bounds need not be values themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// The bytes of a value, little-endian.
@@ -335,14 +337,14 @@ pub struct Metadatum {
     pub value: Vec<u8>,
 }
 
-/// Coordinates along one axis beside those that cells are looked up by.
+/// Additional coordinates along one axis, besides those by which cells are looked up.
 #[derive(Clone)]
 pub struct AuxiliaryCoordinates<C> {
     pub axis: usize,
     pub column: C,
 }
 
-/// All that one array or slice shows, for the formats that hold all of it in one file.
+/// All columns of one array or slice, for formats that hold all of them in one file.
 #[derive(Clone)]
 pub struct Columns {
     /// Whether there is one row per cell, rather than a grid.
@@ -353,9 +355,9 @@ pub struct Columns {
     pub attributes: Vec<Column>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
-    /// Dense: further coordinates along axes.
+    /// Dense: additional coordinates along axes.
     pub auxiliary: Vec<AuxiliaryCoordinates<Column>>,
-    /// Dense: which axes lie where on the Earth, if the metadata says so.
+    /// Dense: the axes that have a georeference, if the metadata contains one.
     pub georeference: Option<GeoreferencedAxes>,
 }
 
@@ -364,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_knows_whether_its_lengths_agree() {
+    fn check_compares_lengths_with_the_shape() {
         let field = Field::new("a", Datatype::Int16);
         let right = Column::fixed(field.clone(), vec![2, 3], Arc::new(vec![0; 12]));
         assert!(right.check().is_ok());
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fill_of_one_value_is_that_of_all() {
+    fn fill_of_one_value_requires_equal_values() {
         let field = Field::new("a", Datatype::Int16).with_values_per_cell(Some(2));
         assert_eq!(field.clone().with_fill([1, 2, 1, 2]).fill_of_one_value(), Some(&[1u8, 2][..]));
         assert_eq!(field.clone().with_fill([1, 2, 3, 4]).fill_of_one_value(), None);

@@ -1,4 +1,4 @@
-//! Contents made of contents: one after the other, a part of one, the same bytes again and again.
+//! Contents made of other contents: concatenations, parts, and repeated patterns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use tilefs_reader::read::Output;
 
 use super::content::{Content, check_range, unknown_band};
 
-/// Several contents, one after the other: a header and what follows it.
+/// Several contents in sequence, such as a header and its data.
 pub struct Concat {
     parts: Vec<Arc<dyn Content>>,
-    /// Where each part ends; as many as there are parts, never falling.
+    /// The end of each part, in the order of the parts; never decreasing.
     ends: Vec<u64>,
 }
 
 impl Concat {
-    /// The parts in file order. The sum of their lengths must be below 2^64, which the formats check.
+    /// Concatenates the parts in file order. The sum of their lengths must be below 2^64; the formats check that.
     pub fn new(parts: Vec<Arc<dyn Content>>) -> Self {
         let ends = parts
             .iter()
@@ -71,7 +71,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The `length` bytes of `of` from `start`; what lies past its end is cut off.
+    /// Creates a view of the `length` bytes of `of` from `start`, cut off at its end.
     pub fn new(of: Arc<dyn Content>, start: u64, length: u64) -> Self {
         let start = start.min(of.len());
         let length = length.min(of.len() - start);
@@ -90,14 +90,14 @@ impl Content for Slice {
     }
 }
 
-/// The same few bytes again and again: padding, and the value of what was never written.
+/// A few bytes repeated: padding, or the fill value of unwritten cells.
 pub struct Repeat {
     pattern: Vec<u8>,
     length: u64,
 }
 
 impl Repeat {
-    /// `pattern` repeated up to `length` bytes; an empty pattern gives zeros.
+    /// Repeats `pattern` up to `length` bytes; an empty pattern gives zeros.
     pub fn new(pattern: impl Into<Vec<u8>>, length: u64) -> Self {
         let mut pattern = pattern.into();
         if pattern.is_empty() {
@@ -106,7 +106,7 @@ impl Repeat {
         Repeat { pattern, length }
     }
 
-    /// That many zero bytes.
+    /// Creates `length` zero bytes.
     pub fn zeros(length: u64) -> Self {
         Repeat::new([0], length)
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read_ahead() {
+    fn parts_are_prefetched() {
         assert_reads_ahead(|sources| {
             let slice = Slice::new(sources.values(Arc::new(vec![3; 100])), 30, 50);
             let middle = sources.values(Arc::new(vec![4; 70]));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ahead_of_any_length_costs_nothing() {
+    fn prefetching_any_length_costs_nothing() {
         let huge = Concat::new(vec![Arc::new(vec![7u8; 3]), Arc::new(Repeat::new([1, 2], 1 << 62))]);
         huge.read(1, Output::Ahead(1 << 62)).unwrap();
         assert!(huge.read(1, Output::Ahead(u64::MAX)).is_err());

@@ -1,27 +1,28 @@
-//! Variables of several arrays that share their dimensions, as those of one netCDF file do.
+//! Variables of several arrays that share dimensions, as in a netCDF file.
 
 use super::column::Metadatum;
 
-/// What one file or group shows: dimensions, the variables along them, and what is said of all. `C` is how cells are given.
+/// The contents of one file or group: dimensions, the variables along them, and metadata. `C` is the representation of
+/// the cells.
 #[derive(Clone)]
 pub struct Dataset<C> {
-    /// Names, no two alike, and lengths.
+    /// Name (unique) and length of each dimension.
     pub dimensions: Vec<(String, u64)>,
     pub variables: Vec<Variable<C>>,
     pub metadata: Vec<Metadatum>,
 }
 
-/// A variable. One that lies along the dimension of its own name alone has its coordinates.
+/// A variable. A variable whose only dimension has the variable's own name holds the coordinates of that dimension.
 #[derive(Clone)]
 pub struct Variable<C> {
-    /// The numbers of its dimensions, the slowest first; none where there is one value.
+    /// Indexes of its dimensions, slowest first; empty for a single value.
     pub axes: Vec<usize>,
-    /// As long along each axis as the dimension.
+    /// Its shape equals the lengths of the dimensions.
     pub column: C,
 }
 
 impl<C> Dataset<C> {
-    /// The number of the dimension whose coordinates a variable of a name has, if it has any.
+    /// Returns the dimension whose coordinates a variable of this name along these axes holds, if any.
     pub fn dimension_of_coordinates(&self, name: &str, axes: &[usize]) -> Option<usize> {
         let &[axis] = axes else { return None };
         self.dimensions.get(axis).filter(|(dimension, _)| dimension == name).map(|_| axis)

@@ -8,11 +8,12 @@ use tilefs_reader::read::Output;
 
 use super::content::{Content, check_range};
 
-/// Cuts a read of bytes into reads of whole elements of `width` bytes, at least 1, from the element whose number
-/// `produce` is given: where bytes are wanted of at most `most` elements at a time, for the sake of the memory beside
-/// them; reading ahead of all at once. Elements that the ends of the range cut are produced aside.
+/// Splits a read of bytes into reads of whole elements of `width` bytes (at least 1). `produce` receives the number of
+/// the first element of each read. Reads into memory cover at most `most` elements at a time, which bounds the
+/// temporary memory; prefetching covers all at once. Elements cut by the ends of the range are produced in a separate
+/// buffer.
 ///
-/// The range lies within the content.
+/// The range must lie within the content.
 pub(crate) fn by_elements(
     width: usize,
     most: usize,
@@ -48,20 +49,20 @@ pub(crate) fn by_elements(
     Ok(())
 }
 
-/// The elements of another content with their bytes in the opposite order: little-endian as big-endian.
+/// The elements of another content in the opposite byte order: little-endian to big-endian.
 pub struct Swapped {
     of: Arc<dyn Content>,
     width: usize,
 }
 
 impl Swapped {
-    /// `width` is 1, 2, 4 or 8 bytes; the length of `of` is a multiple of it.
+    /// Creates the content. `width` is 1, 2, 4 or 8 bytes; the length of `of` is a multiple of it.
     pub fn new(of: Arc<dyn Content>, width: usize) -> Self {
         Swapped { of, width }
     }
 }
 
-/// Reverses the bytes of each element, in place. Simple enough for the compiler to use vector instructions.
+/// Reverses the bytes of each element in place. Simple enough for the compiler to use vector instructions.
 fn swap_in_place(width: usize, bytes: &mut [u8]) {
     match width {
         2 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u16::from_le_bytes(*c).to_be_bytes()),
@@ -78,7 +79,7 @@ impl Content for Swapped {
 
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.len(), offset, out.len())?;
-        // In one read, since a long one may be decoded on several cores.
+        // One read, because a long one may be decoded on several cores.
         by_elements(self.width, usize::MAX, offset, out, |first, mut out| {
             let length = out.len();
             self.of.read(first * self.width as u64, out.part(0..length))?;
@@ -90,13 +91,13 @@ impl Content for Swapped {
     }
 }
 
-/// So many bytes are fetched and converted at a time, and are then still in the processor's cache.
+/// Number of bytes fetched and converted at a time: they still are in the processor's cache when converted.
 pub(crate) const BLOCK: usize = 64 << 10;
 
-/// What is done to whole elements: from bytes of the one width to as many of the other.
+/// A conversion of whole elements, from bytes of one width to the same number of elements of another.
 pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;
 
-/// Each element of another content as an element of another type.
+/// The elements of another content converted to another type.
 pub struct Converted {
     of: Arc<dyn Content>,
     from: usize,
@@ -105,8 +106,8 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// Elements of `from` bytes become elements of `to` bytes (both 1 to 64). `convert` gets whole
-    /// elements, the same number on both sides.
+    /// Converts elements of `from` bytes to elements of `to` bytes (both 1 to 64). `convert` gets whole elements, the
+    /// same number on both sides.
     pub fn new(
         of: Arc<dyn Content>,
         from: usize,
@@ -116,7 +117,7 @@ impl Converted {
         Converted { of, from, to, convert: Box::new(convert) }
     }
 
-    /// 64-bit integers through a function; `None` is an error that names `what` cannot be shown.
+    /// Applies a function to 64-bit integers; `None` from it is an error which says that `what` cannot be shown.
     pub fn integers<const TO: usize>(
         of: Arc<dyn Content>,
         what: &'static str,
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_elements_are_read_ahead() {
+    fn whole_elements_are_prefetched() {
         let bytes = |length: usize| Arc::new(vec![1; length]);
         assert_reads_ahead(|sources| Arc::new(Swapped::new(sources.values(bytes(4000)), 8)));
         // More than a block.

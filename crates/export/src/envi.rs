@@ -10,19 +10,19 @@ use super::number;
 use super::pam::Band;
 use super::raster::{Interleave, Raster, Scene};
 
-/// Whether an ENVI header can describe a field of an array with so many axes, and if not why.
+/// Checks whether an ENVI header can describe a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     data_type(field)?;
     Raster::check(field, rank)
 }
 
-/// The text of the header of a column's raw, row-major file.
+/// Returns the text of the header of a column's raw, row-major file.
 ///
-/// Axes are lines and samples, or bands, lines and samples in the order that the scene tells; several values a cell
-/// are the bands. The georeference is used where rows go south and columns east, since ENVI's `map info` is made for
-/// that.
+/// The axes are lines and samples, or bands, lines and samples in the order that the scene gives; several values per
+/// cell are bands. The georeference is used if rows go south and columns east, the only case that ENVI's `map info`
+/// describes.
 ///
-/// A line of the header is a line of the file: columns behind the raster's last one cannot be left out, and are
+/// A line of the header is a line of the file: columns behind the raster's last one cannot be omitted, and are
 /// mentioned in the description. Rows behind its last one can, unless another band follows.
 pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     let field = &column.field;
@@ -35,7 +35,7 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     };
     let mut description = plain(&field.name);
     if let Some(own) = scene.samples.filter(|&own| own < samples) {
-        description += &format!("; the raster is the first {own} columns, as the .vrt beside this has it");
+        description += &format!("; the raster is the first {own} columns, as in the .vrt file");
     }
     let can_end_early = bands == 1 || interleave != Interleave::Bands;
     let lines = scene.lines.filter(|&own| can_end_early && own < lines).unwrap_or(lines);
@@ -56,7 +56,7 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     Ok(text.into_bytes())
 }
 
-/// Names of the bands, what turns their values into quantities, and which three are red, green and blue.
+/// Returns the names of the bands, their gains and offsets, and which three are red, green and blue.
 fn of_bands(scene: &Scene) -> String {
     let mut text = String::new();
     let mut list = |key: &str, values: Vec<String>| text += &format!("{key} = {{{}}}\n", values.join(", "));
@@ -79,7 +79,7 @@ fn of_bands(scene: &Scene) -> String {
     text
 }
 
-/// ENVI's `data type` number.
+/// Returns ENVI's `data type` number.
 fn data_type(field: &Field) -> FormatResult<u8> {
     let no = |what: &'static str| Err(Unrepresentable::new(format!("ENVI has no {what}")));
     Ok(match (field.datatype.kind(), field.datatype.size()) {
@@ -97,7 +97,7 @@ fn data_type(field: &Field) -> FormatResult<u8> {
     })
 }
 
-/// The tie point is the upper left corner of the upper left pixel, which ENVI calls pixel (1, 1).
+/// Returns the map info. The tie point is the upper left corner of the upper left pixel, which ENVI calls pixel (1, 1).
 fn map_info(place: &Georeference, transform: [f64; 6]) -> String {
     let [x, width, _, y, _, height] = transform;
     let height = -height;
@@ -112,7 +112,7 @@ fn map_info(place: &Georeference, transform: [f64; 6]) -> String {
         None => ("Arbitrary", String::new()),
     };
     let mut text = format!("map info = {{{name}, 1, 1, {x}, {y}, {width}, {height}{rest}}}\n");
-    // Readers know the first form of well-known text only, and a brace would end the value.
+    // Readers know only the first version of well-known text, and a brace would end the value.
     let system = plain(&place.system);
     if system.starts_with("PROJCS[") || system.starts_with("GEOGCS[") {
         text += &format!("coordinate system string = {{{system}}}\n");
@@ -120,7 +120,7 @@ fn map_info(place: &Georeference, transform: [f64; 6]) -> String {
     text
 }
 
-/// Without what would end a value of the header.
+/// Replaces characters that would end a value of the header.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '{' || c == '}' { ' ' } else { c }).collect::<String>().trim().into()
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_envi_lacks_is_refused_with_the_reason() {
+    fn unsupported_types_are_refused_with_the_reason() {
         let reason = check(&Field::new("a", Datatype::Int8), 2).unwrap_err();
         assert_eq!(reason.to_string(), "ENVI has no 8-bit signed integers");
         assert!(check(&Field::new("a", Datatype::StringUtf8), 2).is_err());
@@ -195,7 +195,7 @@ mod tests {
         let column = column(Field::new("a", Datatype::UInt8), &[4, 5, 3]);
         let header = String::from_utf8(header(&column, &scene).unwrap()).unwrap();
         for line in [
-            "description = {a; the raster is the first 3 columns, as the .vrt beside this has it}\n",
+            "description = {a; the raster is the first 3 columns, as in the .vrt file}\n",
             "samples = 5\nlines = 2\nbands = 3\n",
             "band names = {a; b, c, d}\n",
             "data gain values = {1, 0.1, 1}\ndata offset values = {0, 0, -5}\n",

@@ -1,12 +1,12 @@
-//! The ending of a raw file's name: it says the type of the values, for those who open the file without us.
+//! The extension of a raw file's name: it tells other programs the type of the values.
 
 use tilefs_format::datatype::{Datatype, Kind};
 
 use super::column::Field;
 
-/// The extension of the values of a datatype: `i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool` and `bytes`.
+/// Returns the extension for values of a datatype: `i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool` or `bytes`.
 ///
-/// Dates and times are `i64`, UTF-16 and UTF-32 text are `u16` and `u32`.
+/// Dates and times are `i64`; UTF-16 and UTF-32 text are `u16` and `u32`.
 pub fn of_datatype(datatype: Datatype) -> &'static str {
     match (datatype.kind(), datatype.size()) {
         _ if datatype == Datatype::Bool => "bool",
@@ -24,17 +24,17 @@ pub fn of_datatype(datatype: Datatype) -> &'static str {
     }
 }
 
-/// The name of the raw file of a field's values: `temp.f32`, `name.bytes`.
+/// Returns the name of the raw file of a field's values: `temp.f32`, `name.bytes`.
 pub fn values_file(field: &Field) -> String {
     format!("{}.{}", field.name, of_datatype(field.datatype))
 }
 
-/// The name of the file of a variable-length field's byte offsets.
+/// Returns the name of the file of a variable-length field's byte offsets.
 pub fn offsets_file(field: &Field) -> String {
     format!("{}.offsets.u64", field.name)
 }
 
-/// The name of the file of a nullable field's validity: 1 = valid, 0 = null.
+/// Returns the name of the file of a nullable field's validity: 1 = valid, 0 = null.
 pub fn validity_file(field: &Field) -> String {
     format!("{}.valid.u8", field.name)
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_tree() {
+    fn file_names_match_the_tree() {
         let field = Field::new("temp", Datatype::Float32);
         assert_eq!(values_file(&field), "temp.f32");
         assert_eq!(offsets_file(&field), "temp.offsets.u64");

@@ -1,7 +1,7 @@
-//! Which columns of a table are geometries, as GeoParquet 1.1 says it under the key `geo` of a Parquet file.
+//! The geometry columns of a table, described as in GeoParquet 1.1 under the key `geo` of a Parquet file.
 //!
-//! Geometries are well-known binary: attributes of the datatype `GEOM_WKB`, and the blobs that GDAL's driver for vectors
-//! writes with an older library. GDAL keeps the coordinate system beside them, as PROJJSON.
+//! Geometries are well-known binary: attributes of the datatype `GEOM_WKB`, and the blobs that GDAL's vector driver
+//! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON.
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
@@ -9,27 +9,27 @@ use tilefs_format::text;
 
 use super::column::{Column, Field, Metadatum};
 
-/// The key of the metadata of a Parquet file.
+/// The key in the metadata of a Parquet file.
 pub const KEY: &str = "geo";
 
-/// GDAL's keys: the attribute with the geometries, and their coordinate system.
+/// GDAL's keys: the name of the geometry attribute, and its coordinate system.
 const GEOMETRY: &str = "GEOMETRY_ATTRIBUTE_NAME";
 const SYSTEM: &str = "CRS";
 
-/// What GDAL calls the attribute where no key names it.
+/// GDAL's name for the attribute if no key names it.
 const USUAL_NAME: &str = "wkb_geometry";
 
-/// No system of coordinates takes more bytes.
-const MOST_SYSTEM: usize = 256 << 10;
+/// Maximum size of a coordinate system in bytes.
+const MAX_SYSTEM: usize = 256 << 10;
 
-/// The metadata of a file with these columns; `None` where none is a geometry.
+/// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
-/// A system that is not PROJJSON is unknown, which GeoParquet says by null.
+/// A system that is not PROJJSON is unknown, which GeoParquet expresses as null.
 pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
     let value = |key: &str| {
         let metadatum = of_array.iter().find(|metadatum| metadatum.key == key)?;
         match metadatum.datatype {
-            // As GDAL writes texts.
+            // GDAL writes texts like this.
             Datatype::UInt8 => String::from_utf8(metadatum.value.clone()).ok(),
             datatype => text::decode(datatype, &metadatum.value).map(|text| text.into_owned()),
         }
@@ -42,7 +42,7 @@ pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
     let names =
         || columns.iter().map(|column| &column.field).filter(|field| is_geometry(field)).map(|field| &field.name);
     let primary = names().find(|name| *name == of_gdal).or_else(|| names().next())?;
-    let system = value(SYSTEM).filter(|text| text.len() <= MOST_SYSTEM);
+    let system = value(SYSTEM).filter(|text| text.len() <= MAX_SYSTEM);
     let system = system.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let system = system.filter(|system| system.get("type").is_some_and(Value::is_string)).unwrap_or(Value::Null);
     let column = |name: &String| (name.clone(), json!({"encoding": "WKB", "geometry_types": [], "crs": system}));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn geometries_are_known_by_their_type_or_by_gdals_name() {
+    fn geometries_are_recognised_by_type_or_gdals_name() {
         let columns = [column("wkb_geometry", Datatype::Blob), column("other", Datatype::Blob)];
         let found = geo(&columns, &[]).unwrap();
         assert_eq!(found["primary_column"], "wkb_geometry");

@@ -1,21 +1,19 @@
-//! Where the pixels of a raster lie on the Earth: an affine transform and a coordinate system.
+//! The position of a raster on the Earth: an affine transform and a coordinate system.
 
 use super::wkt::CoordinateSystem;
 
 /// A coordinate system, and the affine transform from pixels to coordinates in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Georeference {
-    /// GDAL's six numbers: x of the upper left corner, x per column, x per row; then the same of y. `None` where pixels
-    /// are in no such order, or it is not known.
+    /// GDAL's six numbers: x of the upper left corner, x per column, x per row; then the same for y. `None` if the
+    /// pixels do not form a regular grid, or it is not known.
     pub transform: Option<[f64; 6]>,
-    /// The coordinate system in the well-known text form or, where it has none, as it is stored; empty where none is
-    /// given.
+    /// The coordinate system as well-known text or, if there is none, as stored; empty if there is no system.
     pub system: String,
-    /// Which axis of the system, by its number from 1, x and y are, as GDAL writes it: `2,1` where the system's first
-    /// axis is the latitude or the northing. `None` where x is always the easting or longitude, which is GDAL's own
-    /// rule.
+    /// The axes of the system, by number from 1, that are x and y, in GDAL's notation: `2,1` if the system's first axis
+    /// is the latitude or the northing. `None` if x is always the easting or longitude, which is GDAL's own rule.
     pub axis_mapping: Option<String>,
-    /// The year, as a decimal fraction, for which coordinates of a moving system hold.
+    /// The year, as a decimal fraction, for which coordinates of a dynamic system hold.
     pub epoch: Option<String>,
 }
 
@@ -27,30 +25,31 @@ pub struct GeoreferencedAxes {
     pub lines: usize,
     /// The axis along a row.
     pub samples: usize,
-    /// Whether the array itself has the coordinates along these axes, which then count more than the transform.
+    /// Whether the array itself has the coordinates along these axes, which then take precedence over the transform.
     pub are_labelled: bool,
 }
 
 impl GeoreferencedAxes {
-    /// Whether a variable has to say which coordinate system it is, because the coordinates along the axes do not say all.
+    /// Returns whether a variable must name its coordinate system because the coordinates along the axes do not say
+    /// everything.
     pub fn need_a_system(&self) -> bool {
         !self.are_labelled || !self.place.system.is_empty()
     }
 }
 
 impl Georeference {
-    /// A place in a system whose axes are told by the system itself.
+    /// Creates a georeference in a system whose axis order the system itself defines.
     pub fn new(transform: [f64; 6], system: impl Into<String>) -> Self {
         Georeference { transform: Some(transform), system: system.into(), axis_mapping: None, epoch: None }
     }
 
-    /// A system in which the place of the pixels is not known.
+    /// Creates a georeference that has a system but no transform.
     pub fn of_system(system: impl Into<String>) -> Self {
         Georeference { transform: None, system: system.into(), axis_mapping: None, epoch: None }
     }
 
-    /// The same for a window of the raster: columns from `column` in steps of `column_step`, rows likewise.
-    /// The centre of each remaining pixel stays where it was.
+    /// Returns the georeference of a window of the raster: columns from `column` in steps of `column_step`, rows
+    /// likewise. The centre of each remaining pixel keeps its position.
     pub fn window(&self, column: u64, column_step: u64, row: u64, row_step: u64) -> Self {
         let Some([x, x_column, x_row, y, y_column, y_row]) = self.transform else { return self.clone() };
         let (columns, rows) = (column_step as f64, row_step as f64);
@@ -68,27 +67,27 @@ impl Georeference {
         Georeference { transform: Some(transform), ..self.clone() }
     }
 
-    /// Whether columns go east and rows go south, without rotation.
+    /// Returns whether columns go east and rows go south, without rotation.
     pub fn is_north_up(&self) -> bool {
         self.transform.is_some_and(|[_, width, _, _, _, height]| width > 0.0 && height < 0.0) && !self.is_rotated()
     }
 
-    /// Whether x depends on the row, or y on the column.
+    /// Returns whether x depends on the row, or y on the column.
     pub fn is_rotated(&self) -> bool {
         self.transform.is_some_and(|transform| transform[2] != 0.0 || transform[4] != 0.0)
     }
 
-    /// The coordinate system's own name: the first quoted text.
+    /// Returns the coordinate system's own name: the first quoted text.
     pub fn system_name(&self) -> Option<&str> {
         self.system.split('"').nth(1)
     }
 
-    /// Whether the coordinates are longitude and latitude.
+    /// Returns whether the coordinates are longitude and latitude.
     pub fn is_geographic(&self) -> bool {
         CoordinateSystem::parse(&self.system).is_some_and(|system| system.is_geographic)
     }
 
-    /// The zone (1 to 60) and whether it is the northern one, for UTM on WGS 84.
+    /// Returns the zone (1 to 60) and whether it is the northern one, for UTM on WGS 84.
     pub fn utm_zone(&self) -> Option<(u8, bool)> {
         let zone = self.system_name()?.strip_prefix("WGS 84 / UTM zone ")?;
         let (number, north) = match zone.strip_suffix('N') {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_keeps_the_pixels_where_they_are() {
+    fn window_keeps_the_position_of_pixels() {
         let place = place();
         let moved = place.window(10, 1, 5, 1);
         assert_eq!(moved.transform, Some([440720.0 + 600.0, 60.0, 0.0, 3751320.0 - 150.0, 0.0, -30.0]));

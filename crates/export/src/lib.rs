@@ -1,4 +1,4 @@
-//! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
+//! Presents cells as the bytes of files: each format is a [`Content`] that computes cells from byte offsets.
 
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! The values of a nullable column with one value in the place of every null.
+//! The values of a nullable column with one value in place of every null.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ pub struct Masked {
 }
 
 impl Masked {
-    /// `validity` has one byte a cell, 0 for null; `values` as many cells, each as long as `null`, which is not empty.
+    /// Creates the content. `validity` has one byte per cell, 0 for null; `values` has the same number of cells, each
+    /// as long as `null`, which is not empty.
     pub fn new(values: Arc<dyn Content>, validity: Arc<dyn Content>, null: Vec<u8>) -> Self {
         Masked { values, validity, null }
     }
@@ -53,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nulls_hold_the_value_for_it(validity in proptest::collection::vec(0u8..3, 0..50), width in 1usize..5) {
+        fn nulls_hold_the_null_value(validity in proptest::collection::vec(0u8..3, 0..50), width in 1usize..5) {
             let values: Vec<u8> = (0..validity.len() * width).map(|i| i as u8).collect();
             let null: Vec<u8> = (0..width).map(|i| 200 + i as u8).collect();
             let mut expected = values.clone();
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_their_validity_are_read_ahead() {
+    fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let values = sources.values(Arc::new(vec![1; 3000]));
             Arc::new(Masked::new(values, sources.values(Arc::new(vec![0; 1000])), vec![9, 8, 7]))

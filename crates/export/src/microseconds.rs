@@ -1,7 +1,8 @@
-//! Dates in nanoseconds as dates in microseconds, for readers that have no finer ones. A date that would lose precision
-//! cannot be read, so no reader gets a wrong one.
+//! Dates in nanoseconds as dates in microseconds, for readers that support nothing finer. Reading a date that would
+//! lose precision is an error, so no reader gets a wrong one.
 //!
-//! Whether all dates of a column are whole microseconds is not known without reading them, and is checked as they are read.
+//! Whether all dates of a column are whole microseconds is not known without reading them, so they are checked as they
+//! are read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use super::element::{BLOCK, by_elements};
 /// Nanoseconds of a microsecond.
 const NANOSECONDS: i64 = 1000;
 
-/// Whether the cells of a field are single dates in nanoseconds.
+/// Returns whether the cells of a field are single dates in nanoseconds.
 pub fn is_in_nanoseconds(field: &Field) -> bool {
     field.datatype == Datatype::DateTimeNs && field.values_per_cell == Some(1) && field.labels.is_none()
 }
 
-/// A column of dates in nanoseconds as one in microseconds; any other column as it is.
+/// Converts a column of dates in nanoseconds to microseconds; returns any other column unchanged.
 pub fn in_microseconds(column: Column) -> Column {
     if !is_in_nanoseconds(&column.field) {
         return column;
     }
     let values =
         Microseconds { of: column.values.clone(), validity: column.validity.clone(), name: column.field.name.clone() };
-    // Bounds that do not exclude "not a time" say nothing.
+    // Bounds that include "not a time" tell nothing.
     let bounds = column.bounds.filter(|(least, _)| *least > i64::MIN.into());
     let of_microseconds = |bound: i128| bound.div_euclid(NANOSECONDS.into());
     let bounds = bounds.map(|(least, greatest)| (of_microseconds(least), of_microseconds(greatest) + 1));
@@ -38,7 +39,7 @@ pub fn in_microseconds(column: Column) -> Column {
     Column { field, values: Arc::new(values), bounds, summaries, ..column }
 }
 
-/// The values in microseconds; "not a time" remains that.
+/// The values in microseconds; "not a time" is preserved.
 struct Microseconds {
     of: Arc<dyn Content>,
     validity: Option<Arc<dyn Content>>,
@@ -54,7 +55,7 @@ impl Microseconds {
             }
             if value % NANOSECONDS != 0 && self.is_valid(row)? {
                 let reason = format!(
-                    "the date of row {row}, which microseconds do not hold: {value} ns since 1970; the table without \
+                    "the date of row {row}, which microseconds cannot represent: {value} ns since 1970; the table without \
                      \".us\" in its name has it"
                 );
                 return Err(Error::unsupported(reason)).in_field(&self.name);
@@ -123,7 +124,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is read is, times 1000, what is stored; anything else is an error that names the first row of it.
+        /// Every date read equals the stored one divided by 1000; otherwise an error names the first row that is not
+        /// whole.
         #[test]
         fn dates_are_exact_or_an_error(
             mut values in proptest::collection::vec((i64::MIN / 1000..=i64::MAX / 1000).prop_map(|us| us * 1000), 1..300),
@@ -146,7 +148,7 @@ mod tests {
                 prop_assert!(error.contains(&wanted), "{}", error);
                 // The other rows can be read.
                 converted.values.read_at(0, &mut all[..8 * row]).unwrap();
-                // A null may be anything.
+                // The value of a null is not checked.
                 let marks = (0..values.len()).map(|each| u8::from(each != row)).collect::<Vec<u8>>();
                 let nullable = in_microseconds(column(&values).with_validity(Arc::new(marks)));
                 nullable.values.read_at(0, &mut all).unwrap();
@@ -189,12 +191,12 @@ mod tests {
             assert_eq!(same.field.datatype, field.datatype);
             assert_eq!(read_all(&same.values), [1; 16]);
         }
-        // Bounds among which "not a time" is exclude nothing.
+        // Bounds that include "not a time" exclude nothing.
         assert_eq!(in_microseconds(column(&[0]).with_bounds(i64::MIN.into(), 0)).bounds, None);
     }
 
     #[test]
-    fn any_part_can_be_read_and_read_ahead() {
+    fn any_part_can_be_read_and_prefetched() {
         let values: Vec<i64> = (0..9000).map(|row| row * 1_000_000 - 77_000).collect();
         assert_random_access(&in_microseconds(column(&values[..300])).values);
         assert_reads_ahead(|sources| in_microseconds(sources.column(column(&values))).values);

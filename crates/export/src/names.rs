@@ -4,29 +4,30 @@ use std::collections::HashSet;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Gives out names of one kind (variables, dimensions, attributes), none twice.
+/// Assigns unique names of one kind (variables, dimensions, attributes).
 pub struct Names {
     taken: HashSet<String>,
     legal: fn(&str) -> String,
-    /// Bytes of the longest.
+    /// Maximum length in bytes.
     longest: usize,
 }
 
 impl Names {
-    /// Names as netCDF allows them: UTF-8 of up to 256 bytes (255 here, as ncdump stops at longer ones) without control characters and slashes, with a letter,
-    /// digit or underscore first and no space last. Others get underscores there. All are in normalization form C:
-    /// netCDF's library looks up no other, so that a program that lists the names and asks for each would fail.
+    /// Creates names that netCDF allows: UTF-8 of up to 256 bytes (255 here, because ncdump stops at longer ones)
+    /// without control characters and slashes, beginning with a letter, digit or underscore and not ending with a
+    /// space. Other characters become underscores. All names are in normalization form C: netCDF's library looks up no
+    /// other form, so a program that lists the names and then asks for each would fail.
     pub fn of_netcdf() -> Self {
         Names { taken: HashSet::new(), legal: legal_in_netcdf, longest: 255 }
     }
 
-    /// Names as Zarr allows them, which are those of files: not only dots, without the two underscores in front that
-    /// Zarr keeps for itself, and without `\`, which zarr-python takes for a separator.
+    /// Creates names that Zarr allows, which are file names: not only dots, not beginning with two underscores, which
+    /// Zarr reserves, and without `\`, which zarr-python treats as a separator.
     pub fn of_zarr() -> Self {
         Names { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
     }
 
-    /// A legal name as close to `wanted` as possible. A name that was given out already gets a number.
+    /// Returns a legal name as close to `wanted` as possible. A number is added to a name that is already taken.
     pub fn give(&mut self, wanted: &str) -> String {
         let mut name = (self.legal)(wanted);
         truncate(&mut name, self.longest);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn zarr_keeps_few_names_for_itself() {
+    fn few_names_are_reserved_by_zarr() {
         let mut names = Names::of_zarr();
         for (wanted, given) in [
             ("temp", "temp"),

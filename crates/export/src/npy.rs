@@ -1,7 +1,7 @@
-//! NumPy's `.npy`, version 1.0: a header that describes the values, then the raw values.
+//! NumPy's `.npy`, version 1.0: a header that describes the values, followed by the raw values.
 //!
-//! `numpy.load(path, mmap_mode='r')` maps them without a copy, so everything after the header is the raw
-//! file, byte for byte.
+//! `numpy.load(path, mmap_mode='r')` maps them without a copy, so everything after the header equals the raw file, byte
+//! for byte.
 
 use std::sync::Arc;
 
@@ -21,31 +21,32 @@ pub enum Order {
     ColumnMajor,
 }
 
-/// More values a cell than this are one sub-array field instead of a field each: the header has 64 KiB.
-const MOST_FIELDS: u32 = 256;
+/// Maximum number of values per cell that get a field each; more are one sub-array field, because the header is limited
+/// to 64 KiB.
+const MAX_FIELDS: u32 = 256;
 
-/// Whether `.npy` can hold a field, and if not why.
+/// Checks whether `.npy` can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
     descr(field).map(drop)
 }
 
-/// The `.npy` file of a column whose values are in `order`.
+/// Returns the `.npy` file of a column whose values are in `order`.
 ///
-/// The header's length is a multiple of 64, as the format asks. Dates are `datetime64` and times
-/// `timedelta64` of their unit, bytes and characters `S` (text) or `V` (blobs) of the cell's length, UTF-16
-/// and UTF-32 unsigned integers. Several numbers a cell are a structure of fields `f0`, `f1` and so on,
-/// from 257 on one field `f0` that is a sub-array.
+/// The header's length is a multiple of 64, as the format requires. Dates are `datetime64` and times `timedelta64` of
+/// their unit; bytes and characters are `S` (text) or `V` (blobs) of the cell's length; UTF-16 and UTF-32 text are
+/// unsigned integers. Several numbers per cell are a structure of fields `f0`, `f1` and so on; from 257 numbers on, one
+/// sub-array field `f0`.
 pub fn npy(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     let header = header(&column.field, &column.shape, order)?;
     Ok(Arc::new(Concat::new(vec![Arc::new(header), column.values.clone()])))
 }
 
-/// The mask of a nullable column as a `.npy` file of booleans: true for a value, false for null.
+/// Returns the mask of a nullable column as a `.npy` file of booleans: true for a value, false for null.
 pub fn validity(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
     let Some(validity) = &column.validity else { return Err(Unrepresentable::new("it cannot be null")) };
     let field = Field::new(column.field.name.clone(), Datatype::Bool);
-    // NumPy's booleans are 0 and 1, and valid is whatever is not 0.
+    // NumPy's booleans are 0 and 1; any byte that is not 0 means valid.
     let booleans = Converted::new(validity.clone(), 1, 1, |from, to| {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0));
         Ok(())
@@ -55,7 +56,7 @@ pub fn validity(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>>
 
 fn header(field: &Field, shape: &[u64], order: Order) -> FormatResult<Vec<u8>> {
     let fortran = if order == Order::ColumnMajor { "True" } else { "False" };
-    // A tuple of one has a comma at the end.
+    // A tuple of one element ends with a comma.
     let lengths: String = shape.iter().map(|length| format!("{length}, ")).collect();
     let lengths = if shape.len() == 1 { lengths.trim_end() } else { lengths.trim_end_matches(", ") };
     let text = format!("{{'descr': {}, 'fortran_order': {fortran}, 'shape': ({lengths}), }}", descr(field)?);
@@ -71,7 +72,7 @@ fn header(field: &Field, shape: &[u64], order: Order) -> FormatResult<Vec<u8>> {
     Ok(header)
 }
 
-/// The header's `descr`: NumPy's spelling of the type of one cell.
+/// Returns the header's `descr`: NumPy's spelling of the type of one cell.
 fn descr(field: &Field) -> FormatResult<String> {
     let Some(values) = field.values_per_cell else {
         return Err(Unrepresentable::new("NumPy's files hold cells of one size only, and here each cell has its own"));
@@ -84,7 +85,7 @@ fn descr(field: &Field) -> FormatResult<String> {
     let one = dtype(datatype);
     Ok(match values {
         1 => format!("'{one}'"),
-        2..=MOST_FIELDS => {
+        2..=MAX_FIELDS => {
             let fields: Vec<String> = (0..values).map(|number| format!("('f{number}', '{one}')")).collect();
             format!("[{}]", fields.join(", "))
         }
@@ -92,7 +93,7 @@ fn descr(field: &Field) -> FormatResult<String> {
     })
 }
 
-/// NumPy's spelling of one value of a datatype; characters are unsigned integers.
+/// Returns NumPy's spelling of one value of a datatype; UTF-16 and UTF-32 characters are unsigned integers.
 pub fn dtype(datatype: Datatype) -> String {
     let size = datatype.size();
     if let Some(unit) = datatype.time_unit() {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mask_is_of_booleans() {
+    fn mask_consists_of_booleans() {
         let column = Column::fixed(Field::new("a", Datatype::Int16), vec![3], Arc::new(vec![0; 6]));
         assert!(validity(&column, Order::RowMajor).is_err());
         let all = read_all(&validity(&column.with_validity(Arc::new(vec![1, 0, 255])), Order::RowMajor).unwrap());

@@ -2,7 +2,7 @@
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-/// An integer of any type, dates and booleans too; `None` for what is none or has another size.
+/// Returns an integer of any type, including dates and booleans; `None` if it is not an integer or has another size.
 pub fn integer(datatype: Datatype, value: &[u8]) -> Option<i128> {
     let mut wide = [0; 8];
     if value.len() != datatype.size() {
@@ -17,7 +17,7 @@ pub fn integer(datatype: Datatype, value: &[u8]) -> Option<i128> {
     }
 }
 
-/// A number as text that reads back to it, not-a-number as `nan`; `None` for what is no number.
+/// Returns a number as text that parses back to it, not-a-number as `nan`; `None` if it is not a number.
 pub fn text(datatype: Datatype, value: &[u8]) -> Option<String> {
     Some(match (datatype.kind(), datatype.size()) {
         (Kind::Float, 4) => float_text(f32::from_le_bytes(value.try_into().ok()?)),

@@ -1,4 +1,4 @@
-//! Text of variable length as text of one length: each value followed by zeros up to the longest.
+//! Text of variable length as text of fixed length: each value is padded with zeros to the length of the longest.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::content::{Content, check_range};
 use super::element::by_elements;
 use super::var::read_offset;
 
-/// Bytes of padded values that are made at a time.
+/// Bytes of padded values produced at a time.
 const BLOCK: u64 = 1 << 20;
 
-/// Bytes of offsets that are read at a time.
+/// Bytes of offsets read at a time.
 const OFFSETS: u64 = 1 << 20;
 
-/// The longest of so many values is looked for, and not of more: an array of a few stored bytes can have 2^60 cells, and
-/// who lists a folder waits.
-const MOST_VALUES: u64 = 1 << 24;
+/// Maximum number of values among which the longest is searched for: an array of a few stored bytes can have 2^60
+/// cells, and listing a folder waits for the result.
+const MAX_VALUES: u64 = 1 << 24;
 
-/// The bytes of the longest value; `None` where there are too many to look at. `offsets` are the `u64`, one more than there
-/// are values, at which they begin.
+/// Returns the length of the longest value in bytes; `None` if there are too many to look at. `offsets` are the `u64`
+/// offsets at which the values begin, plus the final end.
 ///
 /// # Errors
-/// When offsets cannot be read, or go backwards.
+/// Fails if the offsets cannot be read, or decrease.
 pub fn longest(offsets: &dyn Content) -> Result<Option<u64>> {
-    if offsets.len() / 8 > MOST_VALUES {
+    if offsets.len() / 8 > MAX_VALUES {
         return Ok(None);
     }
     let (mut longest, mut last) = (0, 0);
@@ -47,7 +47,7 @@ fn backwards() -> Error {
     Error::damaged("offsets of values that go backwards")
 }
 
-/// The values, each as long as the longest. Memory of a read: some MiB.
+/// The values, each padded to the length of the longest. A read takes a few MiB of memory.
 pub struct Padded {
     values: Arc<dyn Content>,
     offsets: Arc<dyn Content>,
@@ -56,13 +56,13 @@ pub struct Padded {
 }
 
 impl Padded {
-    /// `offsets` are as for [`longest`], which gives the `width`; it is at least 1.
+    /// Creates the content. `offsets` are as for [`longest`], which determines the `width`; it is at least 1.
     pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, width: u64) -> Self {
         let rows = (offsets.len() / 8).saturating_sub(1);
         Padded { values, offsets, width: width.max(1), rows }
     }
 
-    /// Whole rows from row `first`.
+    /// Reads whole rows starting at row `first`.
     fn rows(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let width = self.width as usize;
         let rows = out.len() / self.width;
@@ -71,7 +71,7 @@ impl Padded {
         let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
         let (start, end) = match offsets.as_slice() {
             [start, .., end] => (*start, *end),
-            // Reading ahead: where the values are has to be known even so.
+            // Prefetching: the positions of the values are needed even so.
             _ => (read_offset(&self.offsets, first)?, read_offset(&self.offsets, first + rows)?),
         };
         let length = end.checked_sub(start).filter(|&length| length <= out.len()).ok_or_else(backwards)?;
@@ -88,7 +88,7 @@ impl Padded {
         Ok(())
     }
 
-    /// Parts of rows, each row by itself: what offsets claim to be one value may be longer than memory.
+    /// Reads parts of rows, one row at a time: offsets may claim that a value is larger than memory.
     fn long_rows(&self, offset: u64, mut rest: Output<'_>) -> Result<()> {
         let (mut row, mut within) = (offset / self.width, offset % self.width);
         while !rest.is_empty() {
@@ -185,7 +185,7 @@ mod tests {
         });
     }
 
-    /// So many zeros.
+    /// That many zeros.
     struct Zeros(u64);
 
     impl Content for Zeros {
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn more_values_than_anybody_waits_for_are_not_looked_at() {
+    fn too_many_values_are_not_searched() {
         assert_eq!(longest(&Zeros(8 << 10)).unwrap(), Some(0));
         assert_eq!(longest(&Zeros(8 << 60)).unwrap(), None);
     }
 
     #[test]
-    fn a_value_that_claims_to_be_longer_than_memory_takes_none() {
+    fn value_claiming_to_exceed_memory_takes_none() {
         let claimed = (1 << 59) + 5;
         let ends: Vec<u8> = [0, claimed, claimed + 1].iter().flat_map(|end: &u64| end.to_le_bytes()).collect();
         let padded = Padded::new(Arc::new(Zeros(claimed + 1)), Arc::new(ends), claimed);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_tell_which_values_are_read_ahead() {
+    fn offsets_determine_prefetched_values() {
         let values: Vec<Vec<u8>> = (0..3000usize).map(|i| vec![i as u8; i * 7 % 1000]).collect();
         assert_reads_ahead(|sources| {
             let offsets = sources.index(offsets(&values));

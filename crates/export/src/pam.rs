@@ -1,5 +1,5 @@
-//! GDAL's persistent auxiliary metadata (PAM): the XML text in which its TileDB driver keeps what a raster is, under
-//! the array's metadata key `_gdal` or, before TileDB 1.7, in a file `NAME.tdb.aux.xml` in the array's folder.
+//! GDAL's persistent auxiliary metadata (PAM): the XML text in which its TileDB driver describes a raster, under the
+//! array's metadata key `_gdal` or, before TileDB 1.7, in a file `NAME.tdb.aux.xml` in the array's folder.
 //!
 //! The elements are those that GDAL's `GDALPamDataset` and `GDALPamRasterBand` write. The driver adds the size of the
 //! raster and the order of its axes as items of the domain `IMAGE_STRUCTURE`, and a `Subdataset` for each attribute
@@ -9,24 +9,24 @@ use roxmltree::{Document, Node};
 
 use super::georeference::Georeference;
 
-/// The most bands whose settings are read; GDAL has no more.
-const MOST_BANDS: usize = 65_536;
+/// Maximum number of bands whose settings are read; GDAL supports no more.
+const MAX_BANDS: usize = 65_536;
 
-/// All that GDAL keeps of a raster.
+/// GDAL's description of a raster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pam {
     pub place: Option<Georeference>,
-    /// Columns of the raster; those of the array are rounded up to whole tiles.
+    /// Number of columns of the raster; the array's columns are rounded up to whole tiles.
     pub samples: Option<u64>,
-    /// Rows of the raster.
+    /// Number of rows of the raster.
     pub lines: Option<u64>,
-    /// Band 1 first; those of which nothing is said are empty.
+    /// Starts with band 1; bands without a description are empty.
     pub bands: Vec<Band>,
-    /// By the name of the attribute.
+    /// By attribute name.
     subdatasets: Vec<(String, Pam)>,
 }
 
-/// What is said of one band. Texts are as GDAL wrote them.
+/// The description of one band. Texts are as GDAL wrote them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Band {
     pub description: Option<String>,
@@ -39,14 +39,14 @@ pub struct Band {
     pub colour: Option<String>,
     /// The colours of a palette: red, green, blue and alpha.
     pub palette: Vec<[i16; 4]>,
-    /// What the values 0, 1 and so on mean.
+    /// The meanings of the values 0, 1 and so on.
     pub categories: Vec<String>,
 }
 
 impl Pam {
-    /// From the XML text; `None` where it is no PAM.
+    /// Parses the XML text; `None` if it is not PAM.
     pub fn parse(xml: &str) -> Option<Self> {
-        // Writers may have counted a final NUL.
+        // Writers may have included a final NUL.
         let document = Document::parse(xml.trim_end_matches('\0')).ok()?;
         let root = document.root_element();
         root.has_tag_name("PAMDataset").then(|| Pam::of(root, true))
@@ -69,7 +69,7 @@ impl Pam {
                 "PAMRasterBand" => {
                     let number = attribute(child, "band").and_then(|number| number.parse::<usize>().ok());
                     let Some(place) = number.unwrap_or(pam.bands.len() + 1).checked_sub(1) else { continue };
-                    if place < MOST_BANDS {
+                    if place < MAX_BANDS {
                         pam.bands.resize(pam.bands.len().max(place + 1), Band::default());
                         pam.bands[place] = Band::of(child);
                     }
@@ -86,10 +86,11 @@ impl Pam {
         pam
     }
 
-    /// What is said of one of the array's attributes, whose number among them is `number`.
+    /// Returns the description of the array's attribute `name`. `is_only`: it is the array's only attribute.
     ///
-    /// The driver writes one raster's bands into one attribute, or into one each (`NAME_1`, `NAME_2`), which is told
-    /// by `is_flat`: the array has no axis of bands. All rasters of an array have one size and place.
+    /// The driver writes the bands of a raster into one attribute, or into one attribute each (`NAME_1`, `NAME_2`). In
+    /// the latter case, `is_flat`: the array has no axis of bands. All rasters of an array have the same size and
+    /// position.
     pub fn of_attribute(&self, name: &str, is_only: bool, is_flat: bool) -> Pam {
         let numbered = name.rsplit_once('_').and_then(|(stem, number)| Some((stem, number.parse::<usize>().ok()?)));
         let subdataset = |wanted: &str| self.subdatasets.iter().find(|(name, _)| name == wanted).map(|(_, pam)| pam);
@@ -117,7 +118,7 @@ impl Pam {
     }
 }
 
-/// What the driver calls the attribute of a raster's values.
+/// The driver's name for the attribute of a raster's values.
 const MAIN_ATTRIBUTE: &str = "TDB_VALUES";
 
 impl Band {
@@ -153,7 +154,7 @@ impl Band {
     }
 }
 
-/// One spelling of the numbers that are none: GDAL also writes `-nan` and `1.#QNAN`.
+/// Unifies the spellings of not-a-number: GDAL also writes `-nan` and `1.#QNAN`.
 fn number_word(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     if lower.contains("nan") { "nan".to_owned() } else { lower }
@@ -179,14 +180,14 @@ fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
     })
 }
 
-/// The text within an element, without the blanks around it; `None` where there is none.
+/// Returns the text within an element, without surrounding blanks; `None` if there is none.
 fn text(element: Node<'_, '_>) -> Option<String> {
     let text: String = element.children().filter_map(|child| child.text()).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// An attribute by its name in small letters: the driver itself writes `KEY` in some places and `key` in others.
+/// Returns an attribute by its lower-case name: the driver writes `KEY` in some places and `key` in others.
 fn attribute(element: Node<'_, '_>, name: &str) -> Option<String> {
     let found = element.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name));
     found.map(|attribute| attribute.value().to_owned())
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_gives_nothing() {
+    fn invalid_text_is_rejected() {
         for xml in ["", "<PAMDataset>", "<VRTDataset/>", "<!DOCTYPE a [<!ENTITY b \"c\">]><PAMDataset>&b;</PAMDataset>"]
         {
             assert_eq!(Pam::parse(xml), None, "{xml}");

@@ -1,9 +1,9 @@
-//! What a table is to pandas: which columns are the index, and which have types of pandas' own that can be null. pyarrow
-//! makes such a frame of Parquet and Arrow files that say it under the key `pandas`.
+//! The description of a table for pandas: which columns are the index, and which have pandas' own nullable types.
+//! pyarrow makes such a frame of Parquet and Arrow files with this metadata under the key `pandas`.
 //!
-//! Source: "Storing pandas DataFrame objects in Apache Parquet format" of pandas' documentation, and the metadata that
-//! TileDB-Py's `from_pandas` writes. Integers that can be null are always of pandas' own types, as `open_dataframe` has
-//! them, since floats lose precision.
+//! Source: "Storing pandas DataFrame objects in Apache Parquet format" in pandas' documentation, and the metadata that
+//! TileDB-Py's `from_pandas` writes. Nullable integers always have pandas' own types, as in TileDB-Py's
+//! `open_dataframe`, since floats would lose precision.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use tilefs_format::text;
 
 use super::column::{Column, Field, Metadatum};
 
-/// The key of the metadata of a Parquet or Arrow file.
+/// The key in the metadata of a Parquet or Arrow file.
 pub const KEY: &str = "pandas";
 
-/// TileDB-Py's keys: the dimensions that were the index, and the types of columns, both as a JSON object by name.
+/// TileDB-Py's keys: the dimensions of the index, and the types of columns, both as a JSON object by name.
 const INDEX: &str = "__pandas_index_dims";
 const TYPES: &str = "__pandas_attribute_repr";
 
-/// What TileDB-Py calls the dimension of an index without a name.
+/// TileDB-Py's name for the dimension of an unnamed index.
 const ROWS: &str = "__tiledb_rows";
 
-/// What is known of the frame that was stored as an array.
+/// The known properties of the frame that was stored as an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The types of the columns that are the index.
+    /// The types of the index columns.
     index: BTreeMap<String, String>,
-    /// The types of others.
+    /// The types of the other columns.
     types: BTreeMap<String, String>,
 }
 
 impl Frame {
-    /// By the metadata of an array. What is not as TileDB-Py writes it tells nothing.
+    /// Reads the metadata of an array. Metadata in another form than TileDB-Py's is ignored.
     pub fn of(metadata: &[Metadatum]) -> Self {
         let types = |key: &str| -> BTreeMap<String, String> {
             let object = metadata.iter().find(|metadatum| metadatum.key == key).and_then(|metadatum| {
@@ -46,7 +46,7 @@ impl Frame {
         Frame { index: types(INDEX), types: types(TYPES) }
     }
 
-    /// The metadata of a file with these columns.
+    /// Returns the metadata of a file with these columns.
     pub fn metadata(&self, columns: &[Column]) -> String {
         let name = |column: &Column| column.field.name.clone();
         let mut index: Vec<Value> =
@@ -79,16 +79,16 @@ impl Frame {
     }
 }
 
-/// A column's type by its meaning, and the type that the column of a frame has.
+/// The logical type of a column, and its type in a frame.
 struct Types {
     logical: String,
     numpy: String,
-    /// Of categories: how many, and whether they have an order.
+    /// For categories: their number, and whether they are ordered.
     categories: Option<(usize, bool)>,
 }
 
 impl Types {
-    /// Of a field that may have had a type of its own in the frame that was stored.
+    /// Returns the types of a field, whose type in the stored frame may be known.
     fn of(field: &Field, stored: Option<&str>) -> Self {
         let object = |logical: &str| Types { logical: logical.into(), numpy: "object".into(), categories: None };
         let datatype = field.datatype;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_that_of_the_stored_frame() {
+    fn index_matches_the_stored_frame() {
         let fields = ["b", "a", "v", ROWS].map(|name| Field::new(name, Datatype::Int64));
         let indexed = frame(&[(INDEX, r#"{"a": "int64", "b": "int64", "gone": "int64"}"#)]);
         // In the order of the dimensions.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_types_of_pandas() {
+    fn columns_have_pandas_types() {
         let text = Field::new("t", Datatype::StringUtf8).with_values_per_cell(None);
         let labels =
             Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: true, values: vec![vec![]; 4] };
@@ -180,7 +180,7 @@ mod tests {
             (Field::new("i", Datatype::UInt8).with_nullable(true), None, "uint8", "UInt8"),
             (Field::new("f", Datatype::Float64).with_nullable(true), None, "float64", "float64"),
             (Field::new("f", Datatype::Float64).with_nullable(true), Some("Float64"), "float64", "Float64"),
-            // Nothing that is stored names a type of a reader that the column does not have.
+            // A stored name of a type must not make a reader use a type that the column does not have.
             (Field::new("f", Datatype::Float64), Some("os.system"), "float64", "float64"),
             (Field::new("b", Datatype::Bool), None, "bool", "bool"),
             (Field::new("b", Datatype::Bool).with_nullable(true), Some("boolean"), "bool", "boolean"),

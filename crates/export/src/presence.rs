@@ -1,5 +1,5 @@
-//! Which cells have a value that a format with nulls can hold: one that is not null, of an enumeration one with a label,
-//! of dates and durations one that is not "not a time".
+//! Marks the cells with a value that a format with nulls can hold: not null; for enumerations, a code with a label; for
+//! dates and durations, not "not a time".
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,54 +13,55 @@ use super::content::{Content, check_range};
 use super::element::{BLOCK, by_elements};
 use super::number;
 
-/// A byte for each cell of a column, 0 where it has no such value.
+/// One byte for each cell of a column, 0 if it has no such value.
 pub struct Presence {
     values: Arc<dyn Content>,
     datatype: Datatype,
-    absent: Absent,
+    missing: Missing,
     validity: Option<Arc<dyn Content>>,
-    /// The column's name, and its fill value.
+    /// The column's name, for the log.
     name: String,
     fill: Vec<u8>,
-    /// Whether the log has a code without label already.
+    /// Whether a code without a label has been logged already.
     is_logged: AtomicBool,
 }
 
-/// Values that stand for none.
-enum Absent {
-    /// All but the numbers below this.
+/// The values that count as missing.
+enum Missing {
+    /// All numbers except those from 0 to below this one.
     WithoutLabel(i128),
-    /// The least number, which in dates and durations is "not a time".
+    /// The least number, which means "not a time" for dates and durations.
     NotATime,
 }
 
 impl Presence {
-    /// Of a column of codes: whether each has a label and is not null.
+    /// Marks the cells of a column of codes that have a label and are not null.
     ///
-    /// A code without label is logged, once a column, unless it is the fill value, or -1, which pandas writes for what is
-    /// missing.
+    /// A code without a label is logged, once per column, unless it is the fill value or -1, which pandas writes for
+    /// missing values.
     pub fn of_codes(column: &Column, labels: &Labels) -> Self {
-        Self::new(column, Absent::WithoutLabel(labels.values.len() as i128))
+        Self::new(column, Missing::WithoutLabel(labels.values.len() as i128))
     }
 
-    /// Of a column of dates or durations: whether each is a time and not null.
+    /// Marks the cells of a column of dates or durations that are a time and not null.
     pub fn of_times(column: &Column) -> Self {
-        Self::new(column, Absent::NotATime)
+        Self::new(column, Missing::NotATime)
     }
 
-    /// Whether single values of a column can be "not a time": dates and durations can, unless bounds exclude it.
+    /// Returns whether single values of a column can be "not a time": dates and durations can, unless bounds exclude
+    /// it.
     pub fn may_lack_times(column: &Column) -> bool {
         column.field.datatype.time_unit().is_some()
             && column.field.values_per_cell == Some(1)
             && column.bounds.is_none_or(|(least, _)| least <= i64::MIN.into())
     }
 
-    fn new(column: &Column, absent: Absent) -> Self {
+    fn new(column: &Column, missing: Missing) -> Self {
         let datatype = column.field.datatype;
         Presence {
             values: column.values.clone(),
             datatype,
-            absent,
+            missing,
             validity: column.validity.clone(),
             name: column.field.name.clone(),
             fill: column.field.fill.clone(),
@@ -78,8 +79,8 @@ impl Presence {
     }
 
     fn mark(&self, present: &mut [u8], values: &[u8]) {
-        match self.absent {
-            Absent::WithoutLabel(labels) => {
+        match self.missing {
+            Missing::WithoutLabel(labels) => {
                 for (present, bytes) in present.iter_mut().zip(values.chunks_exact(self.datatype.size())) {
                     let code = number::integer(self.datatype, bytes).unwrap_or(-1);
                     let has_label = (0..labels).contains(&code);
@@ -89,7 +90,7 @@ impl Presence {
                     *present = u8::from(*present != 0 && has_label);
                 }
             }
-            Absent::NotATime => {
+            Missing::NotATime => {
                 for (present, value) in present.iter_mut().zip(values.as_chunks().0) {
                     *present = u8::from(*present != 0 && i64::from_le_bytes(*value) != i64::MIN);
                 }
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_validity_are_read_ahead() {
+    fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let column = sources.column(codes(200));
             Arc::new(Presence::of_codes(&column, column.field.labels.as_ref().unwrap()))

@@ -1,12 +1,13 @@
-//! Coordinate systems in PROJ's JSON form (PROJJSON 0.1 to 0.7), as well-known text of the second version (ISO 19162:2019).
+//! Converts coordinate systems from PROJ's JSON form (PROJJSON 0.1 to 0.7) to well-known text of the second version
+//! (ISO 19162:2019).
 //!
-//! The two have the same elements. The text is at most some times as long as the JSON, which is at most as deep as
-//! `serde_json` allows.
+//! Both have the same elements. The text is at most a few times as long as the JSON, and the depth of the JSON is
+//! limited by `serde_json`.
 
 use serde_json::Value;
 
-/// The well-known text of a geographic, projected or compound system, and of what a bound one is based on; `None` of
-/// others, and where something is missing that the text cannot be without.
+/// Returns the well-known text of a geographic, projected or compound system, or of the source of a bound one; `None`
+/// for others, and if a required element is missing.
 pub fn well_known_text(json: &str) -> Option<String> {
     system(&serde_json::from_str(json).ok()?)
 }
@@ -19,7 +20,7 @@ fn system(json: &Value) -> Option<String> {
         "ProjectedCRS" => "PROJCRS",
         "CompoundCRS" => "COMPOUNDCRS",
         "VerticalCRS" => "VERTCRS",
-        // Coordinates are those of the source; what is bound to it leads to another system.
+        // The coordinates are in the source system; the rest describes a conversion to another system.
         "BoundCRS" => return system(json.get("source_crs")?),
         _ => return None,
     };
@@ -44,7 +45,7 @@ fn system(json: &Value) -> Option<String> {
     Some(element(keyword, parts))
 }
 
-/// The reference frame, or the ensemble of frames, with the prime meridian.
+/// Returns the reference frame, or the ensemble of frames, with the prime meridian.
 fn frame(json: &Value, keyword: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let (frame, mut inner) = match json.get("datum").filter(|datum| !datum.is_null()) {
@@ -84,7 +85,7 @@ fn ellipsoid(json: &Value) -> Option<String> {
         (Some(flattening), _) => number(flattening)?,
         (None, Some(minor)) => {
             let (major, minor) = (axis.parse::<f64>().ok()?, measure(minor, "metre")?.0.parse::<f64>().ok()?);
-            // The text has 0 for a sphere.
+            // The text uses 0 for a sphere.
             if major == minor { "0".to_owned() } else { (major / (major - minor)).to_string() }
         }
         (None, None) => "0".to_owned(),
@@ -110,7 +111,7 @@ fn conversion(json: &Value) -> Option<String> {
     Some(element("CONVERSION", parts))
 }
 
-/// The kind of coordinates, and each axis.
+/// Returns the kind of coordinates, and each axis.
 fn axes(json: &Value) -> Option<Vec<String>> {
     let axis = |(number, json): (usize, &Value)| {
         let mut name = json.get("name")?.as_str()?.to_lowercase();
@@ -132,7 +133,7 @@ fn axes(json: &Value) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// A number and its unit, where it is not in the unit that is the rule.
+/// Returns a number and its unit, which is `rule` if not given.
 fn measure(json: &Value, rule: &str) -> Option<(String, String)> {
     match json.get("value") {
         Some(value) => Some((number(value)?, unit(json.get("unit")?)?)),
@@ -140,7 +141,7 @@ fn measure(json: &Value, rule: &str) -> Option<(String, String)> {
     }
 }
 
-/// The three units that go by their name, and any other.
+/// Returns a unit: one of the three known by name, or one that is described.
 fn unit(json: &Value) -> Option<String> {
     match json.as_str() {
         Some("metre") => return Some("LENGTHUNIT[\"metre\",1]".to_owned()),
@@ -183,12 +184,12 @@ fn quoted(json: &Value) -> Option<String> {
     Some(format!("\"{}\"", text.replace('"', "\"\"")))
 }
 
-/// A word that stands for itself, like `north`.
+/// Returns a keyword such as `north`.
 fn word(json: &Value) -> Option<String> {
     json.as_str().filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric())).map(str::to_owned)
 }
 
-/// A number, which is a text where its digits matter.
+/// Returns a number, which is a text if its digits matter.
 fn number(json: &Value) -> Option<String> {
     match json {
         Value::Number(number) => Some(number.to_string()),
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_system() {
+    fn invalid_text_is_rejected() {
         for json in
             ["", "{}", "[]", r#"{"type": "EngineeringCRS", "name": "a"}"#, r#"{"type": "ProjectedCRS", "name": "a"}"#]
         {

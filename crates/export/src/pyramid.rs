@@ -1,27 +1,27 @@
-//! Pyramids of pictures, as TileDB-BioImaging writes them: what the metadata of a group say of its levels.
+//! Image pyramids as written by TileDB-BioImaging: the description of their levels in a group's metadata.
 //!
-//! The group has an array for each level, and among its metadata, as JSON: `levels`, a list of their names, axes and
-//! shapes; `pixel_depth`, how many samples of a pixel lie side by side along X in each level (one compressed as WebP has
-//! no axis of channels); `metadata`, the channels and how large a pixel is; `original_metadata`, with the OME-XML of the
-//! picture that it was made from. Source: TileDB-BioImaging 0.3, `converters/` and `helpers.py`.
+//! The group has an array for each level, and these metadata, as JSON: `levels`, a list of their names, axes and
+//! shapes; `pixel_depth`, the number of samples of a pixel that are adjacent along X in each level (a level compressed
+//! as WebP has no axis of channels); `metadata`, the channels and the size of a pixel; `original_metadata`, with the
+//! OME-XML of the source image. Source: TileDB-BioImaging 0.3, `converters/` and `helpers.py`.
 
 use serde_json::Value;
 use tilefs_format::text;
 
 use super::column::Metadatum;
 
-/// What the converter calls the attribute of the values.
+/// The converter's name for the attribute of the values.
 pub const ATTRIBUTE: &str = "intensity";
 
 /// The `dataset_type` of its groups.
 const DATASET: &str = "bioimg";
 
-/// The levels of one picture.
+/// The levels of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pyramid {
-    /// At least one, the largest first.
+    /// At least one, largest first.
     pub levels: Vec<Level>,
-    /// In their order, as many as something is said of.
+    /// In order; only as many as are described.
     pub channels: Vec<Channel>,
     pub steps: Steps,
 }
@@ -30,17 +30,17 @@ pub struct Pyramid {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     pub number: u64,
-    /// Of the group's member.
+    /// The name of the group's member.
     pub name: String,
-    /// A letter for each dimension of the array: T, C, Z, Y, X.
+    /// One letter for each dimension of the array: T, C, Z, Y, X.
     pub axes: String,
-    /// As many as there are axes.
+    /// One length per axis.
     pub shape: Vec<f64>,
-    /// How many samples of a pixel lie side by side along X; 1 where they are elsewhere.
+    /// Number of samples of a pixel that are adjacent along X; 1 if the samples have an axis of their own.
     pub samples: u64,
 }
 
-/// What is said of a channel.
+/// The description of a channel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Channel {
     pub name: Option<String>,
@@ -50,11 +50,11 @@ pub struct Channel {
     pub limits: Option<[f64; 2]>,
 }
 
-/// How far apart the values along each axis are.
+/// The distances between values along each axis.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Steps(Vec<(char, Step)>);
 
-/// A length, or of the axis T a time.
+/// A length or, along the axis T, a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
     /// Above 0.
@@ -62,7 +62,7 @@ pub struct Step {
     pub unit: &'static Unit,
 }
 
-/// A unit, as OME-XML and as OME-NGFF have it.
+/// A unit in the spellings of OME-XML and OME-NGFF.
 #[derive(Debug, PartialEq)]
 pub struct Unit {
     pub symbol: &'static str,
@@ -73,7 +73,7 @@ const fn unit(symbol: &'static str, name: &'static str) -> Unit {
     Unit { symbol, name }
 }
 
-/// The first is meant where none is said.
+/// The first is the default.
 const LENGTHS: [Unit; 8] = [
     unit("µm", "micrometer"),
     unit("nm", "nanometer"),
@@ -85,7 +85,7 @@ const LENGTHS: [Unit; 8] = [
     unit("Å", "angstrom"),
 ];
 
-/// The first is meant where none is said.
+/// The first is the default.
 const TIMES: [Unit; 7] = [
     unit("s", "second"),
     unit("ms", "millisecond"),
@@ -97,7 +97,7 @@ const TIMES: [Unit; 7] = [
 ];
 
 impl Pyramid {
-    /// The pyramid that a group is; `None` for other groups.
+    /// Reads the metadata of a group; `None` if it is not a pyramid.
     pub fn of(metadata: &[Metadatum]) -> Option<Self> {
         let text = |key: &str| {
             let found = metadata.iter().find(|metadatum| metadatum.key == key)?;
@@ -114,10 +114,10 @@ impl Pyramid {
         if levels.is_empty() {
             return None;
         }
-        let said = json("metadata").unwrap_or_default();
+        let description = json("metadata").unwrap_or_default();
         let original = json("original_metadata").unwrap_or_default();
         let original = original.get("ome_metadata").and_then(Value::as_str).unwrap_or_default();
-        Some(Pyramid { levels, channels: channels(&said), steps: Steps::of(&said, original) })
+        Some(Pyramid { levels, channels: channels(&description), steps: Steps::of(&description, original) })
     }
 }
 
@@ -136,8 +136,8 @@ impl Level {
 }
 
 impl Steps {
-    /// From the group's own metadata or, what these do not say, the OME-XML of the picture it was made from.
-    fn of(said: &Value, original: &str) -> Self {
+    /// Reads the group's own metadata; steps that these do not contain come from the OME-XML of the source image.
+    fn of(description: &Value, original: &str) -> Self {
         let document = roxmltree::Document::parse(original).ok();
         let pixels = document
             .as_ref()
@@ -148,8 +148,8 @@ impl Steps {
                 _ => (format!("physicalSize{axis}"), format!("PhysicalSize{axis}"), &LENGTHS[..]),
             };
             let usual = units.first()?.symbol;
-            let own = said.get(&key).and_then(Value::as_f64).map(|size| {
-                let unit = said.get(format!("{key}Unit")).and_then(Value::as_str);
+            let own = description.get(&key).and_then(Value::as_f64).map(|size| {
+                let unit = description.get(format!("{key}Unit")).and_then(Value::as_str);
                 (size, unit.unwrap_or(usual))
             });
             let original = || {
@@ -166,13 +166,13 @@ impl Steps {
         Steps("TZYX".chars().filter_map(step).collect())
     }
 
-    /// What is known of an axis.
+    /// Returns the step along an axis, if known.
     pub fn along(&self, axis: char) -> Option<Step> {
         self.0.iter().find(|(known, _)| *known == axis).map(|(_, step)| *step)
     }
 }
 
-fn channels(said: &Value) -> Vec<Channel> {
+fn channels(description: &Value) -> Vec<Channel> {
     let channel = |channel: &Value| {
         let part = |name: &str| u8::try_from(channel.get("color")?.get(name)?.as_u64()?).ok();
         let colour = || Some([part("red")?, part("green")?, part("blue")?, part("alpha").unwrap_or(u8::MAX)]);
@@ -183,7 +183,7 @@ fn channels(said: &Value) -> Vec<Channel> {
             limits: limit("min").zip(limit("max")).map(|(least, most)| [least, most]),
         }
     };
-    let all = said.get("channels").and_then(|channels| channels.get(ATTRIBUTE)?.as_array());
+    let all = description.get("channels").and_then(|channels| channels.get(ATTRIBUTE)?.as_array());
     all.into_iter().flatten().map(channel).collect()
 }
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What is made of these values of a group that says it is a pyramid.
+    /// Returns the pyramid of a group with these metadata and the `dataset_type` of a pyramid.
     fn pyramid(values: &[(&str, Value)]) -> Option<Pyramid> {
         let kind = ("dataset_type", "BIOIMG".to_owned());
         let all = values.iter().map(|(key, value)| (*key, value.to_string())).chain([kind]);
@@ -214,31 +214,31 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_in_order_and_know_their_samples() {
+    fn levels_are_ordered_and_have_samples() {
         let found = pyramid(&[("levels", levels()), ("pixel_depth", json!({"0": 3, "1": 1}))]).unwrap();
-        let said: Vec<_> = found.levels.iter().map(|level| (level.name.as_str(), level.samples)).collect();
-        assert_eq!(said, [("l_0.tdb", 3), ("l_1.tdb", 1)]);
+        let levels: Vec<_> = found.levels.iter().map(|level| (level.name.as_str(), level.samples)).collect();
+        assert_eq!(levels, [("l_0.tdb", 3), ("l_1.tdb", 1)]);
         assert!(found.channels.is_empty() && found.steps == Steps::default());
     }
 
     #[test]
-    fn steps_are_those_of_the_group_before_those_of_the_original() {
+    fn steps_of_the_group_take_precedence() {
         let own = json!({"physicalSizeX": 0.5, "physicalSizeXUnit": "μm", "timeIncrement": 2, "physicalSizeZ": 0});
         let xml = r#"<OME><Image><Pixels PhysicalSizeX="9" PhysicalSizeY="0.25" PhysicalSizeYUnit="mm"
             PhysicalSizeZ="1" PhysicalSizeZUnit="pixel"/></Image></OME>"#;
         let values = [("levels", levels()), ("metadata", own), ("original_metadata", json!({"ome_metadata": xml}))];
         let steps = pyramid(&values).unwrap().steps;
-        let said = |axis| steps.along(axis).map(|step| (step.size, step.unit.symbol, step.unit.name));
-        assert_eq!(said('X'), Some((0.5, "µm", "micrometer")));
-        assert_eq!(said('Y'), Some((0.25, "mm", "millimeter")));
-        assert_eq!(said('T'), Some((2.0, "s", "second")));
-        assert_eq!(said('Z'), None);
+        let step = |axis| steps.along(axis).map(|step| (step.size, step.unit.symbol, step.unit.name));
+        assert_eq!(step('X'), Some((0.5, "µm", "micrometer")));
+        assert_eq!(step('Y'), Some((0.25, "mm", "millimeter")));
+        assert_eq!(step('T'), Some((2.0, "s", "second")));
+        assert_eq!(step('Z'), None);
         let only = [("levels", levels()), ("original_metadata", json!({"ome_metadata": xml}))];
         assert_eq!(pyramid(&only).unwrap().steps.along('X').map(|step| step.size), Some(9.0));
     }
 
     #[test]
-    fn other_groups_are_none() {
+    fn other_groups_are_rejected() {
         assert!(pyramid(&[]).is_none());
         for levels in [json!("no list"), json!([]), json!([{"level": 0, "name": "a", "axes": "YX", "shape": [4]}])] {
             assert!(pyramid(&[("levels", levels)]).is_none());

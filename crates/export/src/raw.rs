@@ -9,18 +9,18 @@ use tilefs_reader::read::Output;
 use super::content::{Content, check_range, unknown_band};
 use super::element::by_elements;
 
-/// A row of cells of one size that can be read from any cell.
+/// A sequence of cells of one size, readable from any cell.
 pub trait Cells: Send + Sync {
-    /// How many cells.
+    /// Returns the number of cells.
     fn count(&self) -> u64;
 
-    /// Bytes of one cell, at least 1.
+    /// Returns the size of one cell in bytes, at least 1.
     fn cell_size(&self) -> usize;
 
-    /// Gives `out` whole cells from cell `first`.
+    /// Writes whole cells starting at cell `first` to `out`.
     fn read(&self, first: u64, out: Output<'_>) -> Result<()>;
 
-    /// The cells around one that come from the same tiles, where that is known.
+    /// Returns the cells around one that come from the same tiles, if known.
     fn band(&self, cell: u64) -> Option<Range<u64>> {
         let _ = cell;
         None
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Cells of 12 bytes, and values of any length, that are where a content has them.
+    /// Cells of 12 bytes, and values of any length, backed by a content.
     struct Of(Arc<dyn Content>);
 
     impl Cells for Of {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_cells_are_read_ahead() {
+    fn whole_cells_are_prefetched() {
         let bytes = || Arc::new(vec![1; 6000]);
         assert_reads_ahead(|sources| Arc::new(RawFile(Of(sources.values(bytes())))));
         assert_reads_ahead(|sources| Arc::new(VarValues::new(Arc::new(Of(sources.values(bytes())))).unwrap()));

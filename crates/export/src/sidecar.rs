@@ -1,5 +1,5 @@
-//! Small texts that tell other programs how to read the raw file beside them: GDAL's `.vrt`, NRRD's `.nhdr`
-//! and MetaImage's `.mhd`.
+//! Small texts that tell other programs how to read the raw file beside them: GDAL's `.vrt`, NRRD's `.nhdr` and
+//! MetaImage's `.mhd`.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use super::pam::Band;
 use super::raster::{Interleave, Raster, Scene};
 use super::xml::escape;
 
-/// Whether a `.vrt` can describe a field of an array with so many axes, and if not why.
+/// Checks whether a `.vrt` can describe a field of an array of this rank; returns the reason if not.
 pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
     gdal_type(field)?;
-    // Without several values a cell there may be any number of axes.
+    // With a single value per cell, any number of axes is allowed.
     Raster::check(field, if field.values_per_cell == Some(1) { rank.min(3) } else { rank })
 }
 
-/// GDAL's virtual raster over a column's raw, row-major file of the name `data_file` in the same folder.
+/// Returns GDAL's virtual raster over a column's raw, row-major file `data_file` in the same folder.
 ///
-/// Of an array with more than three axes all the others are bands, in the order of the file. The georeference may be any
-/// affine transform. Where the raster is smaller than the file, what lies behind its last column and row is left out.
+/// If an array has more than three axes, all the others are bands, in the order of the file. The georeference may be
+/// any affine transform. If the raster is smaller than the file, the data behind its last column and row are omitted.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = gdal_type(field)?;
@@ -64,8 +64,8 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
     Ok(text.into_bytes())
 }
 
-/// The coordinate system and the transform. Without a mapping of its own GDAL takes x for the easting or longitude,
-/// whatever the order of the system's axes is.
+/// Returns the elements for the coordinate system and the transform. Without an explicit axis mapping, GDAL takes x for
+/// the easting or longitude, whatever the order of the system's axes is.
 fn of_place(place: &Georeference) -> String {
     let mut text = String::new();
     if !place.system.is_empty() {
@@ -85,7 +85,7 @@ fn of_place(place: &Georeference) -> String {
     text
 }
 
-/// What is said of a band. `no_data` is that of the whole raster.
+/// Returns the elements of a band. `no_data` is that of the whole raster.
 fn of_band(band: &Band, no_data: Option<&str>) -> String {
     let mut text = String::new();
     let mut element = |name: &str, value: Option<String>| {
@@ -129,7 +129,7 @@ fn gdal_type(field: &Field) -> FormatResult<&'static str> {
     })
 }
 
-/// Whether an `.nhdr` or `.mhd` can describe a field of an array with so many axes, and if not why.
+/// Checks whether an `.nhdr` or `.mhd` can describe a field of an array of this rank; returns the reason if not.
 pub fn check_image(field: &Field, rank: usize) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
         return Err(Unrepresentable::new("an image's cells have one size, and here each cell has its own"));
@@ -143,10 +143,10 @@ pub fn check_image(field: &Field, rank: usize) -> FormatResult<()> {
     Ok(())
 }
 
-/// The lengths of an image's axes, the fastest first, without that of its channels.
+/// The lengths of an image's axes, fastest first, without the channels.
 struct Image {
     lengths: Vec<u64>,
-    /// Values of a pixel that lie together: several values a cell, or a last axis of bands.
+    /// Number of values of a pixel that are adjacent: several values per cell, or a last axis of bands.
     channels: Option<u64>,
     /// Whether the channels are an axis of the array.
     is_axis: bool,
@@ -165,7 +165,7 @@ impl Image {
     }
 }
 
-/// The detached NRRD header of a column's raw, row-major file. NRRD lists the fastest axis first.
+/// Returns the detached NRRD header of a column's raw, row-major file. NRRD lists the fastest axis first.
 pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let image = Image::of(column, scene)?;
@@ -174,8 +174,8 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec
     if let Some(channels) = image.channels {
         sizes.insert(0, channels.to_string());
         let is_colour = |colours: &[&str]| {
-            let said = scene.bands.iter().map(|band| band.colour.as_deref());
-            said.eq(colours.iter().map(|&colour| Some(colour)))
+            let found = scene.bands.iter().map(|band| band.colour.as_deref());
+            found.eq(colours.iter().map(|&colour| Some(colour)))
         };
         kinds.insert(
             0,
@@ -206,12 +206,13 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec
     Ok(text.into_bytes())
 }
 
-/// Whether the header of MetaImage can name a file: its readers take `%` for a pattern of numbered files, and would find others.
+/// Returns whether a MetaImage header can name a file: its readers take `%` for a pattern of numbered files, and would
+/// find others.
 pub fn can_mhd_name(data_file: &str) -> bool {
     !data_file.contains('%')
 }
 
-/// The MetaImage header of a column's raw, row-major file. MetaImage lists the fastest axis first too.
+/// Returns the MetaImage header of a column's raw, row-major file. MetaImage lists the fastest axis first too.
 pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let image = Image::of(column, scene)?;
@@ -236,13 +237,13 @@ pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
     if let Some(channels) = image.channels {
         text += &format!("ElementNumberOfChannels = {channels}\n");
     }
-    // The file's name ends the header.
+    // The file's name must be last in the header.
     text += &format!("ElementType = {element}\nElementDataFile = {}\n", one_line(&beside(data_file)));
     Ok(text.into_bytes())
 }
 
-/// A file in the folder of a header, as the header names it: readers drop blanks in front of a name, and would find the
-/// file of another name behind them, and MetaImage's takes `=` and `~` for its own.
+/// Returns the name of a file in the same folder as a header refers to it. Readers drop blanks at the start of a name,
+/// and would open another file; MetaImage's reader interprets `=` and `~`.
 fn beside(data_file: &str) -> Cow<'_, str> {
     if data_file.starts_with(|first: char| !first.is_alphanumeric()) {
         format!("./{data_file}").into()
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vrt_leaves_padding_out_and_says_what_is_known_of_a_band() {
+    fn vrt_omits_padding_and_describes_bands() {
         let band = Band {
             description: Some("<a>".into()),
             scale: Some(0.5),
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn unsupported_columns_are_refused() {
         assert!(check_vrt(&Field::new("a", Datatype::Int8), 2).is_err());
         assert!(check_vrt(&Field::new("a", Datatype::Int16), 4).is_ok());
         assert!(check_vrt(&Field::new("a", Datatype::Int16).with_values_per_cell(Some(2)), 3).is_err());

@@ -1,5 +1,5 @@
-//! What every test of a content checks: that any range of bytes equals that range of the whole, and that reading a range
-//! ahead asks of the content's sources what reading its bytes does.
+//! Checks for the tests of every content: any range of bytes equals that range of the whole, and prefetching a range
+//! requests from the content's sources what reading its bytes does.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ pub fn assert_random_access(content: &dyn Content) {
     assert!(content.read(content.len(), Output::Ahead(1)).is_err(), "reading ahead past the end must fail");
 }
 
-/// Calls `check` with ranges of so many bytes.
+/// Calls `check` with random ranges of a file of this length.
 fn for_random_ranges(length: u64, check: impl Fn(Range<u64>)) {
     let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
     runner
@@ -46,42 +46,42 @@ fn for_random_ranges(length: u64, check: impl Fn(Range<u64>)) {
         .expect("any range passes");
 }
 
-/// The contents that one under test is made of, and what it asks of them.
+/// The sources of a content under test, and the ranges it requests from them.
 #[derive(Default)]
 pub struct Sources {
     count: usize,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// A range of a source, by its number, and whether it was read ahead.
+/// A range of a source, by its number, and whether it was prefetched.
 #[derive(Debug, Clone)]
-struct Asked {
+struct Request {
     source: usize,
     range: Range<u64>,
     is_ahead: bool,
     is_index: bool,
 }
 
-/// A source that notes what is asked of it.
-struct Watched {
+/// A source that records requests.
+struct RecordedSource {
     of: Arc<dyn Content>,
     source: usize,
     is_index: bool,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Sources {
-    /// A source whose bytes nobody needs who reads ahead.
+    /// Adds a source whose bytes prefetching does not need.
     pub fn values(&mut self, of: Arc<dyn Content>) -> Arc<dyn Content> {
-        self.watch(of, false)
+        self.record(of, false)
     }
 
-    /// One that tells what else is needed: it is truly read even by who reads ahead.
+    /// Adds a source that locates other bytes: even prefetching reads it into memory.
     pub fn index(&mut self, of: Arc<dyn Content>) -> Arc<dyn Content> {
-        self.watch(of, true)
+        self.record(of, true)
     }
 
-    /// A column of sources, of which only the offsets are truly read ahead.
+    /// Adds a column of sources; prefetching reads only its offsets into memory.
     pub fn column(&mut self, column: Column) -> Column {
         let values = self.values(column.values);
         let offsets = column.offsets.map(|offsets| self.index(offsets));
@@ -89,49 +89,49 @@ impl Sources {
         Column { values, offsets, validity, ..column }
     }
 
-    fn watch(&mut self, of: Arc<dyn Content>, is_index: bool) -> Arc<dyn Content> {
+    fn record(&mut self, of: Arc<dyn Content>, is_index: bool) -> Arc<dyn Content> {
         self.count += 1;
-        Arc::new(Watched { of, source: self.count, is_index, asked: self.asked.clone() })
+        Arc::new(RecordedSource { of, source: self.count, is_index, requests: self.requests.clone() })
     }
 }
 
-impl Content for Watched {
+impl Content for RecordedSource {
     fn len(&self) -> u64 {
         self.of.len()
     }
 
     fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let (range, is_ahead) = (offset..offset + out.len(), out.wanted().is_none());
-        self.asked.lock().unwrap().push(Asked { source: self.source, range, is_ahead, is_index: self.is_index });
+        self.requests.lock().unwrap().push(Request { source: self.source, range, is_ahead, is_index: self.is_index });
         self.of.read(offset, out)
     }
 }
 
-/// A source, by its number, and whether it is an index.
+/// The number of a source, and whether it is an index.
 type Source = (usize, bool);
 
-/// What a content asks of its sources for a range: for each source the bytes of it.
+/// Returns the bytes that a content requests from each of its sources for a range.
 ///
-/// `make` makes the content anew, so that nothing is known from reads before.
-pub fn asked_for(
+/// `make` makes a new content, so that earlier reads have no effect.
+pub fn requested_ranges(
     make: &dyn Fn(&mut Sources) -> Arc<dyn Content>,
     range: Range<u64>,
     is_ahead: bool,
 ) -> Vec<(Source, Range<u64>)> {
     let mut sources = Sources::default();
     let content = make(&mut sources);
-    sources.asked.lock().unwrap().clear();
+    sources.requests.lock().unwrap().clear();
     let length = range.end - range.start;
     match is_ahead {
         true => content.read(range.start, Output::Ahead(length)).expect("a range can be read ahead"),
         false => content.read_at(range.start, &mut vec![0; length as usize]).expect("a range can be read"),
     }
-    let mut asked = sources.asked.lock().unwrap().clone();
-    let truly = asked.iter().find(|asked| is_ahead && !asked.is_ahead && !asked.is_index);
-    assert!(truly.is_none(), "bytes that nobody needs: {truly:?}");
-    asked.sort_by_key(|asked| (asked.source, asked.range.start));
+    let mut requests = sources.requests.lock().unwrap().clone();
+    let truly = requests.iter().find(|request| is_ahead && !request.is_ahead && !request.is_index);
+    assert!(truly.is_none(), "values that prefetching must not read: {truly:?}");
+    requests.sort_by_key(|request| (request.source, request.range.start));
     let mut merged: Vec<(Source, Range<u64>)> = Vec::new();
-    for Asked { source, range, is_index, .. } in asked.into_iter().filter(|asked| !asked.range.is_empty()) {
+    for Request { source, range, is_index, .. } in requests.into_iter().filter(|request| !request.range.is_empty()) {
         match merged.last_mut() {
             Some((last, known)) if *last == (source, is_index) && range.start <= known.end => {
                 known.end = known.end.max(range.end)
@@ -142,22 +142,25 @@ pub fn asked_for(
     merged
 }
 
-/// Checks that reading random ranges ahead asks of the sources for the bytes that reading them does, for all of them
-/// and no others.
+/// Checks that prefetching random ranges requests exactly the bytes that reading them does.
 pub fn assert_reads_ahead(make: impl Fn(&mut Sources) -> Arc<dyn Content>) {
     let length = make(&mut Sources::default()).len();
-    assert!(!asked_for(&make, 0..length, false).is_empty(), "nothing is watched");
+    assert!(!requested_ranges(&make, 0..length, false).is_empty(), "no source is recorded");
     for_random_ranges(length, |range| {
-        assert_eq!(asked_for(&make, range.clone(), true), asked_for(&make, range.clone(), false), "bytes {range:?}");
+        assert_eq!(
+            requested_ranges(&make, range.clone(), true),
+            requested_ranges(&make, range.clone(), false),
+            "bytes {range:?}"
+        );
     });
 }
 
-/// Bytes of an index that may be read in vain: the offsets of 512 rows.
+/// Number of bytes of an index that may be read in vain: the offsets of 512 rows.
 const FARTHER: u64 = 512 * 8;
 
-/// As [`assert_reads_ahead`], for a content that knows only every `spacing` bytes or so where it is in its sources:
-/// reading ahead asks for all that reading asks for, and for nothing that is farther than that from the range. An index
-/// may be read somewhat farther, to find out how much of it is needed.
+/// Like [`assert_reads_ahead`], for a content that can locate its sources only about every `spacing` bytes: prefetching
+/// requests everything that reading does, and nothing farther than `spacing` from the range. It may read an index
+/// somewhat farther, to find out how much of it is needed.
 pub fn assert_reads_ahead_within(spacing: u64, make: impl Fn(&mut Sources) -> Arc<dyn Content>) {
     let length = make(&mut Sources::default()).len();
     let is_within = |some: &[(Source, Range<u64>)], all: &[(Source, Range<u64>)], farther: u64| {
@@ -170,10 +173,11 @@ pub fn assert_reads_ahead_within(spacing: u64, make: impl Fn(&mut Sources) -> Ar
         some.iter().all(holds)
     };
     for_random_ranges(length, |range| {
-        let (read, ahead) = (asked_for(&make, range.clone(), false), asked_for(&make, range.clone(), true));
+        let (read, ahead) =
+            (requested_ranges(&make, range.clone(), false), requested_ranges(&make, range.clone(), true));
         assert!(is_within(&read, &ahead, FARTHER), "bytes {range:?}: of {read:?} only {ahead:?} was read ahead");
         let wide = range.start.saturating_sub(spacing)..range.end.saturating_add(spacing).min(length);
-        let read = asked_for(&make, wide, false);
+        let read = requested_ranges(&make, wide, false);
         assert!(is_within(&ahead, &read, 0), "bytes {range:?}: {ahead:?} is more than near {read:?}");
     });
 }

@@ -1,7 +1,7 @@
-//! Text for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names it.
+//! Text for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names the cell.
 //!
-//! TileDB takes any bytes as ASCII or UTF-8 text, and whether a column has others is not known without reading all of it.
-//! So the type of a column follows from the schema, and what is read is checked as it is read.
+//! TileDB accepts any bytes as ASCII or UTF-8 text, and only reading a whole column shows whether it is valid. The type
+//! of a column therefore follows from the schema, and the bytes are checked as they are read.
 
 use std::ops::Range;
 use std::str;
@@ -13,29 +13,30 @@ use tilefs_reader::read::Output;
 use super::content::{Content, check_range};
 use super::var::read_offset;
 
-/// Bytes of a character's longest encoding that can lie in front of, or behind, one of its bytes.
+/// Maximum number of bytes of a character in front of, or behind, one of its bytes.
 const CUT: u64 = 3;
 
-/// The values of a column of text, of which only UTF-8 can be read.
+/// The values of a text column; reading anything that is not UTF-8 fails.
 pub struct Utf8Values {
     values: Arc<dyn Content>,
     cells: Cells,
-    /// A byte a cell, 0 for cells that may be anything, since the format has no value of them.
+    /// One byte per cell, 0 for cells that are not checked because the format does not show their values.
     present: Option<Arc<dyn Content>>,
     /// The column's name.
     name: String,
 }
 
-/// Where the cells lie among the values.
+/// The positions of the cells among the values.
 enum Cells {
-    /// Each from one offset to the next.
+    /// From one offset to the next.
     Between(Arc<dyn Content>),
-    /// Each of so many bytes, at least one.
+    /// This many bytes each, at least one.
     Each(u64),
 }
 
 impl Utf8Values {
-    /// `values` and `offsets` are those of a column called `name`. Cells that `present` marks with 0 are not checked.
+    /// Creates the content. `values` and `offsets` are those of the column `name`. Cells that `present` marks with 0
+    /// are not checked.
     pub fn new(
         values: Arc<dyn Content>,
         offsets: Arc<dyn Content>,
@@ -45,7 +46,7 @@ impl Utf8Values {
         Utf8Values { values, cells: Cells::Between(offsets), present, name: name.to_owned() }
     }
 
-    /// As [`Utf8Values::new`] for cells of `size` bytes each, all of which are checked.
+    /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
     pub fn of_size(values: Arc<dyn Content>, size: u64, name: &str) -> Self {
         Utf8Values { values, cells: Cells::Each(size.max(1)), present: None, name: name.to_owned() }
     }
@@ -57,7 +58,7 @@ impl Utf8Values {
         }
     }
 
-    /// Where a row begins; of one behind the last, where that ends.
+    /// Returns the start of a row or, for the row behind the last, the end of the last.
     fn start(&self, row: u64) -> Result<u64> {
         match &self.cells {
             Cells::Between(offsets) => read_offset(&**offsets, row),
@@ -65,7 +66,7 @@ impl Utf8Values {
         }
     }
 
-    /// The last row that begins at a byte or before it.
+    /// Returns the last row that begins at or before a byte.
     fn row_at(&self, byte: u64) -> Result<u64> {
         let (mut low, mut high) = (0, self.rows());
         while low + 1 < high {
@@ -78,9 +79,9 @@ impl Utf8Values {
         Ok(low)
     }
 
-    /// Checks the cells that have some of these bytes, which lie at `bytes`.
+    /// Checks the cells that overlap `bytes`, the position of `read`.
     fn check(&self, bytes: Range<u64>, read: &[u8]) -> Result<()> {
-        // An ASCII character is never a part of another, so the cells need not be known.
+        // An ASCII character is never part of another one, so the cell boundaries do not matter.
         if read.is_ascii() {
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl Utf8Values {
         while row < self.rows() && start < bytes.end {
             let end = self.start(row + 1)?;
             if end < start {
-                return Err(Error::damaged("offsets of values that fall"));
+                return Err(Error::damaged("offsets of values that decrease"));
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty() && !self.is_text(start..end, seen, bytes.start, read)? && self.is_present(row)? {
@@ -102,13 +103,13 @@ impl Utf8Values {
         Ok(())
     }
 
-    /// Whether those bytes of a cell that are `seen` are characters, or parts of such. `read` begins at byte `first`.
+    /// Returns whether the bytes `seen` of a cell are characters or parts of characters. `read` begins at byte `first`.
     fn is_text(&self, cell: Range<u64>, seen: Range<u64>, first: u64, read: &[u8]) -> Result<bool> {
         if cell == seen {
             let own = read.get((seen.start - first) as usize..(seen.end - first) as usize);
             return Ok(own.is_some_and(|own| str::from_utf8(own).is_ok()));
         }
-        // Characters that the ends of the range cut are read whole.
+        // Read completely the characters that the ends of the range cut.
         let wide = seen.start.saturating_sub(CUT).max(cell.start)..seen.end.saturating_add(CUT).min(cell.end);
         let mut bytes = vec![0; (wide.end - wide.start) as usize];
         self.values.read_at(wide.start, &mut bytes)?;
@@ -120,7 +121,7 @@ impl Utf8Values {
         let whole = bytes.get(cut..).unwrap_or_default();
         Ok(match str::from_utf8(whole) {
             Ok(_) => true,
-            // The last character goes on behind what was read.
+            // The last character continues behind the bytes read.
             Err(error) => error.error_len().is_none() && wide.end < cell.end,
         })
     }
@@ -162,7 +163,7 @@ mod tests {
         Utf8Values::new(Arc::new(cells.concat()), Arc::new(offsets), present, "name")
     }
 
-    /// Cells of pieces of characters, most of which fit together.
+    /// Cells made of pieces of characters, most of which form valid text.
     fn cells() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let whole = "[a-cäß€😀]{0,6}".prop_map(String::into_bytes);
         let piece =
@@ -173,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_text_of_its_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
+        fn values_read_are_valid_text_of_their_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
             let present = present[..cells.len()].to_vec();
             let values = values_of(&cells, Some(present.clone()));
             let bad = cells.iter().zip(&present).position(|(cell, mark)| *mark != 0 && str::from_utf8(cell).is_err());
@@ -182,12 +183,12 @@ mod tests {
             match (values.read_at(0, &mut read), bad) {
                 (Ok(()), None) => prop_assert_eq!(&read, &all),
                 (Err(error), Some(row)) => {
-                    let said = error.to_string();
-                    prop_assert!(said.contains(&format!("row {row},")) && said.contains("name"), "{}", said);
+                    let found = error.to_string();
+                    prop_assert!(found.contains(&format!("row {row},")) && found.contains("name"), "{}", found);
                 }
                 (result, bad) => prop_assert!(false, "{:?} {:?}", result, bad),
             }
-            // Every byte is refused by itself as well, if it is of no character.
+            // Each byte is also rejected on its own if it is not part of a character.
             let refused = (0..all.len()).filter(|&at| values.read_at(at as u64, &mut [0]).is_err()).count();
             prop_assert_eq!(refused > 0, bad.is_some());
             if bad.is_none() {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_character_in_two_cells_are_no_text() {
+    fn character_split_between_cells_is_invalid() {
         let values = values_of(&[b"a\xc3".to_vec(), b"\xa4".to_vec()], None);
         assert!(values.read_at(0, &mut [0; 3]).is_err());
         values.read_at(0, &mut [0; 1]).unwrap();

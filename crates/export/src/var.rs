@@ -1,4 +1,4 @@
-//! Variable-length cells: the bytes of all values end to end, and where each begins.
+//! Variable-length cells: the bytes of all values end to end, and the offset of each.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use tilefs_reader::read::Output;
 use super::Content;
 use super::raw::Cells;
 
-/// A row of cells of variable length that can be read from any byte.
+/// A sequence of cells of variable length, readable from any byte.
 pub trait VarCells: Send + Sync {
-    /// How many cells. May have to count them.
+    /// Returns the number of cells. May have to count them.
     fn count(&self) -> Result<u64>;
 
-    /// Bytes of all values. May have to read offsets.
+    /// Returns the number of bytes of all values. May have to read offsets.
     fn total(&self) -> Result<u64>;
 
-    /// Gives `out` where the values of cells from `first` begin; behind the last cell is the total.
+    /// Writes to `out` the offsets of the values of cells from `first`; the offset behind the last cell is the total.
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
 
-    /// Gives `out` the values from byte `start` of all of them.
+    /// Writes to `out` the values, starting at byte `start` of all values.
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()>;
 }
 
@@ -42,10 +42,10 @@ impl VarCells for DenseVarColumn {
     }
 }
 
-/// One of the offsets that a content holds, u64 little-endian.
+/// Reads one of the u64 little-endian offsets in a content.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if it cannot be read.
 pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
     let mut bytes = [0; 8];
     offsets.read_at(number.saturating_mul(8), &mut bytes)?;
@@ -59,8 +59,10 @@ pub struct VarValues<C> {
 }
 
 impl<C: VarCells> VarValues<C> {
+    /// Creates the content.
+    ///
     /// # Errors
-    /// When the total cannot be told.
+    /// Fails if the total cannot be determined.
     pub fn new(cells: Arc<C>) -> Result<Self> {
         let total = cells.total()?;
         Ok(VarValues { cells, total })
@@ -84,8 +86,10 @@ pub struct VarOffsets<C> {
 }
 
 impl<C: VarCells> VarOffsets<C> {
+    /// Creates the offsets.
+    ///
     /// # Errors
-    /// When the cells cannot be counted.
+    /// Fails if the cells cannot be counted.
     pub fn new(cells: Arc<C>) -> Result<Self> {
         let count = cells.count()?;
         Ok(VarOffsets { cells, count })

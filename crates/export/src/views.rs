@@ -1,4 +1,4 @@
-//! Views of arrays as the sources that the formats read from.
+//! Implements the sources of the formats for views of arrays.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::var::VarCells;
 
 impl TileRows for SparseView {
     fn last_start(&self, rows: Range<u64>) -> Option<u64> {
-        // An error here is met again where the rows are read.
+        // Reading the rows will report the error.
         self.last_tile_start(rows).ok().flatten()
     }
 }

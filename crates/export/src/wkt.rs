@@ -1,5 +1,4 @@
-//! Coordinate systems in the well-known text form, of its first and second version: as much of them as other formats
-//! ask for.
+//! Coordinate systems as well-known text, first and second version: the parts of them that other formats need.
 
 /// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +18,10 @@ enum Value<'a> {
 /// Radians in a degree.
 const DEGREE: f64 = 0.017_453_292_519_943_295;
 
-/// What the second version calls something, and the first.
+/// A name in the second version, and in the first.
 type Name = (&'static str, &'static str);
 
-/// Methods of the second version (the EPSG's) with their name in the first version, and their parameters likewise.
+/// Methods of the second version (named as by the EPSG), each with its name in the first version and its parameters.
 const METHODS: [(&str, &str, &[Name]); 6] = [
     ("Transverse Mercator", "Transverse_Mercator", &NATURAL_ORIGIN),
     ("Mercator (variant A)", "Mercator_1SP", &NATURAL_ORIGIN),
@@ -64,7 +63,7 @@ const NATURAL_ORIGIN: [Name; 3] = [
     ("Scale factor at natural origin", "scale_factor"),
 ];
 
-/// Parameters that every method has under one of two names.
+/// Parameters that every method has, under one of two names.
 const SHARED: [Name; 4] = [
     ("False easting", "false_easting"),
     ("False northing", "false_northing"),
@@ -72,26 +71,26 @@ const SHARED: [Name; 4] = [
     ("Northing at false origin", "false_northing"),
 ];
 
-/// Elements within elements; real systems have fewer than ten.
-const MOST_DEPTH: usize = 32;
+/// Maximum depth of nested elements; real systems have fewer than ten.
+const MAX_DEPTH: usize = 32;
 
 /// A coordinate system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinateSystem<'a> {
-    /// The horizontal part of a compound system.
+    /// The horizontal part, if the system is compound.
     element: Element<'a>,
     /// Whether the coordinates are longitude and latitude.
     pub is_geographic: bool,
 }
 
-/// How projected coordinates are made, in the words of the first version.
+/// A map projection, in the terms of the first version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection<'a> {
     pub method: &'a str,
     pub parameters: Vec<(&'a str, f64)>,
 }
 
-/// The ellipsoid and the meridian that longitudes count from, in metres and degrees.
+/// The ellipsoid and the prime meridian, in metres and degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datum {
     pub semi_major_axis: f64,
@@ -100,7 +99,7 @@ pub struct Datum {
 }
 
 impl<'a> CoordinateSystem<'a> {
-    /// `None` where the text is no system of geographic or projected coordinates.
+    /// Parses the text; `None` if it is not a system of geographic or projected coordinates.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut element = Parser { rest: text }.element(0)?;
         loop {
@@ -121,12 +120,12 @@ impl<'a> CoordinateSystem<'a> {
         }
     }
 
-    /// The system's own name.
+    /// Returns the system's own name.
     pub fn name(&self) -> Option<&'a str> {
         self.element.text()
     }
 
-    /// Its number in the list of the EPSG, where it says one.
+    /// Returns its EPSG code, if given.
     pub fn epsg(&self) -> Option<u16> {
         let identifier = self.element.children().find(|child| {
             child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))
@@ -137,18 +136,18 @@ impl<'a> CoordinateSystem<'a> {
         }
     }
 
-    /// Metres or, of a geographic system, radians in one unit of the coordinates; with the unit's name.
+    /// Returns the unit of the coordinates: its name, and its size in metres or, for a geographic system, radians.
     pub fn unit(&self) -> Option<(&'a str, f64)> {
         let of = |element: &Element<'a>| {
             let unit = element.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"])?;
             Some((unit.text()?, unit.number(1)?))
         };
-        // The second version allows it to each axis.
+        // The second version allows a unit per axis.
         of(&self.element).or_else(|| of(self.element.child(&["AXIS"])?))
     }
 
-    /// The projection; `None` of geographic systems, where an extension overrides what is said of it, and where the
-    /// second version's method is none of [`METHODS`].
+    /// Returns the projection; `None` for geographic systems, if an extension overrides the projection, or if the
+    /// second version's method is not in [`METHODS`].
     pub fn projection(&self) -> Option<Projection<'a>> {
         if self.is_geographic || self.element.child(&["EXTENSION"]).is_some() {
             return None;
@@ -162,7 +161,7 @@ impl<'a> CoordinateSystem<'a> {
         Some(Projection { method, parameters })
     }
 
-    /// The projection of the second version, which gives each parameter its unit.
+    /// Returns the projection of the second version, which gives each parameter its own unit.
     fn converted(&self, conversion: &Element<'a>) -> Option<Projection<'a>> {
         let wanted = conversion.child(&["METHOD", "PROJECTION"])?.text()?;
         let (_, method, names) = METHODS.into_iter().find(|(name, ..)| name.eq_ignore_ascii_case(wanted))?;
@@ -182,7 +181,7 @@ impl<'a> CoordinateSystem<'a> {
         Some(Projection { method, parameters: parameters.map(parameter).collect::<Option<_>>()? })
     }
 
-    /// The ellipsoid; `None` where its angles are no degrees or it is not given.
+    /// Returns the ellipsoid; `None` if it is missing or its angles are not in degrees.
     pub fn datum(&self) -> Option<Datum> {
         let base = ["GEOGCS", "BASEGEOGCRS", "BASEGEODCRS"];
         let geographic = if self.is_geographic { &self.element } else { self.element.child(&base)? };
@@ -203,7 +202,7 @@ impl<'a> CoordinateSystem<'a> {
 }
 
 impl Projection<'_> {
-    /// A parameter's value.
+    /// Returns a parameter's value.
     pub fn parameter(&self, name: &str) -> Option<f64> {
         self.parameters.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
@@ -225,7 +224,7 @@ impl<'a> Element<'a> {
         self.children().find(|child| child.is(keywords))
     }
 
-    /// The first value, as the name of most elements is.
+    /// Returns the first value, which is the name of most elements.
     fn text(&self) -> Option<&'a str> {
         match self.values.first()? {
             Value::Text(text) => Some(text),
@@ -246,16 +245,16 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// `KEYWORD[value, ...]`, which may have round brackets.
+    /// Parses `KEYWORD[value, ...]`; round brackets are allowed too.
     fn element(&mut self, depth: usize) -> Option<Element<'a>> {
         let keyword = self.word()?;
         self.take(&['[', '('])?;
         self.values(keyword, depth)
     }
 
-    /// The values behind the bracket that opens, and the one that closes.
+    /// Parses the values behind the opening bracket, and the closing one.
     fn values(&mut self, keyword: &'a str, depth: usize) -> Option<Element<'a>> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return None;
         }
         let mut element = Element { keyword, values: Vec::new() };
@@ -285,7 +284,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One of these characters, behind blanks.
+    /// Takes one of these characters, after any blanks.
     fn take(&mut self, wanted: &[char]) -> Option<char> {
         self.rest = self.rest.trim_start();
         let found = self.rest.chars().next().filter(|found| wanted.contains(found))?;
@@ -309,7 +308,7 @@ mod tests {
     const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N", GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],UNIT["US survey foot",0.304800609601219],AXIS["Easting",EAST]]"#;
 
     #[test]
-    fn the_first_version() {
+    fn first_version_is_parsed() {
         let system = CoordinateSystem::parse(UTM).unwrap();
         assert!(!system.is_geographic);
         assert_eq!(system.unit(), Some(("US survey foot", 0.304800609601219)));
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_version() {
+    fn second_version_is_parsed() {
         let text = r#"GEOGCRS["ETRS89",DATUM["ETRS89",ELLIPSOID["GRS 1980",6378137,298.257222101,LENGTHUNIT["metre",1]]],CS[ellipsoidal,2],AXIS["latitude",north,ANGLEUNIT["degree",0.0174532925199433]],ID["EPSG",4258]]"#;
         let system = CoordinateSystem::parse(text).unwrap();
         assert!(system.is_geographic && system.projection().is_none());
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_system() {
+    fn invalid_text_is_rejected() {
         for text in
             ["", "EPSG:4326", "PROJCS", "PROJCS[", "PROJCS[\"a", "LOCAL_CS[\"a\"]", "COMPD_CS[\"a\"]", "GEOGCS[\"a\","]
         {

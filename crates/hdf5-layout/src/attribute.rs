@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
 use crate::tree::ObjectId;
 
-/// The value of an attribute, which is held in memory.
+/// An attribute with its value, which is held in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
     datatype: Datatype,
@@ -16,75 +16,75 @@ pub struct Attribute {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
-    /// The elements as they are stored.
+    /// The elements as stored.
     Bytes(Vec<u8>),
-    /// Texts of any length.
+    /// Texts of variable length.
     Texts(Vec<String>),
-    /// For each element references of objects.
+    /// A list of object references for each element.
     ReferenceLists(Vec<Vec<ObjectId>>),
-    /// References of objects, each with the number of an axis.
+    /// Object references, each with the number of an axis.
     Axes(Vec<(ObjectId, u32)>),
 }
 
 impl Attribute {
-    /// Elements of a type that has one length, as they are stored.
+    /// Creates an attribute with elements of a fixed-length type, as stored.
     pub fn new(datatype: Datatype, dataspace: Dataspace, bytes: Vec<u8>) -> Self {
         Attribute { datatype, dataspace, value: Value::Bytes(bytes) }
     }
 
-    /// A text of any length, as most writers have it: a scalar in the global heap.
+    /// Creates a text of variable length, the form that most writers use: a scalar in the global heap.
     pub fn text(text: &str) -> Self {
         Attribute::texts(Dataspace::Scalar, vec![text.to_owned()])
     }
 
-    /// Texts of any length.
+    /// Creates texts of variable length.
     pub fn texts(dataspace: Dataspace, texts: Vec<String>) -> Self {
         Attribute { datatype: Datatype::text(), dataspace, value: Value::Texts(texts) }
     }
 
-    /// A text whose length is in its type.
+    /// Creates a text whose length is in its type.
     pub fn fixed_text(text: &str) -> Self {
         let (padding, character_set) = (StringPadding::NullTerminated, CharacterSet::of(text));
-        // One byte more for the NUL. A text of 4 GiB or more does not fit its type, which check() says.
+        // One more byte for the NUL. A text of 4 GiB or more does not fit its type, which check() reports.
         let size = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
         Attribute::new(Datatype::FixedString { size, padding, character_set }, Dataspace::Scalar, bytes)
     }
 
-    /// A signed whole number of eight bytes.
+    /// Creates a signed integer of eight bytes.
     pub fn signed(value: i64) -> Self {
         Attribute::new(Datatype::signed(8), Dataspace::Scalar, value.to_le_bytes().to_vec())
     }
 
-    /// A float of eight bytes.
+    /// Creates a float of eight bytes.
     pub fn float(value: f64) -> Self {
         Attribute::new(Datatype::Float { size: 8 }, Dataspace::Scalar, value.to_le_bytes().to_vec())
     }
 
-    /// No value, of some type.
+    /// Creates an attribute without a value, of some type.
     pub fn null(datatype: Datatype) -> Self {
         Attribute::new(datatype, Dataspace::Null, Vec::new())
     }
 
-    /// The scales of each axis of a dataset (dimension scales specification, DIMENSION_LIST).
+    /// Creates the scales of each axis of a dataset (dimension scales specification, DIMENSION_LIST).
     pub(crate) fn dimension_list(scales: Vec<Vec<ObjectId>>) -> Self {
         let datatype = Datatype::Sequence { element: Box::new(Datatype::ObjectReference) };
         let dataspace = Dataspace::vector(scales.len() as u64);
         Attribute { datatype, dataspace, value: Value::ReferenceLists(scales) }
     }
 
-    /// The axes that a scale belongs to (dimension scales specification, REFERENCE_LIST).
+    /// Creates the axes to which a scale belongs (dimension scales specification, REFERENCE_LIST).
     pub(crate) fn reference_list(axes: Vec<(ObjectId, u32)>) -> Self {
         let member = |name: &str, offset, datatype| Member { name: name.to_owned(), offset, datatype };
-        // As the library has it: a structure of C, with padding at its end.
+        // As in the HDF5 library: a C structure with padding at its end.
         let members =
             vec![member("dataset", 0, Datatype::ObjectReference), member("dimension", 8, Datatype::unsigned(4))];
         let dataspace = Dataspace::vector(axes.len() as u64);
         Attribute { datatype: Datatype::Compound { size: 16, members }, dataspace, value: Value::Axes(axes) }
     }
 
-    /// Proves that the value is one of its type and dataspace.
+    /// Checks that the value fits its type and dataspace.
     pub(crate) fn check(&self, name: &str) -> Result<(), Problem> {
         let what = || format!("the attribute {name:?}");
         let size = self.datatype.size()?;
@@ -109,8 +109,8 @@ impl Attribute {
         if bytes == wanted { Ok(()) } else { Err(Problem::ValueLength { what: what(), bytes, wanted }) }
     }
 
-    /// The Attribute message of an attribute that was checked. `address` gives the object headers of objects, and `heap`
-    /// takes what has no fixed length.
+    /// Returns the Attribute message of a checked attribute. `address` returns the object headers of objects; values of
+    /// variable length are added to `heap`.
     pub(crate) fn encode(&self, name: &str, address: &dyn Fn(ObjectId) -> u64, heap: &mut AttributeHeap) -> Vec<u8> {
         let (mut datatype, mut dataspace) = (Vec::new(), Vec::new());
         self.datatype.encode(&mut datatype);
@@ -151,7 +151,7 @@ impl Attribute {
         out
     }
 
-    /// Whether the type of this fits its field of the message.
+    /// Returns whether the type fits its field of the message.
     pub(crate) fn fits_its_message(&self) -> bool {
         let mut datatype = Vec::new();
         self.datatype.encode(&mut datatype);

@@ -1,9 +1,9 @@
 //! The checksum of metadata, and the hash of names: Bob Jenkins' `lookup3` (`hashlittle`) with the initial value 0
 //! (specification, "Disk Format: Level 0").
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub fn lookup3(bytes: &[u8]) -> u32 {
-    // The algorithm counts modulo 2^32.
+    // The algorithm uses arithmetic modulo 2^32.
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let (mut a, mut b, mut c) = (start, start, start);
     let mut rest = bytes;
@@ -22,7 +22,7 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
     c
 }
 
-/// Appends the checksum of all bytes of `out` from `start` on.
+/// Appends the checksum of the bytes of `out` from `start` on.
 pub fn append(out: &mut Vec<u8>, start: usize) {
     let sum = lookup3(out.get(start..).unwrap_or(&[]));
     out.extend(sum.to_le_bytes());

@@ -1,33 +1,33 @@
 //! The version 1 B-tree of a dataset's chunks (specification, III.A.1, nodes of type 1).
 //!
-//! All chunks exist, have one size and lie one behind the other, so a node follows from its number: nodes are computed
-//! when they are read, and none is kept. All readers know this index; those that came with HDF5 1.10 need a library of
-//! that version.
+//! All chunks exist, have the same size and are consecutive, so a node follows from its number: nodes are computed when
+//! read, and none is kept. All readers support this index; those introduced by HDF5 1.10 require a library of that
+//! version.
 
 use std::ops::Range;
 
 use crate::UNDEFINED;
 
-/// Children of a full node: twice the "Indexed Storage Internal Node K", which is 32 where the superblock has no
+/// Number of children of a full node: twice the "Indexed Storage Internal Node K", which is 32 if the superblock has no
 /// extension.
 const CHILDREN: u64 = 64;
 
-/// Bytes in front of the keys and children of a node.
+/// Size in bytes of the part of a node before its keys and children.
 const HEADER: u64 = 24;
 
 /// The index of a dataset's chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkIndex {
-    /// How many chunks there are along each axis.
+    /// Number of chunks along each axis.
     grid: Vec<u64>,
     shape: Vec<u64>,
     chunk_bytes: u32,
     chunks: u64,
-    /// How many nodes each level has, from the leaves to the root.
+    /// Number of nodes of each level, from the leaves to the root.
     levels: Vec<u64>,
 }
 
-/// Where in the file the nodes and the chunks begin.
+/// The positions in the file of the first node and of the first chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Addresses {
     pub nodes: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Addresses {
 }
 
 impl ChunkIndex {
-    /// The index of so many chunks, one at least, of a shape and a size in bytes.
+    /// Creates the index of `chunks` chunks, at least one, with this shape and size in bytes.
     pub fn new(grid: Vec<u64>, shape: Vec<u64>, chunk_bytes: u32, chunks: u64) -> Self {
         let mut levels = vec![chunks.div_ceil(CHILDREN)];
         while let Some(nodes) = levels.last().copied().filter(|nodes| *nodes > 1) {
@@ -44,18 +44,18 @@ impl ChunkIndex {
         ChunkIndex { grid, shape, chunk_bytes, chunks, levels }
     }
 
-    /// Bytes of a node.
+    /// Returns the size of a node in bytes.
     pub fn node_bytes(&self) -> u64 {
         let key = 8 + 8 * (self.grid.len() as u64 + 1);
         HEADER + (CHILDREN + 1) * key + CHILDREN * 8
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> u64 {
         self.levels.iter().sum()
     }
 
-    /// The bytes of a node. The root is the first, each level lies behind the one above it.
+    /// Returns the bytes of a node. The root is the first node, and each level follows the one above it.
     pub fn node(&self, number: u64, addresses: Addresses) -> Vec<u8> {
         let (level, at, first) = self.level_of(number);
         let nodes = self.levels.get(level).copied().unwrap_or(0);
@@ -85,7 +85,7 @@ impl ChunkIndex {
         out
     }
 
-    /// The level of a node, its number on that level, and the number of that level's first node.
+    /// Returns the level of a node, its number on that level, and the number of that level's first node.
     fn level_of(&self, number: u64) -> (usize, u64, u64) {
         let mut first = 0;
         for (level, nodes) in self.levels.iter().enumerate().rev() {
@@ -97,7 +97,7 @@ impl ChunkIndex {
         (0, 0, 0)
     }
 
-    /// The children of a node: nodes of the level below, or chunks.
+    /// Returns the children of a node: nodes of the level below, or chunks.
     fn children(&self, level: usize, at: u64) -> Range<u64> {
         let all = match level.checked_sub(1) {
             Some(below) => self.levels.get(below).copied().unwrap_or(0),
@@ -107,14 +107,14 @@ impl ChunkIndex {
         start..start.saturating_add(CHILDREN).min(all)
     }
 
-    /// The first chunk below a child of a node on a level; the number of chunks behind the last child.
+    /// Returns the first chunk below a child of a node on a level; the number of chunks behind the last child.
     fn first_chunk(&self, level: usize, child: u64) -> u64 {
         let chunks = (0..level).try_fold(child, |chunks, _| chunks.checked_mul(CHILDREN));
         chunks.unwrap_or(self.chunks).min(self.chunks)
     }
 
-    /// Appends the key of a chunk: its size, the filters that were left out, and where it begins along each axis and
-    /// within an element. Behind the last chunk the key is that of the next one along all axes.
+    /// Appends the key of a chunk: its size, the mask of skipped filters, and its offset along each axis and within an
+    /// element. The key behind the last chunk is that of the next one along all axes.
     fn key(&self, chunk: u64, out: &mut Vec<u8>) {
         let is_end = chunk >= self.chunks;
         out.extend(if is_end { 0 } else { self.chunk_bytes }.to_le_bytes());
@@ -141,7 +141,7 @@ mod tests {
         u64::from_le_bytes(bytes[at..][..8].try_into().unwrap())
     }
 
-    /// The chunks that a search from the root finds, with their offsets, in order.
+    /// Returns the chunks found by a search from the root, with their offsets, in order.
     fn walk(index: &ChunkIndex, node: u64) -> Vec<(Vec<u64>, u64)> {
         let bytes = index.node(node, ADDRESSES);
         assert_eq!(bytes.len() as u64, index.node_bytes());
@@ -188,7 +188,7 @@ mod tests {
     fn siblings_lead_through_a_level() {
         let index = ChunkIndex::new(vec![9000], vec![1], 8, 9000);
         assert_eq!(index.levels, [141, 3, 1]);
-        // The leaves are behind the root and the three nodes below it.
+        // The leaves follow the root and the three nodes below it.
         let mut at = 4;
         for expected in 5..145 {
             let right = u64_at(&index.node(at, ADDRESSES), 16);

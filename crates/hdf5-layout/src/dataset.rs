@@ -1,4 +1,4 @@
-//! Datasets: a type, a dataspace, and how the elements are stored.
+//! Datasets: the type, the dataspace, and the storage of the elements.
 
 use crate::dataspace::{Dataspace, product};
 use crate::datatype::Datatype;
@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::global_heap::HeapPlan;
 use crate::tree::ObjectId;
 
-/// A dataset without its values, which the caller reads.
+/// A dataset without its values, which the caller provides.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     pub(crate) datatype: Datatype,
@@ -16,14 +16,14 @@ pub struct Dataset {
     pub(crate) heap: Option<HeapPlan>,
     /// Whether no element was ever written.
     pub(crate) is_unwritten: bool,
-    /// The name of the dimension scale that this is.
+    /// The name of the dimension scale, if the dataset is one.
     pub(crate) scale: Option<String>,
-    /// For each axis the dimension scales of it.
+    /// The dimension scales of each axis.
     pub(crate) scales: Vec<Vec<ObjectId>>,
 }
 
 impl Dataset {
-    /// Elements in row-major order, one behind the other.
+    /// Creates a dataset with contiguous elements in row-major order.
     pub fn new(datatype: Datatype, dataspace: Dataspace) -> Self {
         Dataset {
             datatype,
@@ -37,33 +37,33 @@ impl Dataset {
         }
     }
 
-    /// Stores the elements in chunks of this shape. The chunks lie in row-major order of their grid, and the elements in
-    /// row-major order within a chunk. Chunks on the edge are as large as the others, with elements of any value behind
-    /// the edge.
+    /// Stores the elements in chunks of this shape. The chunks are in row-major order of their grid, and the elements
+    /// in row-major order within a chunk. Chunks on the edge have the same size as the others, with arbitrary elements
+    /// behind the edge.
     #[must_use]
     pub fn chunked(self, chunk_shape: Vec<u64>) -> Self {
         Dataset { chunk_shape: Some(chunk_shape), ..self }
     }
 
-    /// Says what elements hold that were not written, in the bytes of one element.
+    /// Sets the value of unwritten elements, as the bytes of one element.
     #[must_use]
     pub fn fill_value(self, bytes: Vec<u8>) -> Self {
         Dataset { fill_value: Some(bytes), ..self }
     }
 
-    /// Says that no element was written: the file has no bytes of any, and each is the fill value.
+    /// Marks all elements as unwritten: the file contains none, and each is the fill value.
     #[must_use]
     pub fn unwritten(self) -> Self {
         Dataset { is_unwritten: true, ..self }
     }
 
-    /// Says how long the elements are that lie in the global heap, in the order in which they are stored.
+    /// Sets the plan of the elements in the global heap, in the order in which they are stored.
     #[must_use]
     pub fn heap(self, heap: HeapPlan) -> Self {
         Dataset { heap: Some(heap), ..self }
     }
 
-    /// Proves that HDF5 has such a dataset.
+    /// Checks that HDF5 supports such a dataset.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let size = self.datatype.size()?;
         let elements = self.dataspace.elements()?;
@@ -92,24 +92,24 @@ impl Dataset {
         Ok(())
     }
 
-    /// How many chunks there are along each axis; `None` where the elements lie one behind the other.
+    /// Returns the number of chunks along each axis; `None` if the elements are contiguous.
     pub(crate) fn chunk_grid(&self) -> Option<Vec<u64>> {
         let chunks = self.chunk_shape.as_ref()?;
         Some(self.dataspace.shape().iter().zip(chunks).map(|(length, chunk)| length.div_ceil(*chunk)).collect())
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub(crate) fn chunks(&self) -> Result<u64, Problem> {
         self.chunk_grid().map_or(Ok(0), |grid| product(&grid))
     }
 
-    /// Bytes of a chunk.
+    /// Returns the size of a chunk in bytes.
     pub(crate) fn chunk_bytes(&self) -> Result<u64, Problem> {
         let elements = product(self.chunk_shape.as_deref().unwrap_or(&[]))?;
         elements.checked_mul(u64::from(self.datatype.size()?)).ok_or_else(too_many)
     }
 
-    /// How many elements are stored, those behind the edge among them.
+    /// Returns the number of stored elements, including those behind the edge.
     pub(crate) fn stored_elements(&self) -> Result<u64, Problem> {
         match &self.chunk_shape {
             Some(chunk) => self.chunks()?.checked_mul(product(chunk)?).ok_or_else(too_many),
@@ -117,7 +117,8 @@ impl Dataset {
         }
     }
 
-    /// Bytes of the elements as the dataset stores them: of what lies in the global heap, those of the IDs.
+    /// Returns the size in bytes of the elements as the dataset stores them; elements in the global heap count as their
+    /// IDs.
     pub(crate) fn stored_bytes(&self) -> Result<u64, Problem> {
         self.stored_elements()?.checked_mul(u64::from(self.datatype.size()?)).ok_or_else(too_many)
     }
@@ -129,7 +130,7 @@ fn too_many() -> Problem {
 
 fn check_chunks(shape: &[u64], chunk: &[u64], size: u32) -> Result<(), Problem> {
     if shape.is_empty() || chunk.len() != shape.len() {
-        return Err(Problem::Rank { rank: chunk.len(), wanted: "as many chunk lengths as axes, and one at least" });
+        return Err(Problem::Rank { rank: chunk.len(), wanted: "as many chunk lengths as axes, and at least one" });
     }
     if chunk.contains(&0) {
         return Err(Problem::Chunk { reason: "a length of 0" });
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_chunks_that_hdf5_has_not() {
+    fn refuses_unsupported_chunks() {
         assert!(dataset(&[5], &[0]).check().is_err());
         assert!(dataset(&[5], &[6]).check().is_err());
         assert!(dataset(&[5], &[1, 1]).check().is_err());
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn wants_a_heap_for_what_has_no_fixed_length() {
+    fn requires_a_heap_for_variable_length() {
         let texts = Dataset::new(Datatype::text(), Dataspace::vector(2));
         assert!(texts.clone().check().is_err());
         let mut heap = HeapPlan::new();

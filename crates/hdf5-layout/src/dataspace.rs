@@ -3,24 +3,24 @@
 use crate::datatype::MAX_RANK;
 use crate::error::Problem;
 
-/// How many elements there are, along which axes.
+/// The number of elements, and their axes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dataspace {
-    /// No element, not even an empty shape.
+    /// No elements, and no shape.
     Null,
     /// One element.
     Scalar,
-    /// Elements in row-major order along one axis or more.
+    /// Elements in row-major order along one or more axes.
     Simple(Vec<u64>),
 }
 
 impl Dataspace {
-    /// So many elements along one axis.
+    /// Creates a dataspace with `length` elements along one axis.
     pub fn vector(length: u64) -> Self {
         Dataspace::Simple(vec![length])
     }
 
-    /// The lengths of the axes.
+    /// Returns the lengths of the axes.
     pub fn shape(&self) -> &[u64] {
         match self {
             Dataspace::Null | Dataspace::Scalar => &[],
@@ -28,10 +28,10 @@ impl Dataspace {
         }
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     ///
     /// # Errors
-    /// Where HDF5 has no such dataspace.
+    /// Fails if HDF5 does not support the dataspace.
     pub fn elements(&self) -> Result<u64, Problem> {
         match self {
             Dataspace::Null => Ok(0),
@@ -43,7 +43,7 @@ impl Dataspace {
         }
     }
 
-    /// Appends the Dataspace message of a dataspace that was checked.
+    /// Appends the Dataspace message of a checked dataspace.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let kind = match self {
             Dataspace::Scalar => 0,
@@ -51,13 +51,13 @@ impl Dataspace {
             Dataspace::Null => 2,
         };
         let shape = self.shape();
-        // Version, dimensionality, flags: no maximum sizes, which are then those of now.
+        // Version, dimensionality, flags: no maximum sizes, so they equal the current ones.
         out.extend([2, shape.len() as u8, 0, kind]);
         out.extend(shape.iter().flat_map(|length| length.to_le_bytes()));
     }
 }
 
-/// The product of lengths; 0 as soon as one of them is 0.
+/// Returns the product of lengths; 0 as soon as one of them is 0.
 pub(crate) fn product(lengths: &[u64]) -> Result<u64, Problem> {
     if lengths.contains(&0) {
         return Ok(0);

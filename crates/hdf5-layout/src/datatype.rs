@@ -4,28 +4,28 @@ use std::collections::HashSet;
 
 use crate::error::Problem;
 
-/// How deep datatypes may lie in each other.
+/// Maximum nesting depth of datatypes.
 const DEPTH: usize = 16;
 
-/// HDF5's limit of axes, of dataspaces and of array datatypes.
+/// HDF5's maximum number of axes of dataspaces and of array datatypes.
 pub(crate) const MAX_RANK: usize = 32;
 
-/// How an element is stored. All numbers are little-endian.
+/// The representation of an element. All numbers are little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Datatype {
-    /// A whole number of 1, 2, 4 or 8 bytes.
+    /// An integer of 1, 2, 4 or 8 bytes.
     Integer { size: u32, is_signed: bool },
     /// An IEEE 754 number of 2, 4 or 8 bytes.
     Float { size: u32 },
-    /// Text of one length in bytes.
+    /// Text of a fixed length in bytes.
     FixedString { size: u32, padding: StringPadding, character_set: CharacterSet },
-    /// Text of any length, in the global heap.
+    /// Text of variable length, in the global heap.
     VariableString { character_set: CharacterSet },
-    /// Any number of elements of one type, in the global heap.
+    /// A variable number of elements of one type, in the global heap.
     Sequence { element: Box<Datatype> },
-    /// Bytes without a meaning that HDF5 knows. They have no tag: h5py reads none but its own.
+    /// Bytes without a meaning to HDF5. They have no tag, because h5py rejects all tags except its own.
     Opaque { size: u32 },
-    /// Names for values of an integer type, each with its bytes.
+    /// Names for values of an integer type; each name has the bytes of its value.
     Enumeration { base: Box<Datatype>, members: Vec<(String, Vec<u8>)> },
     /// Members at offsets within `size` bytes.
     Compound { size: u32, members: Vec<Member> },
@@ -43,7 +43,7 @@ pub struct Member {
     pub datatype: Datatype,
 }
 
-/// What is behind the text in a string of fixed length.
+/// The padding behind the text in a string of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringPadding {
     /// At least one NUL.
@@ -79,56 +79,57 @@ impl CharacterSet {
         }
     }
 
-    /// The character set that a text needs.
+    /// Returns the character set that a text requires.
     pub(crate) fn of(text: &str) -> Self {
         if text.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 }
     }
 }
 
 impl Datatype {
-    /// A signed whole number of so many bytes.
+    /// Creates a signed integer of `size` bytes.
     pub fn signed(size: u32) -> Self {
         Datatype::Integer { size, is_signed: true }
     }
 
-    /// An unsigned whole number of so many bytes.
+    /// Creates an unsigned integer of `size` bytes.
     pub fn unsigned(size: u32) -> Self {
         Datatype::Integer { size, is_signed: false }
     }
 
-    /// A boolean as h5py writes it: a byte, with the names FALSE for 0 and TRUE for 1.
+    /// Creates a boolean as h5py writes it: a byte, with the names FALSE for 0 and TRUE for 1.
     pub fn boolean() -> Self {
         let members = vec![("FALSE".to_owned(), vec![0]), ("TRUE".to_owned(), vec![1])];
         Datatype::Enumeration { base: Box::new(Datatype::signed(1)), members }
     }
 
-    /// A complex number as h5py writes it: the members `r` and `i`, each a float of so many bytes.
+    /// Creates a complex number as h5py writes it: the members `r` and `i`, each a float of `part` bytes.
     pub fn complex(part: u32) -> Self {
         let member =
             |name: &str, offset| Member { name: name.to_owned(), offset, datatype: Datatype::Float { size: part } };
         Datatype::Compound { size: part.saturating_mul(2), members: vec![member("r", 0), member("i", part)] }
     }
 
-    /// Text of any length in UTF-8.
+    /// Creates text of variable length in UTF-8.
     pub fn text() -> Self {
         Datatype::VariableString { character_set: CharacterSet::Utf8 }
     }
 
-    /// Bytes of an element where datasets and attributes store it: of what lies in the global heap those of its
+    /// Returns the size in bytes of an element in a dataset or attribute; an element in the global heap counts as its
     /// global heap ID.
     ///
     /// # Errors
-    /// Where HDF5 has no such type.
+    /// Fails if HDF5 does not support the type.
     pub fn size(&self) -> std::result::Result<u32, Problem> {
         self.check(DEPTH, true)
     }
 
-    /// Whether the elements lie in the global heap.
+    /// Returns whether the elements are in the global heap.
     pub fn has_variable_length(&self) -> bool {
         matches!(self, Datatype::VariableString { .. } | Datatype::Sequence { .. })
     }
 
-    /// Bytes of one of the parts that an element in the global heap is a number of: of a string a byte.
+    /// Returns the size in bytes of the units in which the length of an element in the global heap is counted: one byte
+    /// for a string.
     pub(crate) fn heap_part(&self) -> u32 {
         match self {
             Datatype::Sequence { element } => element.size().unwrap_or(1),
@@ -136,16 +137,16 @@ impl Datatype {
         }
     }
 
-    /// Proves that HDF5 has this type; gives the bytes of an element.
+    /// Checks that HDF5 supports this type; returns the size of an element in bytes.
     fn check(&self, depth: usize, may_vary: bool) -> std::result::Result<u32, Problem> {
         let wrong = |reason| Err(Problem::Datatype { reason });
-        let Some(depth) = depth.checked_sub(1) else { return wrong("too many types lie in each other") };
+        let Some(depth) = depth.checked_sub(1) else { return wrong("types are nested too deeply") };
         match self {
             Datatype::Integer { size: size @ (1 | 2 | 4 | 8), .. } | Datatype::Float { size: size @ (2 | 4 | 8) } => {
                 Ok(*size)
             }
-            Datatype::Integer { .. } => wrong("an integer of so many bytes"),
-            Datatype::Float { .. } => wrong("a float of so many bytes"),
+            Datatype::Integer { .. } => wrong("an integer of this many bytes"),
+            Datatype::Float { .. } => wrong("a float of this many bytes"),
             Datatype::FixedString { size: 0, .. } => wrong("a string of no bytes"),
             Datatype::FixedString { size, .. } => Ok(*size),
             Datatype::VariableString { .. } if may_vary => Ok(16),
@@ -155,12 +156,12 @@ impl Datatype {
             Datatype::Opaque { size } => Ok(*size),
             Datatype::Enumeration { base, members } => {
                 if !matches!(**base, Datatype::Integer { .. }) {
-                    return wrong("an enumeration of other values than integers");
+                    return wrong("an enumeration of values that are not integers");
                 }
                 let size = base.check(depth, false)?;
                 check_names(members.iter().map(|(name, _)| name))?;
                 if members.iter().any(|(_, value)| value.len() != size as usize) {
-                    return wrong("a value of an enumeration has another length than its type");
+                    return wrong("the length of an enumeration's value differs from that of its type");
                 }
                 Ok(size)
             }
@@ -170,7 +171,7 @@ impl Datatype {
                 for member in members {
                     let length = member.datatype.check(depth, false)?;
                     let Some(end) = member.offset.checked_add(length).filter(|end| end <= size) else {
-                        return wrong("a member of a compound type lies outside of it");
+                        return wrong("a member of a compound type lies outside it");
                     };
                     places.push((member.offset, end));
                 }
@@ -192,12 +193,12 @@ impl Datatype {
         }
     }
 
-    /// Appends the Datatype message of a type that was checked.
+    /// Appends the Datatype message of a checked type.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.encode_version(if self.has_array() { 2 } else { 1 }, out);
     }
 
-    /// Whether there is an array type in this, which the first version of the message has not.
+    /// Returns whether this contains an array type, which the first version of the message does not support.
     fn has_array(&self) -> bool {
         match self {
             Datatype::Array { .. } => true,
@@ -243,7 +244,7 @@ impl Datatype {
                     encode_name(name, out);
                     out.extend(offset.to_le_bytes());
                     if version == 1 {
-                        // Dimensionality and what belongs to it: a scalar.
+                        // Dimensionality and related fields: a scalar.
                         out.extend([0; 28]);
                     }
                     datatype.encode_version(version, out);
@@ -251,7 +252,7 @@ impl Datatype {
             }
             Datatype::Array { shape, element } => {
                 prefix(version, 10, 0, self.size().unwrap_or(0), out);
-                // check() holds the rank to 32.
+                // check() limits the rank to 32.
                 out.extend([shape.len() as u8, 0, 0, 0]);
                 out.extend(shape.iter().flat_map(|length| length.to_le_bytes()));
                 // The permutation of the axes, which no reader uses.
@@ -277,7 +278,7 @@ fn check_names<'a>(names: impl Iterator<Item = &'a String>) -> std::result::Resu
     }
 }
 
-/// Class and version, class bit field and size.
+/// Writes class and version, class bit field and size.
 fn prefix(version: u8, class: u8, bits: u32, size: u32, out: &mut Vec<u8>) {
     out.push(version << 4 | class);
     out.extend(&bits.to_le_bytes()[..3]);
@@ -290,7 +291,7 @@ fn encode_float(size: u32, out: &mut Vec<u8>) {
         4 => (32, 8, 23, 127),
         _ => (64, 11, 52, 1023),
     };
-    // The mantissa's highest bit is implied; the sign is the highest bit of all.
+    // The mantissa's highest bit is implied; the sign is the highest bit.
     prefix(1, 1, 0x20 | u32::from(precision - 1) << 8, size, out);
     out.extend(0_u16.to_le_bytes());
     out.extend(precision.to_le_bytes());
@@ -298,7 +299,7 @@ fn encode_float(size: u32, out: &mut Vec<u8>) {
     out.extend(bias.to_le_bytes());
 }
 
-/// A name with a NUL behind it, filled up to a multiple of eight bytes.
+/// Writes a name with a NUL, padded to a multiple of eight bytes.
 fn encode_name(name: &str, out: &mut Vec<u8>) {
     padded(name.as_bytes(), (name.len() + 1).next_multiple_of(8), out);
 }
@@ -341,12 +342,12 @@ mod tests {
         let members = vec![Member { name: "a".to_owned(), offset: 0, datatype: array }];
         let compound = encoded(&Datatype::Compound { size: 6, members });
         assert_eq!(compound[0], 0x26);
-        // The name, its offset, and at once the array.
+        // The name, its offset, and directly behind it the array.
         assert_eq!(compound[8..21], [b'a', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x2a]);
     }
 
     #[test]
-    fn refuses_what_hdf5_has_not() {
+    fn refuses_unsupported_types() {
         let member = |name: &str, offset| Member { name: name.to_owned(), offset, datatype: Datatype::signed(4) };
         let compound = |size, members| Datatype::Compound { size, members };
         let deep = (0..100)

@@ -1,12 +1,12 @@
-//! Attributes that are too large for messages (specification, III.A.2 and III.G): all attributes of the object lie outside of
-//! its header, as "huge objects" of a fractal heap that has no other. One version 2 B-tree finds them by the hash of
-//! their names, another one tells where the objects of the heap are.
+//! Attributes that are too large for messages (specification, III.A.2 and III.G): all attributes of the object are
+//! stored outside its header, as "huge objects" of a fractal heap that contains nothing else. One version 2 B-tree
+//! finds them by the hash of their names, another one locates the objects of the heap.
 
 use crate::UNDEFINED;
 use crate::checksum::{self, lookup3};
 use crate::error::Problem;
 
-/// The attributes of an object, outside of its header.
+/// The attributes of an object, outside its header.
 pub(crate) struct DenseAttributes {
     /// The address of the fractal heap.
     pub heap: u64,
@@ -15,11 +15,11 @@ pub(crate) struct DenseAttributes {
     pub bytes: Vec<u8>,
 }
 
-/// Bytes of the header of a fractal heap, and of that of a version 2 B-tree.
+/// Sizes in bytes of the headers of a fractal heap and of a version 2 B-tree.
 const HEAP_HEADER: u64 = 146;
 const TREE_HEADER: u64 = 38;
 
-/// Bytes of a leaf in front of its records, and of its checksum.
+/// Sizes in bytes of the part of a leaf before its records, and of its checksum.
 const LEAF_HEADER: u64 = 6;
 const CHECKSUM: u64 = 4;
 
@@ -31,10 +31,10 @@ const HUGE_RECORD: u64 = 24;
 const ATTRIBUTE_NAMES: u8 = 8;
 const NAME_RECORD: u64 = 17;
 
-/// Stores messages of attributes, of which there are 65,535 at most, from an address on.
+/// Encodes attribute messages, at most 65,535, for storage at an address.
 ///
 /// # Errors
-/// Where they take more bytes than an address can say.
+/// Fails if their size exceeds the range of addresses.
 pub(crate) fn encode(attributes: &[(&str, Vec<u8>)], address: u64) -> Result<DenseAttributes, Problem> {
     let count = attributes.len() as u64;
     let leaf = |record: u64| (LEAF_HEADER + count * record + CHECKSUM).next_multiple_of(8);
@@ -70,7 +70,7 @@ pub(crate) fn encode(attributes: &[(&str, Vec<u8>)], address: u64) -> Result<Den
     Ok(DenseAttributes { heap, names, bytes: out })
 }
 
-/// The records of names, sorted by hash and among equal ones by name.
+/// Returns the records of names, sorted by hash and, for equal hashes, by name.
 fn name_records(attributes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut sorted: Vec<(u32, &str, u32)> =
         (0_u32..).zip(attributes).map(|(number, (name, _))| (lookup3(name.as_bytes()), *name, number)).collect();
@@ -87,19 +87,20 @@ fn name_records(attributes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     records
 }
 
-/// The header of a fractal heap without managed and tiny objects, with the library's parameters for attributes.
+/// Appends the header of a fractal heap without managed and tiny objects, with the library's parameters for attributes.
 fn heap_header(objects: u64, bytes: u64, tree: u64, out: &mut Vec<u8>) {
     let start = out.len();
-    // Version 0, heap IDs of 8 bytes, no filters; direct blocks have checksums; managed objects have 4096 bytes at most.
+    // Version 0, 8-byte heap IDs, no filters; direct blocks have checksums; managed objects have at most 4096 bytes.
     out.extend(b"FRHP\0\x08\0\0\0\x02");
     out.extend(4096_u32.to_le_bytes());
-    // The next ID of a huge object, and their B-tree.
+    // The next ID of a huge object, and the address of their B-tree.
     out.extend((objects + 1).to_le_bytes());
     out.extend(tree.to_le_bytes());
-    // Free space of managed blocks, its manager; managed space, how much of it is allocated, where it goes on, objects.
+    // Free space of managed blocks, its manager; managed space, its allocated size, the allocation offset, objects.
     out.extend([0, UNDEFINED, 0, 0, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
     out.extend([bytes, objects, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
-    // The doubling table: width, smallest and largest direct block, bits of an offset, first rows, root block, its rows.
+    // The doubling table: width, smallest and largest direct block, bits of an offset, first rows, root block, its
+    // rows.
     out.extend(4_u16.to_le_bytes());
     out.extend(1024_u64.to_le_bytes());
     out.extend(65536_u64.to_le_bytes());
@@ -110,12 +111,12 @@ fn heap_header(objects: u64, bytes: u64, tree: u64, out: &mut Vec<u8>) {
     checksum::append(out, start);
 }
 
-/// The header of a version 2 B-tree that has one leaf with all records.
+/// Appends the header of a version 2 B-tree with a single leaf that contains all records.
 fn tree_header(kind: u8, record: u64, node: u64, root: u64, records: u64, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend(b"BTHD\0");
     out.push(kind);
-    // With 65,535 records at most, and 24 bytes each.
+    // At most 65,535 records of at most 24 bytes each.
     out.extend((node as u32).to_le_bytes());
     out.extend((record as u16).to_le_bytes());
     // Depth, and the percentages at which nodes are split and merged.

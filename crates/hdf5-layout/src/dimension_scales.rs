@@ -1,23 +1,23 @@
-//! Dimension scales (HDF5 Dimension Scale Specification): coordinates of axes, which netCDF-4 and h5py know.
+//! Dimension scales (HDF5 Dimension Scale Specification): coordinates of axes, supported by netCDF-4 and h5py.
 
 use crate::attribute::Attribute;
 use crate::error::{Error, Problem, Result};
 use crate::tree::{Kind, ObjectId, Tree};
 
 impl Tree {
-    /// Makes a dataset a dimension scale of this name, which is what datasets call the axis.
+    /// Makes a dataset a dimension scale of this name, which becomes the name of the axis.
     ///
     /// # Errors
-    /// Where there is no such dataset.
+    /// Fails if there is no such dataset.
     pub fn make_scale(&mut self, dataset: ObjectId, name: &str) -> Result<()> {
         self.dataset_mut(dataset)?.scale = Some(name.to_owned());
         Ok(())
     }
 
-    /// Says that a dimension scale is one of an axis of a dataset.
+    /// Attaches a dimension scale to an axis of a dataset.
     ///
     /// # Errors
-    /// Where `dataset` has no such axis or is a scale itself, or `scale` is none.
+    /// Fails if `dataset` has no such axis or is a scale itself, or if `scale` is not one.
     pub fn attach_scale(&mut self, dataset: ObjectId, axis: usize, scale: ObjectId) -> Result<()> {
         if self.dataset_of(scale).is_none_or(|scale| scale.scale.is_none()) {
             return Err(Error::new(self.path(scale), Problem::NoSuchObject { wanted: "dimension scale" }));
@@ -35,7 +35,7 @@ impl Tree {
         Ok(())
     }
 
-    /// For each object the attributes that say which scales there are.
+    /// Returns the attributes that describe scales, for each object.
     pub(crate) fn scale_attributes(&self) -> Vec<Vec<(String, Attribute)>> {
         let mut found: Vec<Vec<(String, Attribute)>> = vec![Vec::new(); self.objects().len()];
         let mut uses: Vec<Vec<(ObjectId, u32)>> = vec![Vec::new(); self.objects().len()];
@@ -51,7 +51,7 @@ impl Tree {
             for (axis, scales) in dataset.scales.iter().enumerate() {
                 for scale in scales {
                     if let Some(uses) = uses.get_mut(scale.index()) {
-                        // There are 32 axes at most.
+                        // There are at most 32 axes.
                         uses.push((id, axis as u32));
                     }
                 }
@@ -65,7 +65,7 @@ impl Tree {
         found
     }
 
-    /// Whether an object is a dataset.
+    /// Returns whether an object is a dataset.
     pub(crate) fn is_dataset(&self, id: ObjectId) -> bool {
         matches!(self.objects().get(id.index()).map(|object| &object.kind), Some(Kind::Dataset(_)))
     }
@@ -79,7 +79,7 @@ mod tests {
     use crate::datatype::Datatype;
 
     #[test]
-    fn says_on_both_sides_what_is_attached() {
+    fn records_attachments_on_both_sides() {
         let mut tree = Tree::new();
         let mut add = |name: &str, shape: &[u64]| {
             let dataset = Dataset::new(Datatype::signed(4), Dataspace::Simple(shape.to_vec()));

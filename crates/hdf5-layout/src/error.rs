@@ -1,11 +1,11 @@
-//! What HDF5 cannot hold, and what the caller said that cannot be.
+//! Errors: things that HDF5 cannot hold, and invalid arguments.
 
 use std::fmt;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is wrong, and with which object of the file.
+/// A problem, and the object of the file that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The path of the object in the file, `/` for the root group.
@@ -13,29 +13,29 @@ pub struct Error {
     pub problem: Problem,
 }
 
-/// What is wrong with an object, an attribute or a value.
+/// A problem with an object, an attribute or a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A name that is empty, `.`, or holds `/` or NUL.
+    /// A name that is empty, `.`, or contains `/` or NUL.
     Name { name: String },
-    /// Two members of a group or two attributes of an object with one name.
+    /// Two members of a group or two attributes of an object with the same name.
     NameTwice { name: String },
-    /// An identifier that this tree did not give, or that of another kind of object than wanted.
+    /// An identifier that is not from this tree, or is of another kind of object.
     NoSuchObject { wanted: &'static str },
-    /// A datatype that HDF5 does not have.
+    /// A datatype that HDF5 does not support.
     Datatype { reason: &'static str },
-    /// More axes than HDF5's 32, or another number of them than the dataspace has.
+    /// More axes than HDF5's 32, or a number that differs from the dataspace's.
     Rank { rank: usize, wanted: &'static str },
-    /// A chunk shape that HDF5 cannot have.
+    /// A chunk shape that HDF5 does not support.
     Chunk { reason: &'static str },
-    /// A value of another length in bytes than its type and dataspace take.
+    /// A value whose length in bytes differs from that of its type and dataspace.
     ValueLength { what: String, bytes: u64, wanted: u64 },
-    /// A text with a NUL in it, which readers would cut there.
+    /// A text that contains a NUL, where readers would truncate it.
     NulInText { attribute: String },
-    /// Something is longer than its field in the format.
+    /// Something is larger than its field in the format.
     TooLarge { what: String, limit: u64 },
-    /// The caller's values are not those that the layout was computed for.
+    /// The caller's values differ from those for which the layout was computed.
     Changed { what: &'static str },
 }
 
@@ -58,12 +58,12 @@ impl fmt::Display for Problem {
             Problem::NameTwice { name } => write!(out, "the name {name:?} is used twice"),
             Problem::NoSuchObject { wanted } => write!(out, "there is no such {wanted} in the tree"),
             Problem::Datatype { reason } => write!(out, "HDF5 has no such datatype: {reason}"),
-            Problem::Rank { rank, wanted } => write!(out, "there are {rank} axes where HDF5 takes {wanted}"),
+            Problem::Rank { rank, wanted } => write!(out, "there are {rank} axes, but HDF5 requires {wanted}"),
             Problem::Chunk { reason } => write!(out, "HDF5 has no such chunks: {reason}"),
             Problem::ValueLength { what, bytes, wanted } => {
-                write!(out, "{what} has {bytes} bytes, but its type and shape take {wanted}")
+                write!(out, "{what} has {bytes} bytes, but its type and shape require {wanted}")
             }
-            Problem::NulInText { attribute } => write!(out, "the text of the attribute {attribute:?} holds a NUL"),
+            Problem::NulInText { attribute } => write!(out, "the text of the attribute {attribute:?} contains a NUL"),
             Problem::TooLarge { what, limit } => write!(out, "{what} is larger than HDF5's limit of {limit}"),
             Problem::Changed { what } => write!(out, "{what} changed since the layout was computed"),
         }

@@ -1,59 +1,60 @@
 //! The global heap (specification, III.E): elements of variable length, in collections.
 //!
-//! Each element is an object of a collection, even an empty one. A collection has as many as fit into 64 KiB, and a longer
-//! one is alone. So the number of an object in its collection follows from the number of the element.
+//! Each element is an object of a collection, even an empty one. A collection contains as many as fit into 64 KiB; a
+//! larger element has a collection of its own. So the number of an object in its collection follows from the number of
+//! the element.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::error::Problem;
 
-/// Bytes of a collection that holds more than one object, at most: readers fetch a collection as a whole.
+/// Maximum size in bytes of a collection with more than one object: readers fetch whole collections.
 const COLLECTION: u64 = 1 << 16;
 
-/// Bytes of a collection, at least.
+/// Minimum size of a collection in bytes.
 const SMALLEST: u64 = 4096;
 
-/// Bytes in front of the objects of a collection, and in front of each object's data.
+/// Size in bytes of the header of a collection, and of the header of each object.
 pub(crate) const HEADER: u64 = 16;
 
-/// Bytes of a global heap ID with the length in front of it.
+/// Size in bytes of a global heap ID including the length in front of it.
 pub(crate) const ID: u64 = 16;
 
-/// The ID of no element.
+/// The ID of a missing element.
 pub(crate) const NIL: [u8; ID as usize] = [0; ID as usize];
 
-/// Where the elements of a dataset lie in the global heap.
+/// The positions of a dataset's elements in the global heap.
 ///
-/// It holds 16 bytes for each collection, of which two neighbours have more than 64 KiB together, and of elements longer
-/// than that 16 more.
+/// Takes 16 bytes of memory per collection, any two neighbours of which exceed 64 KiB together, and 16 more per element
+/// longer than that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapPlan {
-    /// Of each collection its first element, and where it begins.
+    /// The first element and the start of each collection.
     collections: Vec<(u64, u64)>,
-    /// Of each collection that has only one element, longer than 64 KiB, that one's length.
+    /// The length of the only element of each collection whose element is longer than 64 KiB.
     long: BTreeMap<usize, u64>,
     elements: u64,
-    /// Bytes of the last collection.
+    /// Size in bytes of the used part of the last collection.
     filled: u64,
 }
 
-/// Where an object lies: its collection, from the start of the heap on, and its number in that.
+/// The position of an object: its collection, relative to the start of the heap, and its number in the collection.
 struct Place {
     collection: u64,
     index: u32,
 }
 
 impl HeapPlan {
-    /// A heap without elements.
+    /// Creates a heap without elements.
     pub fn new() -> Self {
         HeapPlan::default()
     }
 
-    /// Adds an element of so many bytes.
+    /// Adds an element of `bytes` bytes.
     ///
     /// # Errors
-    /// Where it has 4 GiB or more.
+    /// Fails if it has 4 GiB or more.
     pub fn push(&mut self, bytes: u64) -> Result<(), Problem> {
         if bytes > u64::from(u32::MAX) {
             let what = "an element of variable length, in bytes,".to_owned();
@@ -66,22 +67,22 @@ impl HeapPlan {
         Ok(())
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Bytes of all collections.
+    /// Returns the size of all collections in bytes.
     pub fn len(&self) -> u64 {
         self.collections.last().map_or(0, |(_, start)| start + self.filled.max(SMALLEST))
     }
 
-    /// Whether there is no element.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.elements == 0
     }
 
-    /// Adds an element.
+    /// Adds an element, and returns its place.
     fn place(&mut self, bytes: u64) -> Place {
         let object = HEADER + bytes.next_multiple_of(8);
         if self.collections.is_empty() || self.filled + object > COLLECTION {
@@ -97,12 +98,12 @@ impl HeapPlan {
         Place { collection, index: index_of(self.elements - 1, first) }
     }
 
-    /// The collection that holds a byte of the heap.
+    /// Returns the collection that contains a byte of the heap.
     pub(crate) fn collection_at(&self, byte: u64) -> Option<Collection> {
         self.collection(self.collections.partition_point(|(_, start)| *start <= byte).checked_sub(1)?)
     }
 
-    /// The collection that holds an element.
+    /// Returns the collection that contains an element.
     pub(crate) fn collection_of(&self, element: u64) -> Option<Collection> {
         self.collection(self.collections.partition_point(|(first, _)| *first <= element).checked_sub(1)?)
     }
@@ -115,7 +116,7 @@ impl HeapPlan {
     }
 }
 
-/// The number in its collection of an element, where `first` is the collection's first one.
+/// Returns the number of an element in its collection; `first` is the collection's first element.
 fn index_of(element: u64, first: u64) -> u32 {
     // A collection has fewer than 4096 objects; 0 is the free space.
     (element.saturating_sub(first) + 1) as u32
@@ -125,27 +126,27 @@ fn index_of(element: u64, first: u64) -> u32 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collection {
     pub elements: Range<u64>,
-    /// From the start of the heap on.
+    /// Relative to the start of the heap.
     pub bytes: Range<u64>,
-    /// The length of its only element, where that is longer than 64 KiB.
+    /// The length of its only element, if that is longer than 64 KiB.
     pub long: Option<u64>,
 }
 
 impl Collection {
-    /// Appends the ID of an element with its length in front of it, in parts of the element.
+    /// Appends the ID of an element, preceded by its length in units.
     pub fn id(&self, heap: u64, element: u64, parts: u32, out: &mut Vec<u8>) {
         out.extend(id(parts, heap + self.bytes.start, index_of(element, self.elements.start)));
     }
 
-    /// Whether an element of so many bytes can be in it.
+    /// Returns whether an element of `bytes` bytes fits.
     pub fn can_hold(&self, bytes: u64) -> bool {
         self.long.map_or(HEADER + HEADER + bytes <= self.bytes.end - self.bytes.start, |long| long == bytes)
     }
 
-    /// The bytes of the collection, from those of its elements.
+    /// Returns the bytes of the collection, given those of its elements.
     ///
     /// # Errors
-    /// Where the elements are others than the plan was made for.
+    /// Fails if the elements differ from those of the plan.
     pub fn encode<'a>(&self, elements: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<u8>, Problem> {
         let length = self.bytes.end - self.bytes.start;
         let mut out = Vec::with_capacity(length.min(COLLECTION) as usize);
@@ -168,7 +169,7 @@ impl Collection {
         Ok(out)
     }
 
-    /// The bytes in front of a long element, and those behind it.
+    /// Returns the bytes before a long element, and those behind it.
     pub fn around(&self, long: u64) -> (Vec<u8>, Vec<u8>) {
         let length = self.bytes.end - self.bytes.start;
         let mut before = Vec::with_capacity(2 * HEADER as usize);
@@ -197,12 +198,12 @@ fn collection_header(length: u64, out: &mut Vec<u8>) {
 
 fn object_header(index: u16, length: u64, out: &mut Vec<u8>) {
     out.extend(index.to_le_bytes());
-    // The reference count, which the library leaves at 0, and what is reserved.
+    // The reference count, which the library leaves at 0, and reserved bytes.
     out.extend([0; 6]);
     out.extend(length.to_le_bytes());
 }
 
-/// What is behind the last object: the object 0, where there is room for its header.
+/// Appends the free space behind the last object: the object 0, if its header fits.
 fn free_space(length: u64, out: &mut Vec<u8>) {
     let end = out.len() + length as usize;
     if length >= HEADER {
@@ -211,7 +212,7 @@ fn free_space(length: u64, out: &mut Vec<u8>) {
     out.resize(end, 0);
 }
 
-/// The heap of what attributes have in it, which is held in memory.
+/// The heap of the attributes' values, which is held in memory.
 pub(crate) struct AttributeHeap {
     start: u64,
     plan: HeapPlan,
@@ -219,20 +220,20 @@ pub(crate) struct AttributeHeap {
 }
 
 impl AttributeHeap {
-    /// A heap that begins at this address of the file.
+    /// Creates a heap that begins at this address of the file.
     pub fn new(start: u64) -> Self {
         AttributeHeap { start, plan: HeapPlan::new(), objects: Vec::new() }
     }
 
-    /// Adds an object of so many parts; gives its ID with the length in front of it.
+    /// Adds an object with a length of `parts` units; returns its ID, preceded by the length.
     pub fn insert(&mut self, bytes: &[u8], parts: usize) -> [u8; ID as usize] {
         let Place { collection, index } = self.plan.place(bytes.len() as u64);
         self.objects.push(bytes.to_vec());
-        // Attributes whose texts have 4 GiB or more were refused.
+        // Attributes with texts of 4 GiB or more were rejected.
         id(parts as u32, self.start + collection, index)
     }
 
-    /// Bytes of the heap.
+    /// Returns the size of the heap in bytes.
     pub fn len(&self) -> u64 {
         self.plan.len()
     }
@@ -240,7 +241,7 @@ impl AttributeHeap {
     /// Appends the collections.
     ///
     /// # Errors
-    /// None: the objects are those of the plan.
+    /// Never: the objects are those of the plan.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), Problem> {
         let mut objects = self.objects.iter().map(Vec::as_slice);
         for number in 0..self.plan.collections.len() {
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn starts_a_collection_where_the_last_is_full() {
         let heap = plan(&vec![84; 1000]);
-        // Objects of 104 bytes: 630 of them are 65520, and 16 more the header.
+        // Objects of 104 bytes: 630 of them are 65520 bytes, and the header is 16.
         assert_eq!(heap.collection_of(629).unwrap().elements, 0..630);
         assert_eq!(heap.collection_of(630).unwrap().elements, 630..1000);
         assert_eq!(heap.collection_of(630).unwrap().bytes.start, 65536);

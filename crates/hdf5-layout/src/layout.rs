@@ -1,8 +1,8 @@
-//! Where everything of a file lies.
+//! Assigns positions in the file.
 //!
-//! The superblock comes first, then object headers in the order of the tree, then what attributes have in the global
-//! heap. Behind these are the nodes of all chunk indexes, then for each dataset its values and what they have in the
-//! global heap. All begin at multiples of eight bytes.
+//! The superblock comes first, then object headers in the order of the tree, then the attributes' part of the global
+//! heap. Then come the nodes of all chunk indexes, then for each dataset its values and its part of the global heap.
+//! All positions are multiples of eight bytes.
 
 use crate::UNDEFINED;
 use crate::chunk_index::{self, ChunkIndex};
@@ -13,19 +13,19 @@ use crate::object_header::{Addresses, Context, located};
 use crate::superblock::{self, SUPERBLOCK};
 use crate::tree::{Kind, ObjectId, Tree};
 
-/// What HDF5 and file systems take as a file's length, at most.
+/// Maximum length of a file for HDF5 and file systems.
 const LARGEST_FILE: u64 = i64::MAX as u64;
 
-/// A file: its length, and what lies where.
+/// A file: its length, and the position of everything in it.
 #[derive(Debug, Clone)]
 pub struct Layout {
     length: u64,
     /// The bytes from the start of the file to the first node of a chunk index.
     metadata: Vec<u8>,
-    /// Sorted by where they begin.
+    /// Sorted by their starts.
     regions: Vec<Region>,
     datasets: Vec<Stored>,
-    /// The object headers of all objects.
+    /// The addresses of all object headers.
     headers: Vec<u64>,
 }
 
@@ -33,9 +33,9 @@ pub struct Layout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     pub start: u64,
-    /// Up to the next region there may be up to seven more bytes, which are zeros.
+    /// Up to seven zero bytes follow before the next region.
     pub end: u64,
-    /// Which of the datasets they belong to.
+    /// The index of the dataset to which they belong.
     pub dataset: usize,
     pub content: Content,
 }
@@ -52,7 +52,7 @@ pub(crate) enum Content {
     Heap,
 }
 
-/// What is known of a dataset that has bytes in the file.
+/// A dataset that has bytes in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
     pub id: ObjectId,
@@ -61,16 +61,16 @@ pub(crate) struct Stored {
     pub addresses: chunk_index::Addresses,
     pub heap: Option<HeapPlan>,
     pub heap_address: u64,
-    /// Bytes of the parts that elements in the heap are a number of.
+    /// Size in bytes of the units in which the lengths of elements in the heap are counted.
     pub heap_part: u32,
 }
 
 impl Layout {
-    /// Lays a file out.
+    /// Computes the layout of a file.
     ///
     /// # Errors
-    /// Where something of the tree does not fit into HDF5's structures, such as a type of 64 KiB, or the file would
-    /// have 2^63 bytes.
+    /// Fails if something in the tree does not fit into HDF5's structures, such as a type of 64 KiB, or if the file
+    /// would have 2^63 bytes.
     pub fn build(mut tree: Tree) -> Result<Self> {
         let scale_attributes = tree.scale_attributes();
         let mut datasets = Vec::new();
@@ -83,7 +83,8 @@ impl Layout {
                 }
             }
         }
-        // Headers have their lengths whatever addresses are in them: they are encoded twice, to learn the addresses first.
+        // The lengths of headers do not depend on addresses: they are encoded once to determine the addresses, and
+        // again with them.
         let mut places =
             Places { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
         let draft = encode(&tree, &scale_attributes, &places, 0)?;
@@ -107,23 +108,23 @@ impl Layout {
         Ok(Layout { length, metadata, regions, datasets, headers })
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     #[allow(clippy::len_without_is_empty)] // no file is
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Bytes of metadata that are held in memory.
+    /// Returns the number of bytes of metadata held in memory.
     pub fn metadata_bytes(&self) -> u64 {
         self.metadata.len() as u64
     }
 
-    /// The address of an object's header, which is what an [object reference](crate::Datatype::ObjectReference) holds.
+    /// Returns the address of an object's header, the value of an [object reference](crate::Datatype::ObjectReference).
     pub fn address(&self, object: ObjectId) -> Option<u64> {
         self.headers.get(object.index()).copied()
     }
 
-    /// The address of the root of a dataset's chunk index, where it has one.
+    /// Returns the address of the root of a dataset's chunk index, if it has one.
     pub fn chunk_index_address(&self, dataset: ObjectId) -> Option<u64> {
         let stored = self.datasets.iter().find(|stored| stored.id == dataset)?;
         stored.index.as_ref().map(|_| stored.addresses.nodes)
@@ -133,14 +134,14 @@ impl Layout {
         &self.metadata
     }
 
-    /// The region that holds a byte behind the metadata or, of bytes between regions, ends before it.
+    /// Returns the region that contains a byte behind the metadata or, for bytes between regions, the one before it.
     pub(crate) fn region_at(&self, byte: u64) -> Option<(&Region, &Stored)> {
         let number = self.regions.partition_point(|region| region.start <= byte).checked_sub(1)?;
         let region = self.regions.get(number)?;
         Some((region, self.datasets.get(region.dataset)?))
     }
 
-    /// Where the region begins that lies next behind a byte, or the file ends.
+    /// Returns the start of the next region behind a byte, or the end of the file.
     pub(crate) fn next_region(&self, byte: u64) -> u64 {
         let number = self.regions.partition_point(|region| region.start <= byte);
         self.regions.get(number).map_or(self.length, |region| region.start)
@@ -148,7 +149,7 @@ impl Layout {
 }
 
 impl Stored {
-    /// A dataset without its addresses, if it has bytes in the file. Takes the plan of its heap.
+    /// Creates a dataset without addresses, if it has bytes in the file. Moves the plan of its heap out of `dataset`.
     fn of(id: ObjectId, path: &str, dataset: &mut Dataset) -> std::result::Result<Option<Self>, Problem> {
         if dataset.stored_bytes()? == 0 || dataset.is_unwritten {
             return Ok(None);
@@ -173,7 +174,7 @@ impl Stored {
     }
 }
 
-/// Where objects are, by their numbers.
+/// The positions of objects, by object number.
 struct Places {
     headers: Vec<u64>,
     storage: Vec<u64>,
@@ -189,10 +190,10 @@ impl Addresses for Places {
     }
 }
 
-/// Room for the superblock, and all object headers behind it.
+/// The superblock's space, followed by all object headers.
 struct Encoded {
     bytes: Vec<u8>,
-    /// Where the headers of the objects are.
+    /// The addresses of the objects' headers.
     addresses: Vec<u64>,
     heap: AttributeHeap,
     heap_bytes: u64,
@@ -218,7 +219,7 @@ fn encode(
     Ok(Encoded { bytes, addresses, heap, heap_bytes })
 }
 
-/// Gives datasets their places behind the metadata; gives these and the length of the file.
+/// Assigns datasets their positions behind the metadata; returns the regions and the length of the file.
 fn place(tree: &Tree, datasets: &mut [Stored], start: u64) -> Result<(Vec<Region>, u64)> {
     let mut regions = Vec::new();
     let mut end = start;
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(layout.address(ObjectId::ROOT), Some(48));
         assert_eq!(layout.len(), layout.metadata_bytes());
         assert_eq!(layout.metadata()[48..52], *b"OHDR");
-        // Attribute Info comes first, which readers take as longer than it is.
+        // Attribute Info comes first, because a reader (pyfive) takes it for longer than it is.
         assert_eq!(layout.metadata()[58], 0x15);
     }
 
@@ -277,13 +278,13 @@ mod tests {
         };
         let (small, large) = (layout(1), layout(1 << 50));
         assert_eq!(small.metadata_bytes(), large.metadata_bytes());
-        // For each chunk its 8 bytes, an address, and a key with two offsets; and a bit for what else nodes have.
+        // For each chunk: its 8 bytes, an address, a key with two offsets, and a little for the rest of the nodes.
         let a_chunk = large.len() / (1 << 50);
         assert_eq!(a_chunk, 8 + 8 + 24 + 1);
     }
 
     #[test]
-    fn refuses_files_that_no_file_system_takes() {
+    fn refuses_files_too_long_for_file_systems() {
         let mut tree = Tree::new();
         for name in ["a", "b"] {
             let dataset = Dataset::new(Datatype::signed(1), Dataspace::vector(1 << 62));
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_types_that_fit_no_message() {
+    fn refuses_types_too_large_for_a_message() {
         let members = (0..9000).map(|number| (format!("label {number}"), vec![0, 0])).collect();
         let datatype = Datatype::Enumeration { base: Box::new(Datatype::signed(2)), members };
         let mut tree = Tree::new();
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_attributes_of_the_names_that_scales_need() {
+    fn refuses_attributes_with_reserved_names() {
         let mut tree = Tree::new();
         let scale = tree.dataset(ObjectId::ROOT, "x", Dataset::new(Datatype::signed(1), Dataspace::vector(1))).unwrap();
         tree.make_scale(scale, "x").unwrap();

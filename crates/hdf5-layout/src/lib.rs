@@ -1,20 +1,20 @@
 //! The bytes of an HDF5 file around values that are read from elsewhere.
 //!
-//! A [`Tree`] says which groups, datasets and attributes a file has. A [`Layout`] of it knows the file's exact length,
-//! and of each range of bytes what is in it ([`Layout::segments`]): metadata, which it makes, or values, which the
-//! caller reads. So a file can be served that was never written, whatever its size.
+//! A [`Tree`] describes the groups, datasets and attributes of a file. Its [`Layout`] has the file's exact length, and
+//! the contents of each range of bytes ([`Layout::segments`]): metadata, which it generates, or values, which the
+//! caller provides. A file of any size can thus be served without ever being written.
 //!
-//! The source of each structure is the *HDF5 File Format Specification*, version 3.0; sections are named where they are
-//! used. Of several structures for one purpose this crate uses the one that most readers know, HDF5 1.8 and later among
-//! them: superblock version 2, version 2 object headers, links and attributes as messages, contiguous storage or
-//! chunks without filters under a version 1 B-tree, and the global heap for elements of variable length.
+//! The source of each structure is the *HDF5 File Format Specification*, version 3.0; the code names its sections.
+//! Where there are several structures for one purpose, this crate uses the one that most readers support, including
+//! HDF5 1.8 and later: superblock version 2, version 2 object headers, links and attributes as messages, contiguous
+//! storage or chunks without filters under a version 1 B-tree, and the global heap for elements of variable length.
 //!
 //! # Memory
 //!
-//! A layout holds the object headers and the attributes: for each object some 150 bytes, for each link about 25 and its
-//! name, for each attribute about 50, its name and its value. Of a dataset's chunks it holds nothing: each node of
-//! their index is computed when it is read. In the file a chunk's place in it takes 8 bytes for each axis and about 25. Of elements of
-//! variable length it holds what [`HeapPlan`] says.
+//! A layout holds the object headers and the attributes: about 150 bytes per object, 25 bytes and the name per link,
+//! and 50 bytes, the name and the value per attribute. It holds nothing for a dataset's chunks: each node of their
+//! index is computed when read. (In the file, a chunk's entry in the index takes 8 bytes per axis plus about 25.) The
+//! memory for elements of variable length is that of [`HeapPlan`].
 //!
 //! ```
 //! use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Segment, Tree};
@@ -70,5 +70,5 @@ pub use layout::Layout;
 pub use segment::{HeapCollection, HeapIds, Segment, Segments, Values};
 pub use tree::{ObjectId, Tree};
 
-/// The address of what is not there.
+/// The address of a missing structure.
 const UNDEFINED: u64 = u64::MAX;

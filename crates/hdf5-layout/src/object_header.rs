@@ -1,8 +1,8 @@
 //! Version 2 object headers (specification, IV.A.1.b) of groups and datasets, with their messages (IV.A.2).
 //!
-//! A header is one block, however many messages it has, and its links and attributes are messages of it. So a group with very
-//! many members is read as a whole, once; in return each reader of HDF5 knows it. Attributes that are too large for a
-//! message lie behind the header (`dense_attributes`).
+//! A header is one block, however many messages it has, and contains its links and attributes as messages. A group with
+//! very many members is therefore read as a whole, once; in return, every reader of HDF5 supports it. Attributes that
+//! are too large for a message follow the header (`dense_attributes`).
 
 use crate::UNDEFINED;
 use crate::attribute::Attribute;
@@ -14,22 +14,22 @@ use crate::error::{Error, Problem};
 use crate::global_heap::AttributeHeap;
 use crate::tree::{Kind, Object, ObjectId};
 
-/// Bytes of a message, at most: its length has two bytes.
+/// Maximum size of a message in bytes: its length has two bytes.
 const LARGEST_MESSAGE: usize = 0xffff;
 
 /// Flags of a message that never changes.
 const CONSTANT: u8 = 1;
 
-/// Where the objects of a file are.
+/// The positions of the objects of a file.
 pub(crate) trait Addresses {
-    /// The object header of an object.
+    /// Returns the address of an object's header.
     fn header(&self, object: ObjectId) -> u64;
 
-    /// What a dataset's Data Layout message names: its values, or the index of its chunks.
+    /// Returns the address in a dataset's Data Layout message: that of its values, or of the index of its chunks.
     fn storage(&self, object: ObjectId) -> u64;
 }
 
-/// A header message: its type and what is in it.
+/// A header message: its type and body.
 struct Message {
     kind: u8,
     flags: u8,
@@ -42,20 +42,20 @@ impl Message {
     }
 }
 
-/// What the encoder of a header knows of the file.
+/// The input of the encoder of headers.
 pub(crate) struct Context<'a> {
     pub objects: &'a [Object],
     pub addresses: &'a dyn Addresses,
-    /// Of each object the attributes that dimension scales give it.
+    /// For each object, the attributes that describe dimension scales.
     pub scale_attributes: &'a [Vec<(String, Attribute)>],
 }
 
 impl Context<'_> {
-    /// The object header of an object, which lies at this address, and what belongs to it behind it. Its length does not
-    /// depend on addresses.
+    /// Returns the object header of an object, which will be at this address, followed by its dense attributes. Its
+    /// length does not depend on addresses.
     ///
     /// # Errors
-    /// Where something does not fit into its message.
+    /// Fails if something does not fit into its message.
     pub fn encode(&self, id: ObjectId, address: u64, heap: &mut AttributeHeap) -> Result<Vec<u8>, Problem> {
         let Some(object) = self.objects.get(id.index()) else {
             return Err(Problem::NoSuchObject { wanted: "object" });
@@ -65,7 +65,7 @@ impl Context<'_> {
             Kind::Group { members } => self.group(members),
             Kind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
         };
-        // pyfive reads eight bytes more than this message has, so that it must not be the last one.
+        // pyfive reads eight bytes more than this message has, so it must not be the last one.
         let info = |heap, names| attribute_info(attributes.len(), heap, names);
         messages.insert(0, info(UNDEFINED, UNDEFINED));
         if attributes.iter().all(|(_, body)| body.len() <= LARGEST_MESSAGE) {
@@ -83,7 +83,7 @@ impl Context<'_> {
         Ok(out)
     }
 
-    /// The names and messages of an object's attributes.
+    /// Returns the names and messages of an object's attributes.
     fn attributes<'a>(
         &'a self,
         id: ObjectId,
@@ -104,7 +104,7 @@ impl Context<'_> {
             Ok((name.as_str(), attribute.encode(name, &|object| self.addresses.header(object), heap)))
         };
         let attributes = all.map(encode).collect::<Result<Vec<_>, _>>()?;
-        // The order of creation has two bytes.
+        // The creation order has two bytes.
         if attributes.len() > 0xffff {
             return Err(Problem::TooLarge { what: "the number of attributes".to_owned(), limit: 0xffff });
         }
@@ -112,12 +112,12 @@ impl Context<'_> {
     }
 
     fn group(&self, members: &[ObjectId]) -> Vec<Message> {
-        // Link Info: version 0, the order of creation is tracked, no dense storage.
+        // Link Info: version 0, creation order is tracked, no dense storage.
         let mut info = vec![0, 1];
         info.extend((members.len() as u64).to_le_bytes());
         info.extend(UNDEFINED.to_le_bytes());
         info.extend(UNDEFINED.to_le_bytes());
-        // Group Info: version 0, nothing but defaults.
+        // Group Info: version 0, all defaults.
         let mut messages = vec![Message::new(0x02, 0, info), Message::new(0x0a, CONSTANT, vec![0, 0])];
         for (order, member) in (0_u64..).zip(members) {
             let name = self.objects.get(member.index()).map_or("", |object| object.name.as_str());
@@ -127,10 +127,11 @@ impl Context<'_> {
     }
 }
 
-/// The Link message of a hard link.
+/// Returns the Link message of a hard link.
 fn link(name: &str, order: u64, address: u64) -> Vec<u8> {
     let character_set = CharacterSet::of(name);
-    // Version 1. The length of the name has one or two bytes; the order of creation and the character set are there.
+    // Version 1. The length of the name has one or two bytes; creation order and, if necessary, character set are
+    // present.
     let is_long = name.len() > 0xff;
     let has_character_set = character_set != CharacterSet::Ascii;
     let mut out = vec![1, u8::from(is_long) | 4 | u8::from(has_character_set) << 4];
@@ -138,16 +139,16 @@ fn link(name: &str, order: u64, address: u64) -> Vec<u8> {
     if has_character_set {
         out.push(character_set.code());
     }
-    // The tree holds names below 64 KiB.
+    // The tree limits names to less than 64 KiB.
     out.extend(&(name.len() as u16).to_le_bytes()[..if is_long { 2 } else { 1 }]);
     out.extend(name.as_bytes());
     out.extend(address.to_le_bytes());
     out
 }
 
-/// The Attribute Info message.
+/// Returns the Attribute Info message.
 fn attribute_info(attributes: usize, heap: u64, names: u64) -> Message {
-    // Version 0, the order of creation is tracked.
+    // Version 0, creation order is tracked.
     let mut body = vec![0, 1];
     body.extend((attributes as u16).to_le_bytes());
     body.extend(heap.to_le_bytes());
@@ -159,8 +160,8 @@ fn dataset_messages(dataset: &Dataset, storage: u64) -> Result<Vec<Message>, Pro
     let (mut dataspace, mut datatype) = (Vec::new(), Vec::new());
     dataset.dataspace.encode(&mut dataspace);
     dataset.datatype.encode(&mut datatype);
-    // Fill Value: version 2; space is allocated early, of chunks by steps, where nothing was written late; fill values are
-    // written if set.
+    // Fill Value: version 2; space is allocated early, incrementally for chunks, or late if nothing was written; fill
+    // values are written if set.
     let allocation = match (dataset.is_unwritten, &dataset.chunk_shape) {
         (true, _) => 2,
         (false, Some(_)) => 3,
@@ -168,7 +169,7 @@ fn dataset_messages(dataset: &Dataset, storage: u64) -> Result<Vec<Message>, Pro
     };
     let mut fill_value = vec![2, allocation, 2, 1];
     let bytes = dataset.fill_value.as_deref().unwrap_or(&[]);
-    // A fill value larger than a message is refused with it.
+    // A fill value larger than a message is rejected with the message.
     fill_value.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
     fill_value.extend(bytes);
     Ok(vec![
@@ -179,7 +180,7 @@ fn dataset_messages(dataset: &Dataset, storage: u64) -> Result<Vec<Message>, Pro
     ])
 }
 
-/// The Data Layout message, version 3.
+/// Returns the Data Layout message, version 3.
 fn data_layout(dataset: &Dataset, storage: u64) -> Result<Vec<u8>, Problem> {
     let mut out = vec![3];
     let Some(chunk_shape) = &dataset.chunk_shape else {
@@ -188,7 +189,7 @@ fn data_layout(dataset: &Dataset, storage: u64) -> Result<Vec<u8>, Problem> {
         out.extend(dataset.stored_bytes()?.to_le_bytes());
         return Ok(out);
     };
-    // An axis more, which is that of the bytes of an element. The dataset holds axes to 32, and lengths to four bytes.
+    // One more axis, for the bytes of an element. The dataset limits the rank to 32, and lengths to four bytes.
     out.extend([2, chunk_shape.len() as u8 + 1]);
     out.extend(storage.to_le_bytes());
     out.extend(chunk_shape.iter().flat_map(|length| (*length as u32).to_le_bytes()));
@@ -196,7 +197,7 @@ fn data_layout(dataset: &Dataset, storage: u64) -> Result<Vec<u8>, Problem> {
     Ok(out)
 }
 
-/// A header of these messages in one block.
+/// Returns a header of these messages in one block.
 fn header(messages: &[Message]) -> Result<Vec<u8>, Problem> {
     let mut body = Vec::new();
     let mut attributes = 0_u16;
@@ -208,7 +209,7 @@ fn header(messages: &[Message]) -> Result<Vec<u8>, Problem> {
         body.push(*kind);
         body.extend(length.to_le_bytes());
         body.push(*flags);
-        // The order in which attributes were made, which other messages do not have.
+        // The creation order of attributes; 0 for other messages.
         let order = if *kind == 0x0c { attributes } else { 0 };
         attributes = attributes.wrapping_add(u16::from(*kind == 0x0c));
         body.extend(order.to_le_bytes());
@@ -233,7 +234,7 @@ fn name_of(kind: u8) -> &'static str {
     }
 }
 
-/// The objects of a tree with their own problems.
+/// Adds the path of the object to a problem.
 pub(crate) fn located<T>(result: Result<T, Problem>, path: impl FnOnce() -> String) -> crate::Result<T> {
     result.map_err(|problem| Error::new(path(), problem))
 }

@@ -1,4 +1,4 @@
-//! A range of a file as segments: metadata, and what the caller reads.
+//! Divides a range of a file into segments: metadata, and values that the caller provides.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,21 +8,21 @@ use crate::global_heap::{Collection, HeapPlan, ID};
 use crate::layout::{Content, Layout, Region, Stored};
 use crate::tree::ObjectId;
 
-/// How many elements a segment of global heap IDs has, at most.
-const MOST_IDS: u64 = 1 << 16;
+/// Maximum number of elements in a segment of global heap IDs.
+const MAX_IDS: u64 = 1 << 16;
 
 /// Consecutive bytes of a file that come from one source.
 #[derive(Debug, Clone)]
 pub enum Segment<'a> {
-    /// Bytes that the layout makes.
+    /// Bytes that the layout generates.
     Metadata(Cow<'a, [u8]>),
-    /// Bytes of a dataset's elements: in the order of the elements or, of a dataset in chunks, of chunk behind chunk.
+    /// Bytes of a dataset's elements, in the order of the elements or, for a chunked dataset, chunk by chunk.
     Values { dataset: ObjectId, range: Range<u64> },
-    /// Where elements of variable length are, which takes their lengths.
+    /// Global heap IDs of elements of variable length; encoding them requires the elements' lengths.
     HeapIds(HeapIds<'a>),
-    /// A part of a collection of elements of variable length, 64 KiB at most, which takes all elements of it.
+    /// A part of a collection of elements of variable length, at most 64 KiB; encoding it requires all its elements.
     HeapCollection(HeapCollection<'a>),
-    /// Bytes of one element of variable length, which is longer than 64 KiB.
+    /// Bytes of one element of variable length that is longer than 64 KiB.
     Element { dataset: ObjectId, element: u64, range: Range<u64> },
 }
 
@@ -31,7 +31,7 @@ pub enum Segment<'a> {
 pub struct HeapIds<'a> {
     stored: &'a Stored,
     heap: &'a HeapPlan,
-    /// In bytes of all IDs of the dataset.
+    /// In bytes, relative to the first ID of the dataset.
     range: Range<u64>,
 }
 
@@ -40,45 +40,45 @@ pub struct HeapIds<'a> {
 pub struct HeapCollection<'a> {
     stored: &'a Stored,
     collection: Collection,
-    /// In bytes of the collection.
+    /// In bytes, relative to the collection.
     range: Range<u64>,
 }
 
-/// The segments of a range.
+/// An iterator over the segments of a range.
 #[derive(Debug, Clone)]
 pub struct Segments<'a> {
     layout: &'a Layout,
     range: Range<u64>,
 }
 
-/// Reads the values of datasets. Elements count in the order in which they are stored: of a dataset in chunks, chunk
-/// behind chunk.
+/// Reads the values of datasets. Elements are numbered in the order in which they are stored; in a chunked dataset,
+/// chunk by chunk.
 pub trait Values {
-    /// What can go wrong, the errors of this crate among it.
+    /// The error type, which can represent the errors of this crate.
     type Error: From<Error>;
 
-    /// Fills `out` with bytes of elements of a fixed length, from the byte `start` of all of them on.
+    /// Fills `out` with bytes of elements of a fixed length, starting at byte `start` of all of them.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     fn values(&mut self, dataset: ObjectId, start: u64, out: &mut [u8]) -> std::result::Result<(), Self::Error>;
 
-    /// The lengths in bytes of elements of variable length.
+    /// Returns the lengths in bytes of elements of variable length.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     fn lengths(&mut self, dataset: ObjectId, elements: Range<u64>) -> std::result::Result<Vec<u64>, Self::Error>;
 
-    /// Elements of variable length, 64 KiB in all at most.
+    /// Returns elements of variable length, at most 64 KiB in total.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     fn elements(&mut self, dataset: ObjectId, elements: Range<u64>) -> std::result::Result<Vec<Vec<u8>>, Self::Error>;
 
-    /// Fills `out` with bytes of one element of variable length, from its byte `start` on.
+    /// Fills `out` with bytes of one element of variable length, starting at its byte `start`.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     fn element(
         &mut self,
         dataset: ObjectId,
@@ -89,7 +89,7 @@ pub trait Values {
 }
 
 impl Layout {
-    /// What a range of the file is made of; what lies behind its end is nothing.
+    /// Returns the segments of a range of the file, cut at the end of the file.
     pub fn segments(&self, range: Range<u64>) -> Segments<'_> {
         Segments { layout: self, range: range.start..range.end.min(self.len()) }
     }
@@ -97,13 +97,14 @@ impl Layout {
     /// Fills `out` with the bytes of the file from `offset` on.
     ///
     /// # Errors
-    /// Where the range is not within the file, or values cannot be read or are others than the layout was built for.
+    /// Fails if the range is not within the file, or if values cannot be read or differ from those for which the layout
+    /// was built.
     pub fn read<V: Values>(&self, offset: u64, values: &mut V, out: &mut [u8]) -> std::result::Result<(), V::Error> {
         let end = offset.checked_add(out.len() as u64).filter(|end| *end <= self.len());
         let end = end.ok_or_else(|| Error::new("/", Problem::Changed { what: "the length of the file" }))?;
         let mut out = out;
         for segment in self.segments(offset..end) {
-            // Segments of a range are as long as it, together.
+            // The segments of a range have the same total length.
             let (now, behind) = out.split_at_mut((segment.len() as usize).min(out.len()));
             match segment {
                 Segment::Metadata(bytes) => copy(&bytes, now),
@@ -128,7 +129,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Segment<'_> {
-    /// How many bytes these are; never 0.
+    /// Returns the number of bytes; never 0.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         match self {
@@ -141,20 +142,20 @@ impl Segment<'_> {
 }
 
 impl HeapIds<'_> {
-    /// The dataset whose elements these are.
+    /// Returns the dataset of the elements.
     pub fn dataset(&self) -> ObjectId {
         self.stored.id
     }
 
-    /// The elements whose lengths [`HeapIds::encode`] takes.
+    /// Returns the elements whose lengths [`HeapIds::encode`] requires.
     pub fn elements(&self) -> Range<u64> {
         self.range.start / ID..self.range.end.div_ceil(ID)
     }
 
-    /// The bytes of the segment, from the lengths of its elements in bytes.
+    /// Returns the bytes of the segment, given the lengths of its elements in bytes.
     ///
     /// # Errors
-    /// Where the lengths cannot be those that the layout was built for.
+    /// Fails if the lengths cannot be those for which the layout was built.
     pub fn encode(&self, lengths: &[u64]) -> Result<Vec<u8>> {
         let changed = || Error::new(self.stored.path.clone(), Problem::Changed { what: "the length of an element" });
         let elements = self.elements();
@@ -180,20 +181,20 @@ impl HeapIds<'_> {
 }
 
 impl HeapCollection<'_> {
-    /// The dataset whose elements these are.
+    /// Returns the dataset of the elements.
     pub fn dataset(&self) -> ObjectId {
         self.stored.id
     }
 
-    /// The elements that [`HeapCollection::encode`] takes.
+    /// Returns the elements that [`HeapCollection::encode`] requires.
     pub fn elements(&self) -> Range<u64> {
         self.collection.elements.clone()
     }
 
-    /// The bytes of the segment, from all elements of the collection.
+    /// Returns the bytes of the segment, given all elements of the collection.
     ///
     /// # Errors
-    /// Where the elements are not as long as those that the layout was built for.
+    /// Fails if the lengths of the elements differ from those for which the layout was built.
     pub fn encode<'e>(&self, elements: impl IntoIterator<Item = &'e [u8]>) -> Result<Vec<u8>> {
         let whole = self.collection.encode(elements);
         let mut whole = whole.map_err(|problem| Error::new(self.stored.path.clone(), problem))?;
@@ -218,7 +219,7 @@ impl<'a> Iterator for Segments<'a> {
 }
 
 impl Layout {
-    /// The segment that begins at `start`, which ends at `end` at the latest.
+    /// Returns the segment from `start` on, which ends at `end` or earlier.
     fn segment(&self, start: u64, end: u64) -> Segment<'_> {
         let metadata = self.metadata();
         if let Some(rest) =
@@ -229,14 +230,14 @@ impl Layout {
         }
         match self.region_at(start) {
             Some((region, stored)) if start < region.end => region.segment(stored, start, end.min(region.end)),
-            // Up to seven bytes in front of the next region.
+            // Up to seven padding bytes before the next region.
             _ => Segment::Metadata(Cow::Owned(vec![0; (end.min(self.next_region(start)) - start) as usize])),
         }
     }
 }
 
 impl Region {
-    /// The segment of a range of the file that lies within this.
+    /// Returns the segment of a range of the file that lies within this region.
     fn segment<'a>(&self, stored: &'a Stored, start: u64, end: u64) -> Segment<'a> {
         let range = start - self.start..end - self.start;
         match (self.content, &stored.index, &stored.heap) {
@@ -250,7 +251,7 @@ impl Region {
                 Segment::Metadata(Cow::Owned(node))
             }
             (Content::HeapIds, _, Some(heap)) => {
-                let end = range.end.min((range.start / ID + MOST_IDS) * ID);
+                let end = range.end.min((range.start / ID + MAX_IDS) * ID);
                 Segment::HeapIds(HeapIds { stored, heap, range: range.start..end })
             }
             (Content::Heap, _, Some(heap)) => heap_segment(stored, heap, range),
@@ -259,7 +260,7 @@ impl Region {
     }
 }
 
-/// The segment of a range of a dataset's heap.
+/// Returns the segment of a range of a dataset's heap.
 fn heap_segment<'a>(stored: &'a Stored, heap: &'a HeapPlan, range: Range<u64>) -> Segment<'a> {
     let Some(collection) = heap.collection_at(range.start) else {
         return Segment::Values { dataset: stored.id, range };

@@ -3,10 +3,10 @@
 use crate::UNDEFINED;
 use crate::checksum;
 
-/// Bytes of the superblock, with which the file begins.
+/// Size in bytes of the superblock, with which the file begins.
 pub(crate) const SUPERBLOCK: u64 = 48;
 
-/// The superblock of a file of this length with this root group.
+/// Returns the superblock of a file of this length with this root group.
 pub(crate) fn encode(length: u64, root: u64) -> Vec<u8> {
     let mut out = b"\x89HDF\r\n\x1a\n".to_vec();
     // Version 2, offsets and lengths of 8 bytes, no flags.
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_what_the_library_writes() {
+    fn matches_the_library() {
         let mut expected = b"\x89HDF\r\n\x1a\n\x02\x08\x08\0".to_vec();
         expected.extend([0; 8]);
         expected.extend([0xff; 8]);

@@ -1,4 +1,4 @@
-//! What is to be in a file: groups, datasets and attributes.
+//! The contents of a file: groups, datasets and attributes.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,7 @@ use crate::attribute::Attribute;
 use crate::dataset::Dataset;
 use crate::error::{Error, Problem, Result};
 
-/// The objects of a file. An object stays in the order it was added in: readers that ask for the order of creation get
-/// that one.
+/// The objects of a file, in the order in which they were added, which is also the creation order in the file.
 #[derive(Debug, Clone)]
 pub struct Tree {
     objects: Vec<Object>,
@@ -18,10 +17,10 @@ pub struct Tree {
 pub struct ObjectId(usize);
 
 impl ObjectId {
-    /// The group that all others lie in.
+    /// The root group, which contains all other objects.
     pub const ROOT: ObjectId = ObjectId(0);
 
-    /// The number of the object in the order in which they were added. The root group has 0.
+    /// Returns the number of the object in the order in which objects were added. The root group has 0.
     pub fn index(self) -> usize {
         self.0
     }
@@ -34,7 +33,7 @@ pub(crate) struct Object {
     pub name: String,
     pub kind: Kind,
     pub attributes: Vec<(String, Attribute)>,
-    /// Names of attributes and, of a group, of members.
+    /// Names of attributes and, for a group, of members.
     attribute_names: HashSet<String>,
     member_names: HashSet<String>,
 }
@@ -65,7 +64,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// An empty root group.
+    /// Creates an empty root group.
     pub fn new() -> Self {
         Tree { objects: vec![Object::new(0, "", Kind::Group { members: Vec::new() })] }
     }
@@ -73,7 +72,7 @@ impl Tree {
     /// Adds an empty group to a group.
     ///
     /// # Errors
-    /// Where `parent` is no group, the name is none for HDF5, or the group has it already.
+    /// Fails if `parent` is not a group, the name is invalid, or the group contains it already.
     pub fn group(&mut self, parent: ObjectId, name: &str) -> Result<ObjectId> {
         self.add(parent, name, Kind::Group { members: Vec::new() })
     }
@@ -81,16 +80,16 @@ impl Tree {
     /// Adds a dataset to a group.
     ///
     /// # Errors
-    /// As of a group; and where HDF5 has no such dataset.
+    /// As for [`Tree::group`]; also fails if HDF5 does not support the dataset.
     pub fn dataset(&mut self, parent: ObjectId, name: &str, dataset: Dataset) -> Result<ObjectId> {
         dataset.check().map_err(|problem| Error::new(self.path_within(parent, name), problem))?;
         self.add(parent, name, Kind::Dataset(Box::new(dataset)))
     }
 
-    /// Gives an object an attribute.
+    /// Adds an attribute to an object.
     ///
     /// # Errors
-    /// Where there is no such object, the name is none for HDF5, the object has it already, or its value is not of its
+    /// Fails if there is no such object, the name is invalid, the object has it already, or its value does not fit its
     /// type and dataspace.
     pub fn attribute(&mut self, object: ObjectId, name: &str, attribute: Attribute) -> Result<()> {
         let check = check_name(name, false).and_then(|()| attribute.check(name));
@@ -103,7 +102,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The path of an object, `/` for the root group.
+    /// Returns the path of an object, `/` for the root group.
     pub fn path(&self, object: ObjectId) -> String {
         let mut names = Vec::new();
         let mut at = object.0;
@@ -165,13 +164,13 @@ impl Tree {
     }
 }
 
-/// Proves that a link, which is a part of paths, or an attribute can have a name.
+/// Checks that a name is valid for a link, which is a part of paths, or for an attribute.
 fn check_name(name: &str, is_link: bool) -> std::result::Result<(), Problem> {
     let is_wrong = name.is_empty() || name.contains('\0') || is_link && (name == "." || name.contains('/'));
     if is_wrong {
         return Err(Problem::Name { name: name.to_owned() });
     }
-    // Behind the name there is room for the rest of its message.
+    // The rest of the message must fit behind the name.
     if name.len() > 0xff00 {
         return Err(Problem::TooLarge { what: "a name".to_owned(), limit: 0xff00 });
     }
@@ -185,7 +184,7 @@ mod tests {
     use crate::datatype::Datatype;
 
     #[test]
-    fn refuses_names_that_hdf5_has_not_and_names_used_twice() {
+    fn refuses_invalid_and_duplicate_names() {
         let mut tree = Tree::new();
         for name in ["", ".", "a/b", "a\0b", &"a".repeat(0xffff)] {
             assert!(tree.group(ObjectId::ROOT, name).is_err(), "{name:.20}");

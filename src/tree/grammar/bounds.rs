@@ -1,4 +1,4 @@
-//! What a selection needs to know of a dimension: its name, its type, and from where to where it goes.
+//! The properties of a dimension that a selection needs: its name, type and limits.
 
 use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
@@ -16,24 +16,25 @@ pub struct DimensionBounds {
     pub datatype: Datatype,
     /// Positions of dense arrays are counted from its low end. `None` for strings.
     pub domain: Option<Range>,
-    /// What ranges are clipped to: the current domain where one is set, else the domain. Always within the domain.
+    /// The limits to which ranges are clipped: the current domain if set, otherwise the domain. Always within the
+    /// domain.
     pub limit: Option<Range>,
-    /// What is shown when nothing is selected, and what `first`, `last` and open ends mean; positions of `islice` are
-    /// counted from its low end. Always within the limit. `None` for no coordinate at all, and for strings, whose open
-    /// ends have no limit but `limit`.
+    /// The range shown if nothing is selected, which defines `first`, `last` and open ends; positions of `islice` are
+    /// counted from its low end. Always within the limit. `None` if there are no coordinates, and for strings, whose
+    /// open ends are limited only by `limit`.
     pub shown: Option<Range>,
-    /// By which its cells can be selected, too.
+    /// Labels by which its cells can also be selected.
     pub labels: Vec<DimensionLabel>,
 }
 
 impl DimensionBounds {
-    /// The dimensions of a schema, all of which is shown.
+    /// Returns the dimensions of a schema with their whole ranges shown.
     pub fn of_schema(schema: &ArraySchema) -> Vec<Self> {
         let current = schema.current_domain.as_deref().unwrap_or_default();
         let limits = current.iter().map(Some).chain(std::iter::repeat(None));
         let fields = schema.dimensions.iter().zip(dimension_names(schema));
         let bounds = fields.zip(limits).map(|((dimension, name), current)| {
-            // Of strings, empty bounds mean none.
+            // For strings, empty bounds mean that there are none.
             let empty = |text: &Scalar| matches!(text, Scalar::Text(bytes) if bytes.is_empty());
             let current = current.filter(|range| !(empty(&range.low) && empty(&range.high)));
             let limit = current.or(dimension.domain.as_ref()).cloned();
@@ -49,17 +50,17 @@ impl DimensionBounds {
         bounds.collect()
     }
 
-    /// Whether coordinates are counted: integers, dates, times.
+    /// Returns whether coordinates are counted: integers, dates, times.
     pub(super) fn is_counted(&self) -> bool {
         matches!(self.datatype.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// Whether coordinates are numbers, dates or times, which have a least and a greatest.
+    /// Returns whether coordinates are numbers, dates or times, which have a minimum and a maximum.
     pub(super) fn is_number(&self) -> bool {
         self.datatype.kind() != Kind::Bytes
     }
 
-    /// The range that can be selected from, as one would type it.
+    /// Returns the selectable range as a user would type it.
     pub(super) fn valid(&self) -> String {
         match &self.limit {
             Some(limit) => range_text(self.datatype, limit),
@@ -68,12 +69,12 @@ impl DimensionBounds {
     }
 }
 
-/// The ends of a range of integers, dates or times.
+/// Returns the ends of a range of integers, dates or times.
 pub fn integer_ends(range: &Range) -> Option<(i128, i128)> {
     integer(&range.low).zip(integer(&range.high))
 }
 
-/// An integer, date or time.
+/// Returns an integer, date or time as a number.
 pub(super) fn integer(scalar: &Scalar) -> Option<i128> {
     match scalar {
         Scalar::Signed(value) => Some(i128::from(*value)),
@@ -82,17 +83,17 @@ pub(super) fn integer(scalar: &Scalar) -> Option<i128> {
     }
 }
 
-/// A range as one types it: `0..99`, `2024-01-01..2024-12-31`.
+/// Formats a range as typed in a selection: `0..99`, `2024-01-01..2024-12-31`.
 pub fn range_text(datatype: Datatype, range: &Range) -> String {
     format!("{}..{}", coordinate_text(datatype, &range.low), coordinate_text(datatype, &range.high))
 }
 
-/// A coordinate as one types it: dates and times in ISO 8601, text with percent escapes. It selects this very
-/// coordinate.
+/// Formats a coordinate as typed in a selection: dates and times in ISO 8601, text with percent escapes. The result
+/// selects exactly this coordinate.
 pub fn coordinate_text(datatype: Datatype, coordinate: &Scalar) -> String {
     match coordinate {
         Scalar::Signed(count) => match datatype.time_unit() {
-            // The smallest count is no moment.
+            // The smallest count is not a time.
             Some(unit) if *count == i64::MIN => format!("{count}{unit}"),
             Some(_) => {
                 let mut text = String::new();
@@ -103,13 +104,13 @@ pub fn coordinate_text(datatype: Datatype, coordinate: &Scalar) -> String {
         },
         Scalar::Text(bytes) => escaped(bytes),
         Scalar::Unsigned(value) => value.to_string(),
-        // With an exponent where that is shorter.
+        // With an exponent if that is shorter.
         Scalar::Float32(value) => format!("{value:?}"),
         Scalar::Float64(value) => format!("{value:?}"),
     }
 }
 
-/// Text as it stands in a selection.
+/// Escapes text for a selection.
 fn escaped(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "%".to_owned();
@@ -119,11 +120,11 @@ fn escaped(bytes: &[u8]) -> String {
     while !rest.is_empty() {
         let valid = match std::str::from_utf8(rest) {
             Ok(text) => text,
-            // What is before the first byte that is no text.
+            // The valid part before the first invalid byte.
             Err(error) => std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(),
         };
         for character in valid.chars() {
-            // A dot may stand alone; next to another, or at an end, it would be taken for a range.
+            // A single dot is allowed; next to another one, or at an end, it would be taken for a range.
             if character.is_control() || ",+=%/.".contains(character) {
                 percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
             } else {

@@ -1,4 +1,4 @@
-//! What is wrong with a selection, where in its text, and how to show that to whoever typed it.
+//! Errors in a selection: the reason, the position in its text, and a display for the user who typed it.
 
 use std::fmt;
 
@@ -6,51 +6,51 @@ use tilefs_format::error::Error;
 
 use super::syntax::Token;
 
-/// Longer selections are shown only around the place of the error.
+/// Maximum width in characters; of longer selections, only the part around the error is shown.
 const WIDTH: usize = 76;
 
-/// What kind of thing is wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectionErrorKind {
-    /// The text does not parse, or makes no sense for this array's dimensions.
+    /// The text does not parse, or does not fit this array's dimensions.
     Syntax,
     /// A range selects nothing within the dimension.
     Outside,
     /// More cells than a file can hold.
     TooLarge,
-    /// The labels that it names cannot be read.
+    /// The selected labels cannot be read.
     Unread,
 }
 
-/// Why a selection has no folder.
+/// The reason why a selection has no folder.
 #[derive(Debug, Clone)]
 pub struct SelectionError {
     pub kind: SelectionErrorKind,
-    /// The place in the selection's text, in bytes.
+    /// The position in the selection's text, in bytes.
     pub at: usize,
-    /// How many bytes there are wrong; 0 where something is missing.
+    /// The number of wrong bytes; 0 if something is missing.
     pub length: usize,
     pub message: String,
-    /// The range that could be selected from, as one would type it.
+    /// The selectable range, as a user would type it.
     pub valid: Option<String>,
-    /// What could not be read, of the kind [`SelectionErrorKind::Unread`].
+    /// The underlying error, for [`SelectionErrorKind::Unread`].
     pub cause: Option<Box<Error>>,
 }
 
 pub type Result<T> = std::result::Result<T, SelectionError>;
 
 impl SelectionError {
-    /// A token that does not parse.
+    /// Creates an error for a token that does not parse.
     pub(super) fn syntax(token: Token<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Syntax, token, message)
     }
 
-    /// A token that lies outside of its dimension.
+    /// Creates an error for a token that lies outside its dimension.
     pub(super) fn outside(token: Token<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Outside, token, message)
     }
 
-    /// A token that names labels which cannot be read.
+    /// Creates an error for a token that selects labels which cannot be read.
     pub(super) fn unread(token: Token<'_>, cause: Error) -> Self {
         let unread = Self::of(SelectionErrorKind::Unread, token, cause.to_string());
         SelectionError { cause: Some(Box::new(cause)), ..unread }
@@ -67,13 +67,13 @@ impl SelectionError {
         }
     }
 
-    /// The same, with the range that could be selected from.
+    /// Adds the selectable range, unless it is set.
     pub(super) fn with_valid(mut self, valid: impl FnOnce() -> String) -> Self {
         self.valid.get_or_insert_with(valid);
         self
     }
 
-    /// The library's error for a selection that has no folder.
+    /// Converts to the library's error for a selection that has no folder.
     pub fn into_error(self, selection: &str) -> Error {
         if let Some(cause) = self.cause {
             return *cause;
@@ -82,7 +82,7 @@ impl SelectionError {
     }
 }
 
-/// The message and the valid range, without the place.
+/// Writes the message and the valid range, without the position.
 impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
@@ -95,8 +95,8 @@ impl fmt::Display for SelectionError {
 
 impl std::error::Error for SelectionError {}
 
-/// The selection with a caret under the place of the error, the message, and the valid range: lines for people, each
-/// with its line break.
+/// Returns lines for people, each with a line break: the selection with a caret under the position of the error, the
+/// message, and the valid range.
 pub fn explain(selection: &str, error: &SelectionError) -> String {
     let (line, before, marked) = excerpt(selection, error.at, error.length);
     let carets = "^".repeat(marked.max(1));
@@ -107,7 +107,8 @@ pub fn explain(selection: &str, error: &SelectionError) -> String {
     text
 }
 
-/// One line of the text around a place; the columns before the place, and those of the place that are shown.
+/// Returns one line of the text around a position, the number of columns before the position, and the number of marked
+/// columns that are shown.
 fn excerpt(text: &str, at: usize, length: usize) -> (String, usize, usize) {
     let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
     let at = floor(text, at);
@@ -138,7 +139,7 @@ fn excerpt(text: &str, at: usize, length: usize) -> (String, usize, usize) {
     (shown(&line), start, marked)
 }
 
-/// The last place of a character at or before a byte.
+/// Returns the start of the character that contains a byte.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_is_under_the_place() {
+    fn caret_marks_the_error() {
         let text = "10..19,200..300";
         let shown = "10..19,200..300\n       ^^^^^^^^\nx has no such coordinates\nvalid: 0..99\n";
         assert_eq!(explain(text, &error(7, 8)), shown);

@@ -1,6 +1,6 @@
-//! Selections by labels: `lat=40..50` names the cells along a dimension by the values that label them.
+//! Selections by labels: `lat=40..50` selects the cells along a dimension by the values that label them.
 //!
-//! Where the values are is the array's to know; here ranges of them become ranges of the dimension's coordinates.
+//! The array locates the values; here, ranges of values become ranges of the dimension's coordinates.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,27 +14,27 @@ use super::error::{Result, SelectionError};
 use super::progression::Progression;
 use super::resolve::{Selected, counted, uncounted};
 use super::syntax::DimensionText;
-use super::{By, scalar};
+use super::{Addressing, scalar};
 
 /// Values that label the cells along one dimension.
 pub trait Label: Send + Sync {
     fn name(&self) -> &str;
 
-    /// The label as selections see a dimension: its type, and as its limits the least and the greatest value.
+    /// Returns the label in the form of a dimension: its type, with the least and the greatest value as limits.
     ///
     /// # Errors
-    /// When the values cannot be read.
+    /// Fails if the values cannot be read.
     fn bounds(&self) -> error::Result<DimensionBounds>;
 
-    /// Where the values from `low` to `high` are, both included, as positions from the low end of the dimension's domain:
-    /// ascending, each once.
+    /// Returns the positions of the values from `low` to `high`, both included, counted from the low end of the
+    /// dimension's domain: ascending and disjoint.
     ///
     /// # Errors
-    /// When values that are needed cannot be read, are not in the order that the array says they have, or are too many.
+    /// Fails if required values cannot be read, are not in the declared order, or are too many.
     fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> error::Result<Vec<Range<u64>>>;
 }
 
-/// A label of a dimension; equal to itself alone.
+/// A label of a dimension; equal only to itself.
 #[derive(Clone)]
 pub struct DimensionLabel(pub Arc<dyn Label>);
 
@@ -50,12 +50,17 @@ impl PartialEq for DimensionLabel {
     }
 }
 
-/// The coordinates of `dimension` at which ranges of a label of it are.
+/// Returns the coordinates of `dimension` that ranges of a label select.
 ///
 /// # Errors
-/// Where a range does not parse, or no cell has such a label; of the kind `Unread` where labels cannot be read.
-pub fn of_label(text: &DimensionText<'_>, by: By, label: &dyn Label, dimension: &DimensionBounds) -> Result<Selected> {
-    if by == By::Position {
+/// Fails if a range does not parse, or no cell has such a label; with the kind `Unread` if labels cannot be read.
+pub fn of_label(
+    text: &DimensionText<'_>,
+    by: Addressing,
+    label: &dyn Label,
+    dimension: &DimensionBounds,
+) -> Result<Selected> {
+    if by == Addressing::Position {
         let message = format!("a label has no positions of its own: use slice/, or positions of {}", dimension.name);
         return Err(SelectionError::syntax(text.whole, message));
     }

@@ -1,4 +1,4 @@
-//! A selection in plain words: what it selects of each dimension, or what is wrong with it.
+//! A selection in plain words: the cells it selects along each dimension, or the reason why it is wrong.
 
 use tilefs_format::scalar::Scalar;
 
@@ -6,14 +6,14 @@ use super::bounds::{DimensionBounds, coordinate_text};
 use super::error::{Result, explain};
 use super::progression::Progression;
 use super::resolve::{Selected, resolve};
-use super::{By, scalar, syntax};
+use super::{Addressing, scalar, syntax};
 
-/// So many ranges of a dimension are shown; of more only the number.
+/// Maximum number of ranges of a dimension that are shown; for more, only the number is.
 const SHOWN: usize = 8;
 
-/// Lines for people: the coordinates that a selection selects of each dimension, or the selection with a caret under
-/// the place that is wrong, why, and the valid range. `Err` holds the latter.
-pub fn meaning(selection: &str, by: By, dimensions: &[DimensionBounds]) -> std::result::Result<String, String> {
+/// Returns lines for people: the coordinates selected along each dimension. `Err` holds the selection with a caret
+/// under the error, the reason, and the valid range.
+pub fn meaning(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) -> std::result::Result<String, String> {
     let selected = select(selection, by, dimensions).map_err(|error| explain(selection, &error))?;
     let mut lines = format!("{selection}\n");
     for (selected, bounds) in selected.iter().zip(dimensions) {
@@ -42,7 +42,7 @@ pub fn meaning(selection: &str, by: By, dimensions: &[DimensionBounds]) -> std::
     Ok(lines)
 }
 
-fn select(selection: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
+fn select(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
     resolve(&syntax::parse(selection)?, by, dimensions)
 }
 

@@ -1,4 +1,4 @@
-//! The grammar of selections: the names of folders in `slice/` and `islice/`, and what they select.
+//! The grammar of selections: the names of folders in `slice/` and `islice/`, and the cells that they select.
 //!
 //! ```text
 //! selection := one per dimension, separated by ','; with a name in any order; those left out are whole
@@ -8,17 +8,16 @@
 //! v         := integer | float | date | time | text | first | last | last-9
 //! ```
 //!
-//! * In names and values `%` begins an escape. `,` `+` `=` `%` `/` and `..` are always escaped in them; a lone `%` is
-//!   the empty text.
-//! * Dimensions without a name come first and are told by their place. A name may also be that of a label of a dimension,
-//!   and then the ranges are of the label's values: see [`labels`]. A dimension of that name counts more.
-//! * A negative step goes down, and then the upper end comes first. On sparse arrays only the set counts.
-//! * Dates are ISO 8601 and stand for the time that they span: see [`moment`].
-//! * Ranges are clipped to the domain; a range that selects nothing of it is an error. Only half-open ranges may be
-//!   empty.
-//! * In dense arrays cells come in the order in which they are selected, and as often; of sparse arrays each selected
-//!   cell comes once, in the array's own order.
-//! * In `islice/` numbers are positions by NumPy's rules: see [`position`].
+//! * In names and values `%` begins an escape. `,` `+` `=` `%` `/` and `..` must be escaped in them; a lone `%` is the
+//!   empty text.
+//! * Dimensions without a name come first, in order. A name may also be that of a label of a dimension; the ranges are
+//!   then ranges of the label's values: see [`labels`]. A dimension of that name takes precedence.
+//! * A negative step goes down, and the upper end then comes first. For sparse arrays, the order is irrelevant.
+//! * Dates are ISO 8601 and mean the time that they span: see [`moment`].
+//! * Ranges are clipped to the domain; it is an error if nothing remains. Only half-open ranges may be empty.
+//! * Cells of dense arrays come in the order in which they are selected, and may repeat; each selected cell of a sparse
+//!   array comes once, in the array's own order.
+//! * In `islice/`, numbers are positions by NumPy's rules: see [`position`].
 
 pub mod bounds;
 pub mod error;
@@ -47,20 +46,20 @@ use progression::Progression;
 use resolve::{Selected, resolve};
 use syntax::Token;
 
-/// What the numbers of a selection are.
+/// The meaning of the numbers in a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Addressing {
     /// TileDB's coordinates: `slice/`.
     Coordinate,
     /// 0-based positions: `islice/`.
     Position,
 }
 
-/// The cells of a dense array that a selection selects, in its order.
+/// Returns the cells of a dense array that a selection selects, in its order.
 ///
 /// # Errors
-/// Where the text does not parse, a range lies outside, or there are more cells than a file can hold.
-pub fn dense(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Selection> {
+/// Fails if the text does not parse, a range lies outside, or there are more cells than a file can hold.
+pub fn dense(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Selection> {
     let all = Token { text, at: 0 };
     let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
@@ -78,12 +77,12 @@ pub fn dense(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Selec
     Selection::new(axes).map_err(|_| too_large())
 }
 
-/// The coordinates of each dimension of a sparse array that a selection selects: ascending, none twice but where
-/// steps cross. A cell is selected where each dimension has a range that contains its coordinate.
+/// Returns the selected coordinates along each dimension of a sparse array: ascending and disjoint, except that ranges
+/// with steps may overlap. A cell is selected if each dimension has a range that contains its coordinate.
 ///
 /// # Errors
-/// Where the text does not parse, or a range lies outside.
-pub fn sparse(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<CoordinateRange>>> {
+/// Fails if the text does not parse, or a range lies outside.
+pub fn sparse(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<CoordinateRange>>> {
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
     let of_dimension = |(selected, bounds): (Selected, &DimensionBounds)| match selected {
         Selected::Counted(progressions) => joined_progressions(progressions, bounds.datatype),
@@ -92,13 +91,13 @@ pub fn sparse(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<
     Ok(selected.into_iter().zip(dimensions).map(of_dimension).collect())
 }
 
-/// A progression as positions from the low end of the domain, in which it lies.
+/// Returns a progression, which lies in the domain, as positions from the domain's low end.
 fn positions(progression: Progression, low: i128) -> impl Iterator<Item = AxisRange> {
     let Progression { first, step, count } = progression;
     let first = (first - low) as u64;
     let (ranges, range) = match (i64::try_from(step), u64::try_from(count)) {
         (Ok(step), Ok(count)) => (1, AxisRange { first, step, count }),
-        // Steps that wide are two or three.
+        // Progressions with such large steps have two or three elements.
         _ => (count, AxisRange { first, step: 1, count: 1 }),
     };
     (0..ranges).map(move |number| AxisRange { first: (i128::from(first) + step * number as i128) as u64, ..range })
@@ -126,7 +125,7 @@ fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Ve
     joined.into_iter().map(range).collect()
 }
 
-/// A coordinate that lies within the domain of its type.
+/// Returns a coordinate that lies within the domain of its type.
 fn scalar(datatype: Datatype, value: i128) -> Scalar {
     match datatype.kind() {
         Kind::Signed => Scalar::Signed(value as i64),

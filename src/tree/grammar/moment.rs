@@ -1,30 +1,30 @@
-//! Dates and times as one types them, ISO 8601, in counts of the unit that a dimension has.
+//! Dates and times as users type them, ISO 8601, converted to counts of a dimension's unit.
 //!
-//! A text stands for the time that it spans: `2024-01` for all of January, whatever the unit. Of a unit that is
-//! coarser than the text it stands for the one that holds it, as when NumPy converts.
+//! A text means the time that it spans: `2024-01` is all of January, whatever the unit. If the unit is coarser than the
+//! text, it means the unit that contains it, as in NumPy's conversion.
 //!
 //! * Dates: `2024`, `2024-01`, `2024-01-31`, `2024-01-31T10`, `2024-01-31T10:15`, `2024-01-31T10:15:00.250`; without
 //!   colons `20240131`, `20240131T1015`, `20240131T101500.25`. A `Z` may follow a time of day: everything is UTC. Years
 //!   before 0 and after 9999 have a sign (`-0044`, `+12024`).
-//! * Times of the `TIME` types: `10`, `10:15`, `10:15:00.250`; without colons `T1015`. There may be a sign, and more
-//!   than 24 hours.
+//! * Times of the `TIME` types: `10`, `10:15`, `10:15:00.250`; without colons `T1015`. A sign and more than 24 hours
+//!   are allowed.
 //! * Both: a count of the dimension's unit with NumPy's name of it, since 1970 or midnight: `19753D`, `-5ms`.
 
 use tilefs_export::calendar;
 use tilefs_format::datatype::Datatype;
 
-/// Counts beyond this are far outside any domain; arithmetic stops here.
-pub const FAR: i128 = 1 << 100;
+/// Counts saturate here, far outside any domain.
+pub const SATURATED: i128 = 1 << 100;
 
 const SECONDS_OF_DAY: i128 = 86_400;
 
-/// Attoseconds in a second: the finest unit there is.
+/// Attoseconds in a second: the finest unit.
 const ATTO: i128 = 1_000_000_000_000_000_000;
 
-/// The first and last count of a date or time dimension that a text stands for.
+/// Returns the first and last count of a date or time dimension that a text spans.
 ///
 /// # Errors
-/// What is wrong, as part of a sentence.
+/// The reason, as part of a sentence.
 pub fn parse(datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
     let unit = datatype.time_unit().unwrap_or_default();
     if let Some(count) = count(text, unit)? {
@@ -34,15 +34,15 @@ pub fn parse(datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
         true => date(text)?.in_unit(unit),
         false => time(text, unit)?,
     };
-    Ok((low.clamp(-FAR, FAR), high.clamp(-FAR, FAR)))
+    Ok((low.clamp(-SATURATED, SATURATED), high.clamp(-SATURATED, SATURATED)))
 }
 
-/// Digits as a number, which stops growing when it is far outside of everything.
+/// Parses digits as a number that saturates at [`SATURATED`].
 pub fn saturating_digits(digits: &str) -> i128 {
-    digits.bytes().fold(0, |sum, digit| (sum * 10 + i128::from(digit - b'0')).min(FAR))
+    digits.bytes().fold(0, |sum, digit| (sum * 10 + i128::from(digit - b'0')).min(SATURATED))
 }
 
-/// `19753D`: digits and letters, where the letters are the unit.
+/// Parses `19753D`: digits, then letters that are the unit.
 fn count(text: &str, unit: &str) -> Result<Option<i128>, String> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -60,7 +60,7 @@ fn count(text: &str, unit: &str) -> Result<Option<i128>, String> {
     Ok(Some(if negative { -count } else { count }))
 }
 
-/// A moment since 1970 or midnight: seconds, and what is left of one in attoseconds, which is never negative.
+/// A time since 1970 or midnight: seconds, and the fraction of a second in attoseconds, which is never negative.
 #[derive(Clone, Copy)]
 struct Moment {
     seconds: i128,
@@ -68,7 +68,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// The unit, of an hour or less, that holds the moment.
+    /// Returns the unit (an hour or less) that contains the moment.
     fn in_unit(self, unit: &str) -> i128 {
         let ticks = match unit {
             "h" => return self.seconds.div_euclid(3600),
@@ -89,16 +89,16 @@ impl Moment {
 enum Span {
     /// A year.
     Year(i128),
-    /// A year, and a month of it from 0.
+    /// A year, and a month of it, counted from 0.
     Month(i128, i128),
     /// A day since 1970.
     Day(i128),
-    /// The first and last moment of something shorter.
+    /// The first and last moment of a shorter span.
     Moments(Moment, Moment),
 }
 
 impl Span {
-    /// The first and last of the units that share time with the span.
+    /// Returns the first and last of the units that overlap the span.
     fn in_unit(&self, unit: &str) -> (i128, i128) {
         if unit == "Y" || unit == "M" {
             let (year, first, last) = match *self {
@@ -125,7 +125,7 @@ impl Span {
         }
     }
 
-    /// The first and last day.
+    /// Returns the first and last day.
     fn days(&self) -> (i128, i128) {
         match *self {
             Span::Year(year) => (first_day(year, 0), first_day(year + 1, 0) - 1),
@@ -138,24 +138,24 @@ impl Span {
     }
 }
 
-/// Days in 400 years, after which the calendar repeats.
+/// Days in 400 years, the period of the calendar.
 const DAYS_OF_CYCLE: i128 = 146_097;
 
-/// The first day of a month (0 to 12) of any year, counted from 1970.
+/// Returns the first day of a month (0 to 12) of any year, counted from 1970.
 fn first_day(year: i128, month: i128) -> i128 {
     let (cycles, year) = (year.div_euclid(400), year.rem_euclid(400));
-    // The year is one of 0 to 399 now, and the result that of a small number.
+    // The year is now between 0 and 399, so the result is small.
     let days = calendar::days_of_months(((year - 1970) * 12 + month) as i64).unwrap_or_default();
     cycles * DAYS_OF_CYCLE + i128::from(days)
 }
 
-/// The day since 1970 of a date whose month and day count from 1; `None` where there is no such day.
+/// Returns the day since 1970 of a date whose month and day count from 1; `None` if there is no such day.
 pub fn day(year: i128, month: i128, day: i128) -> Option<i128> {
     let first = (1..=12).contains(&month).then(|| first_day(year, month - 1))?;
     (day >= 1 && first + day <= first_day(year, month)).then(|| first + day - 1)
 }
 
-/// The year and the month (from 0) of a day since 1970.
+/// Returns the year and the month (from 0) of a day since 1970.
 fn year_and_month(day: i128) -> (i128, i128) {
     let (cycles, day) = (day.div_euclid(DAYS_OF_CYCLE), day.rem_euclid(DAYS_OF_CYCLE));
     let (year, month, _) = calendar::civil(day as i64);
@@ -179,8 +179,8 @@ fn date(text: &str) -> Result<Span, String> {
         let (year, month, day) = (&digits[..4], &digits[4..6], &digits[6..]);
         (saturating_digits(year), saturating_digits(month), saturating_digits(day))
     } else {
-        // A cycle of the calendar may be added to a year without leaving the range of the arithmetic.
-        let year = saturating_digits(digits).min(FAR >> 20);
+        // Leaves space for adding a cycle of the calendar to the year without leaving the range of the arithmetic.
+        let year = saturating_digits(digits).min(SATURATED >> 20);
         let year = if sign == Some('-') { -year } else { year };
         if rest.is_empty() {
             return Ok(Span::Year(year));
@@ -232,12 +232,13 @@ fn time(text: &str, unit: &str) -> Result<(i128, i128), String> {
     if !rest.is_empty() {
         return Err(TIME.into());
     }
-    // The sign is of the whole text, and those that begin like it are further from midnight.
+    // The sign applies to the whole text; a negative text spans times that are further from midnight.
     let (first, last) = (first.in_unit(unit), last.in_unit(unit));
     Ok(if sign == Some('-') { (-last, -first) } else { (first, last) })
 }
 
-/// The first and last moment of a time of day whose hour was read; `None` for what has another form.
+/// Parses the rest of a time of day whose hour was read, and returns its first and last moment; `None` if it has
+/// another form.
 fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Moment, Moment), String>> {
     let next = |rest: &mut Scanner<'_>| match colons {
         true if rest.skip(':') => rest.two().map(Some),
@@ -267,7 +268,7 @@ fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Mom
     Some(Ok((Moment { seconds, attoseconds }, Moment { seconds, attoseconds: attoseconds + length - 1 })))
 }
 
-/// Takes a text from the front: what is still to be read of it.
+/// Parses a text from the front; `text` is the rest.
 pub struct Scanner<'a> {
     pub text: &'a str,
 }
@@ -293,7 +294,7 @@ impl<'a> Scanner<'a> {
         Some(sign)
     }
 
-    /// All digits that come next.
+    /// Takes all digits that come next.
     pub fn digits(&mut self) -> &'a str {
         let rest = self.text.trim_start_matches(|c: char| c.is_ascii_digit());
         let digits = &self.text[..self.text.len() - rest.len()];
@@ -301,7 +302,7 @@ impl<'a> Scanner<'a> {
         digits
     }
 
-    /// Two digits.
+    /// Takes two digits.
     pub fn two(&mut self) -> Option<i128> {
         let (digits, rest) = self.text.split_at_checked(2)?;
         self.text = rest;
@@ -316,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_text_stands_for_the_time_that_it_spans() {
+    fn text_means_the_time_it_spans() {
         for (datatype, text, low, high) in [
             (DateTimeYear, "2024", 54, 54),
             (DateTimeYear, "2024-06-15", 54, 54),
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_date_nor_time_is_refused() {
+    fn invalid_dates_and_times_are_refused() {
         for text in [
             "",
             "-",
@@ -409,17 +410,17 @@ mod tests {
     }
 
     #[test]
-    fn far_away_is_not_an_overflow() {
+    fn distant_times_saturate() {
         let digits = "9".repeat(60);
         for number in DateTimeYear as u8..=TimeAs as u8 {
             let datatype = Datatype::from_number(number).unwrap();
             let text = if datatype.is_datetime() { format!("+{digits}-12-31T23") } else { format!("{digits}:00:00") };
             let (low, high) = parse(datatype, &text).unwrap();
-            assert!(low > i128::from(u64::MAX) && high >= low && high <= FAR, "{}", datatype.name());
+            assert!(low > i128::from(u64::MAX) && high >= low && high <= SATURATED, "{}", datatype.name());
             let (low, high) = parse(datatype, &format!("-{}", text.trim_start_matches('+'))).unwrap();
-            assert!(high < i128::from(i64::MIN) && high >= low && low >= -FAR, "{}", datatype.name());
+            assert!(high < i128::from(i64::MIN) && high >= low && low >= -SATURATED, "{}", datatype.name());
             let count = format!("-{digits}{}", datatype.time_unit().unwrap());
-            assert_eq!(parse(datatype, &count), Ok((-FAR, -FAR)));
+            assert_eq!(parse(datatype, &count), Ok((-SATURATED, -SATURATED)));
         }
     }
 
@@ -431,7 +432,7 @@ mod tests {
             }
         }
 
-        /// The spans of finer texts follow each other and together are that of the coarser text.
+        /// The spans of finer texts are consecutive, and together equal that of the coarser text.
         #[test]
         fn months_make_years(year in 0i64..9999, number in 19u8..31) {
             let datatype = Datatype::from_number(number).unwrap();
@@ -439,7 +440,7 @@ mod tests {
             let mut next = low;
             for month in 1..=12 {
                 let (first, last) = parse(datatype, &format!("{year:04}-{month:02}")).unwrap();
-                // Weeks may belong to two months.
+                // A week may belong to two months.
                 prop_assert!(first == next || datatype == DateTimeWeek && first + 1 == next);
                 next = last + 1;
             }

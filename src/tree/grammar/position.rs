@@ -1,5 +1,5 @@
-//! Ranges of `islice/`: 0-based positions within what is shown, by NumPy's rules for basic slices. They are half-open
-//! however they are written, negative ones count from the end, and what lies outside is left out.
+//! Ranges of `islice/`: 0-based positions within the part shown, by NumPy's rules for basic slices. They are half-open
+//! in every notation, negative ones count from the end, and positions outside are ignored.
 
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
@@ -8,10 +8,10 @@ use super::resolve::colons;
 use super::syntax::{RangeForm, RangeText, Token};
 use super::value;
 
-/// The coordinates at the positions of a range; `None` where it is empty.
+/// Returns the coordinates at the positions of a range; `None` if it is empty.
 ///
 /// # Errors
-/// Of the kind `Outside` for a single position past the end, of the kind `Syntax` for what is no position.
+/// With the kind `Outside` for a single position past the end, and `Syntax` for a text that is not a position.
 pub fn range(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let (low, length) = match bounds.shown.as_ref().and_then(integer_ends) {
         Some((low, high)) => (low, high - low + 1),
@@ -30,7 +30,7 @@ pub fn range(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<P
         RangeForm::Span { from, to, step } => (from, to, step),
     };
     let step = step.map_or(Ok(1), value::step)?;
-    // Counting down, one can begin at the last one and stop before the first.
+    // Counting down can begin at the last position and stop before the first.
     let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
     let end = |token: Token<'_>, open: i128| {
         if token.is_empty() {
@@ -44,7 +44,7 @@ pub fn range(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<P
     Ok(Progression::between(low + first, low + past - step.signum(), step))
 }
 
-/// The positions that there are, as one would type them.
+/// Returns the valid positions, as a user would type them.
 pub fn valid(bounds: &DimensionBounds) -> String {
     match bounds.shown.as_ref().and_then(integer_ends) {
         Some((low, high)) => format!("positions 0 to {}, or -{} to -1", high - low, high - low + 1),

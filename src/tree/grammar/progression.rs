@@ -1,16 +1,16 @@
-//! Evenly spaced integers: what one range of a counted dimension selects.
+//! Evenly spaced integers, selected by one range of a counted dimension.
 
-/// `count` integers from `first`, each `step` from the one before. At least one, none of them outside of ±2^101.
+/// `count` integers from `first`, at intervals of `step`. At least one, all within ±2^101.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progression {
     pub first: i128,
-    /// Not 0; 1 where there is but one.
+    /// Not 0; 1 if there is only one integer.
     pub step: i128,
     pub count: u128,
 }
 
 impl Progression {
-    /// From `first` to no further than `last`; `None` where that is nothing. All within ±2^101.
+    /// Creates the progression from `first` up to `last`; `None` if it is empty. All arguments lie within ±2^101.
     pub fn between(first: i128, last: i128, step: i128) -> Option<Self> {
         let steps = (last - first).checked_div(step)?;
         let away = (last > first) != (step > 0) && last != first;
@@ -21,7 +21,7 @@ impl Progression {
         }
     }
 
-    /// Those that lie in `low..=high`; the others are left out, the steps go on as before.
+    /// Returns the elements that lie in `low..=high`; the phase of the steps is unchanged.
     pub fn clipped(self, low: i128, high: i128) -> Option<Self> {
         let last = self.last();
         if self.step > 0 {
@@ -37,7 +37,7 @@ impl Progression {
         self.first + self.step * (self.count as i128 - 1)
     }
 
-    /// The same integers, the least first.
+    /// Returns the same integers in ascending order.
     pub fn ascending(self) -> Self {
         if self.step > 0 { self } else { Progression { first: self.last(), step: -self.step, count: self.count } }
     }

@@ -1,4 +1,4 @@
-//! What a selection that was taken apart selects of each dimension.
+//! Resolves a parsed selection against the dimensions.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use super::error::{Result, SelectionError};
 use super::labels::{DimensionLabel, of_label};
 use super::progression::Progression;
 use super::syntax::{DimensionText, RangeForm, RangeText, Token};
-use super::{By, position, value};
+use super::{Addressing, position, value};
 
-/// What is selected of one dimension, range after range as typed.
+/// The selection along one dimension, range by range as typed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selected {
     /// Coordinates of integers, dates and times. All lie within the limit.
     Counted(Vec<Progression>),
-    /// Ranges of floats or text. An end is `None` where nothing limits it.
+    /// Ranges of floats or text. An end is `None` if it is unlimited.
     Ranges(Vec<(Option<Scalar>, Option<Scalar>)>),
 }
 
-/// What the text selects of each dimension, in their order.
+/// Returns the selection along each dimension, in order.
 ///
 /// # Errors
-/// The first thing that is wrong, from left to right.
-pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
+/// The first error, from left to right.
+pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
     let mut selected: Vec<Option<Selected>> = vec![None; dimensions.len()];
     let mut numbers: HashMap<&str, (usize, Option<&DimensionLabel>)> = HashMap::new();
     for (place, text) in texts.iter().enumerate() {
@@ -88,7 +88,7 @@ fn called(bounds: &DimensionBounds, number: usize) -> String {
     if bounds.name.is_empty() { format!("number {number}") } else { bounds.name.clone() }
 }
 
-/// All that is shown of a dimension.
+/// Returns the whole shown range of a dimension.
 fn whole(bounds: &DimensionBounds) -> Selected {
     if !bounds.is_counted() {
         let range = match bounds.datatype.kind() {
@@ -105,23 +105,23 @@ fn whole(bounds: &DimensionBounds) -> Selected {
     Selected::Counted(shown.and_then(|(low, high)| Progression::between(low, high, 1)).into_iter().collect())
 }
 
-fn of_dimension(text: &DimensionText<'_>, by: By, bounds: &DimensionBounds) -> Result<Selected> {
+fn of_dimension(text: &DimensionText<'_>, by: Addressing, bounds: &DimensionBounds) -> Result<Selected> {
     let valid = |error: SelectionError| match by {
-        By::Coordinate => error.with_valid(|| bounds.valid()),
-        By::Position => error.with_valid(|| position::valid(bounds)),
+        Addressing::Coordinate => error.with_valid(|| bounds.valid()),
+        Addressing::Position => error.with_valid(|| position::valid(bounds)),
     };
     if bounds.is_counted() {
         let mut progressions = Vec::with_capacity(text.ranges.len());
         for range in &text.ranges {
             let progression = match by {
-                By::Coordinate => counted(range, bounds),
-                By::Position => position::range(range, bounds),
+                Addressing::Coordinate => counted(range, bounds),
+                Addressing::Position => position::range(range, bounds),
             };
             progressions.extend(progression.map_err(valid)?);
         }
         return Ok(Selected::Counted(progressions));
     }
-    if by == By::Position {
+    if by == Addressing::Position {
         return Err(SelectionError::syntax(text.whole, "it has no positions, only coordinates: use slice/"));
     }
     let mut ranges = Vec::with_capacity(text.ranges.len());
@@ -131,7 +131,7 @@ fn of_dimension(text: &DimensionText<'_>, by: By, bounds: &DimensionBounds) -> R
     Ok(Selected::Ranges(ranges))
 }
 
-/// A range of a dimension of integers, dates or times; `None` where it is empty, as `5:5` is.
+/// Resolves a range of a dimension of integers, dates or times; `None` if it is empty, such as `5:5`.
 pub(super) fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let limit = bounds.limit.as_ref().and_then(integer_ends);
     let (lowest, highest) = limit.ok_or_else(|| SelectionError::syntax(range.whole, "it has no domain"))?;
@@ -146,11 +146,11 @@ pub(super) fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result
     let Some(wanted) = wanted else { return Ok(None) };
     match wanted.clipped(lowest, highest) {
         Some(progression) => Ok(Some(progression)),
-        None => Err(SelectionError::outside(range.whole, "nothing of this lies within the domain")),
+        None => Err(SelectionError::outside(range.whole, "no part of this lies within the domain")),
     }
 }
 
-/// `from..to..step`, both ends included.
+/// Resolves `from..to..step`, both ends included.
 fn span(
     whole: Token<'_>,
     from: Token<'_>,
@@ -165,7 +165,7 @@ fn span(
     let end = |token: Token<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(Some) };
     let (typed_from, typed_to) = (end(from)?, end(to)?);
     let shown = bounds.shown.as_ref().and_then(integer_ends);
-    // A date that is less precise than the dimension counts as a whole, at either end.
+    // A date less precise than the dimension counts as a whole, at either end.
     let (first, last) = match step > 0 {
         true => (typed_from.or(shown).map(|ends| ends.0), typed_to.or(shown).map(|ends| ends.1)),
         false => (typed_from.or(shown).map(|ends| ends.1), typed_to.or(shown).map(|ends| ends.0)),
@@ -174,7 +174,7 @@ fn span(
     match Progression::between(first, last, step) {
         Some(progression) => Ok(Some(progression)),
         None if typed_from.is_none() || typed_to.is_none() => {
-            Err(SelectionError::outside(whole, "nothing that is shown lies there; give both ends"))
+            Err(SelectionError::outside(whole, "nothing shown lies there; give both ends"))
         }
         None if step > 0 => {
             let message = format!("the ends are the wrong way round; backwards is {}..{}..-{step}", from.text, to.text);
@@ -184,12 +184,12 @@ fn span(
     }
 }
 
-/// Colons are part of dates and times, and of integers in the half-open form.
+/// Returns whether a token is half-open: colons are part of dates and times, but mean the half-open form for integers.
 fn is_half_open(token: Token<'_>, bounds: &DimensionBounds) -> bool {
     bounds.datatype.time_unit().is_none() && token.text.contains(':')
 }
 
-/// `a:b:step` as NumPy and TileDB-Py have it, but negative numbers are coordinates.
+/// Resolves `a:b:step` as in NumPy and TileDB-Py, except that negative numbers are coordinates.
 fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let (from, to, step) = colons(text)?;
     let step = step.map_or(Ok(1), value::step)?;
@@ -206,7 +206,7 @@ fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progres
     Ok(Progression::between(first, past - step.signum(), step))
 }
 
-/// The two or three parts between colons; the last may be left out or empty.
+/// Splits a token into the two or three parts between colons; the last may be missing or empty.
 pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<Token<'_>>)> {
     let parts: Vec<Token<'_>> = text.split(':').take(4).collect();
     match *parts.as_slice() {
@@ -216,7 +216,7 @@ pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<To
     }
 }
 
-/// A range of a dimension of floats or strings.
+/// Resolves a range of a dimension of floats or strings.
 pub(super) fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
     let is_text = bounds.datatype.kind() == Kind::Bytes;
     let read = |token: Token<'_>| match is_text {
@@ -248,14 +248,14 @@ pub(super) fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Resu
     {
         return Err(match is_typed {
             true => SelectionError::syntax(range.whole, "the ends are the wrong way round"),
-            false => SelectionError::outside(range.whole, "nothing that is shown lies there; give both ends"),
+            false => SelectionError::outside(range.whole, "nothing shown lies there; give both ends"),
         });
     }
     clip(low, high, bounds.limit.as_ref())
-        .ok_or_else(|| SelectionError::outside(range.whole, "nothing of this lies within the domain"))
+        .ok_or_else(|| SelectionError::outside(range.whole, "no part of this lies within the domain"))
 }
 
-/// The part of a range that lies within the limit.
+/// Returns the part of a range that lies within the limit.
 fn clip(low: Option<Scalar>, high: Option<Scalar>, limit: Option<&Range>) -> Option<(Option<Scalar>, Option<Scalar>)> {
     let Some(limit) = limit else { return Some((low, high)) };
     let low = low.filter(|low| low.compare(&limit.low).is_gt()).unwrap_or_else(|| limit.low.clone());

@@ -1,5 +1,5 @@
-//! The text of a selection taken apart: dimensions, ranges, the ends of ranges. What the ends mean depends on their
-//! dimension, and is decided later.
+//! Splits the text of a selection into dimensions, ranges, and ends of ranges. The meaning of the ends depends on their
+//! dimension, and is resolved later.
 //!
 //! ```text
 //! selection := dimension ( ',' dimension )*
@@ -7,24 +7,24 @@
 //! range     := value  |  [value] '..' [value] [ '..' step ]
 //! ```
 //!
-//! These characters separate wherever they stand, so no value may contain them but as percent escapes. A value may
-//! contain single dots, and colons, which `a:b:c` uses where the dimension has integers.
+//! These characters are separators everywhere, so values may contain them only as percent escapes. A value may contain
+//! single dots, and colons, which `a:b:c` uses if the dimension has integers.
 
 use super::error::{Result, SelectionError};
 
-/// A part of the text and its place in bytes.
+/// A part of the text, with its position in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
     pub text: &'a str,
     pub at: usize,
 }
 
-/// What is selected of one dimension.
+/// The selection along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DimensionText<'a> {
-    /// All of it.
+    /// The whole text of it.
     pub whole: Token<'a>,
-    /// Still with its escapes; `None` where the place says which dimension is meant.
+    /// Still escaped; `None` if the dimension is identified by its position.
     pub name: Option<Token<'a>>,
     /// At least one.
     pub ranges: Vec<RangeText<'a>>,
@@ -37,22 +37,22 @@ pub struct RangeText<'a> {
     pub form: RangeForm<'a>,
 }
 
-/// The forms that can be told apart without knowing the dimension.
+/// The forms that can be distinguished without knowing the dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeForm<'a> {
     /// A value, or the half-open form `a:b:c`. Not empty.
     One(Token<'a>),
-    /// `from..to`, `from..to..step`. `from` and `to` are empty where the end is open.
+    /// `from..to`, `from..to..step`. `from` and `to` are empty if the end is open.
     Span { from: Token<'a>, to: Token<'a>, step: Option<Token<'a>> },
 }
 
 impl<'a> Token<'a> {
-    /// The bytes from `start` to `end` of this token, which are where characters begin.
+    /// Returns the bytes from `start` to `end` of this token, which must be character boundaries.
     pub fn part(self, start: usize, end: usize) -> Token<'a> {
         Token { text: &self.text[start..end], at: self.at + start }
     }
 
-    /// The parts between separators: one more than there are separators.
+    /// Returns the parts between separators: one more than there are separators.
     pub fn split(self, separator: char) -> impl Iterator<Item = Token<'a>> {
         self.text.split(separator).scan(self.at, move |at, text| {
             let token = Token { text, at: *at };
@@ -66,10 +66,10 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Takes a selection apart, in time linear in its length.
+/// Parses a selection in time linear in its length.
 ///
 /// # Errors
-/// Of the kind `Syntax`: empty ranges, separators too many.
+/// With the kind `Syntax`: empty ranges, excess separators.
 pub fn parse(text: &str) -> Result<Vec<DimensionText<'_>>> {
     Token { text, at: 0 }.split(',').map(dimension).collect()
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A selection in a form that is easy to compare: `name=[from|to|step one]`.
+    /// Formats a selection for comparison: `name=[from|to|step one]`.
     fn taken_apart(text: &str) -> String {
         let mut out = String::new();
         for dimension in parse(text).unwrap() {
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_where_they_say(text in "[0-9a.,+=:é%-]{0,40}") {
+        fn tokens_have_their_positions(text in "[0-9a.,+=:é%-]{0,40}") {
             if let Ok(dimensions) = parse(&text) {
                 for dimension in dimensions {
                     let ranges = dimension.ranges.iter().flat_map(|range| match range.form {

@@ -1,4 +1,4 @@
-//! One value of a selection, as its dimension understands it.
+//! One value of a selection, interpreted for its dimension.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
 use super::syntax::Token;
 
-/// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for
-/// dates that are less precise than the dimension. Values far outside of every type are brought to [`moment::FAR`].
+/// Returns the first and last coordinate that a value of an integer, date or time dimension means; they differ only for
+/// dates less precise than the dimension. Values far outside every type saturate at [`moment::SATURATED`].
 pub fn counted(token: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
     if let Some((end, offset)) = keyword(token) {
         let shown = bounds.shown.as_ref().and_then(integer_ends);
@@ -31,7 +31,7 @@ pub fn counted(token: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128
     }
 }
 
-/// A value of a dimension of floats.
+/// Parses a value of a dimension of floats.
 pub fn float(token: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
     if let Some((end, offset)) = keyword(token) {
         let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(token, "the array holds nothing"))?;
@@ -54,27 +54,27 @@ pub fn float(token: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
     })
 }
 
-/// A value of a string dimension: any text is one, the words `first` and `last` too.
+/// Parses a value of a string dimension: any text is valid, including `first` and `last`.
 pub fn text(token: Token<'_>) -> Result<Vec<u8>> {
     percent::unescape(token.text).map_err(|place| broken_escape(token, place))
 }
 
-/// A step: any integer but 0.
+/// Parses a step: any integer but 0.
 pub fn step(token: Token<'_>) -> Result<i128> {
     match signed_text(token.text) {
         Some(0) => Err(SelectionError::syntax(token, "a step of 0 selects nothing")),
         Some(step) => Ok(step),
-        None => Err(SelectionError::syntax(token, "a step is an integer: how many coordinates to go on")),
+        None => Err(SelectionError::syntax(token, "a step is an integer: the distance between coordinates")),
     }
 }
 
-/// A position, negative ones counted from the end.
+/// Parses a position; negative ones count from the end.
 pub fn position(token: Token<'_>) -> Result<i128> {
     signed_text(token.text)
         .ok_or_else(|| SelectionError::syntax(token, "not a position; 0 is the first one and -1 the last"))
 }
 
-/// A name or other text, its escapes undone.
+/// Decodes the escapes of a name or other text.
 pub fn decoded(token: Token<'_>) -> Result<Cow<'_, str>> {
     if !token.text.contains('%') {
         return Ok(Cow::Borrowed(token.text));
@@ -91,7 +91,7 @@ enum End {
     Last,
 }
 
-/// `first`, `last`, `last-9`: which end, and the offset without its sign (`0` for none).
+/// Parses `first`, `last`, `last-9`: returns the end, and the offset without its sign (`0` for none).
 fn keyword(token: Token<'_>) -> Option<(End, &str)> {
     let (end, rest) = match token.text.strip_prefix("last") {
         Some(rest) => (End::Last, rest),
@@ -119,7 +119,7 @@ fn integer_text(digits: &str) -> Option<i128> {
     is_integer.then(|| saturating_digits(digits))
 }
 
-/// A decimal number with or without exponent, but none of the words that Rust also takes.
+/// Parses a decimal number with or without exponent, but none of the words that Rust also accepts.
 fn decimal<F: std::str::FromStr>(text: &str) -> Option<F> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     if is_decimal { text.parse().ok() } else { None }

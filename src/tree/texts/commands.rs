@@ -1,4 +1,4 @@
-//! The commands of README.txt: they work as they stand, in this folder, with its real names.
+//! The commands in README.txt: they work as printed, in this folder, with its real names.
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::schema::{Attribute, CellValNum};
@@ -7,22 +7,22 @@ use super::description::{CellsSummary, Description, FileFacts, Format};
 use super::quoting::{literal, path_word, shell_word};
 use crate::tree::grammar::{coordinate_text, range_text};
 
-/// The folder of what was written, from that around it.
+/// The path of the folder of the non-empty domain.
 pub const IN_NONEMPTY: &str = "nonempty/";
 
-/// What one may want, and the command that does it.
+/// A purpose, and the command that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     pub purpose: String,
     pub command: String,
 }
 
-/// The commands for an array, each for the first attribute that has the files for it. Where very much less was written
-/// than is shown, they are for what was written.
+/// Returns the commands for an array, each for the first attribute that has the required files. If far fewer cells were
+/// written than are shown, the commands use the written ones.
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
     let finder = FileFinder::of(description);
     let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", finder.folder))];
-    // Without cells all the others would print nothing.
+    // Without cells, all other commands would print nothing.
     if finder.description.shape().is_none_or(|shape| !shape.contains(&0)) {
         commands.extend(finder.first_values());
         commands.extend(finder.one_cell());
@@ -47,7 +47,7 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
     commands
 }
 
-/// A text literal of SQL.
+/// Returns a text literal of SQL.
 fn sql_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -61,9 +61,9 @@ impl Command {
 /// Finds the files that each command needs.
 struct FileFinder<'d, 'a> {
     description: &'d Description<'a>,
-    /// Where the files of the description are, with a slash behind it; empty for here.
+    /// The folder of the description's files, with a final slash; empty for the current folder.
     folder: &'static str,
-    /// Where the files with the values that mean something are: those of a raster without its padding.
+    /// The folder of the files with meaningful values: those of a raster without its padding.
     values: String,
 }
 
@@ -77,18 +77,18 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         FileFinder { description, folder: "", values }
     }
 
-    /// The path from here of a file that explains, or that leaves padding out by itself.
+    /// Returns the path of a file that is explanatory, or that omits padding itself.
     fn path(&self, file: &FileFacts) -> String {
         format!("{}{}", self.folder, file.path)
     }
 
-    /// The path from here of a file of values.
+    /// Returns the path of a file of values.
     fn values(&self, file: &FileFacts) -> String {
         format!("{}{}", self.values, file.path)
     }
 
-    /// The first attribute with a file of this format that also fits, and the file; one of codes only where there is no
-    /// other.
+    /// Returns the first attribute that has a file of this format and fits, and the file. Attributes with codes come
+    /// last.
     fn find(&self, format: Format, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
         let attributes = || self.description.schema.attributes.iter().filter(|one| fits(one));
         let values = attributes().filter(|one| one.enumeration.is_none());
@@ -99,12 +99,12 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         })
     }
 
-    /// The first file of this format, of whatever it is.
+    /// Returns the first file of this format.
     fn any(&self, format: Format) -> Option<&'d FileFacts> {
         self.description.files.iter().find(|file| file.format == format && !file.is_slow())
     }
 
-    /// What the parts of a long table are good for.
+    /// Returns commands for the parts of a long table.
     fn parts(&self) -> Vec<Command> {
         if !self.description.is_long_table {
             return Vec::new();
@@ -124,7 +124,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
                 format!("cat {} | {count}", path("text/parts-without-header/*.tsv")),
             ),
             Command::new(
-                "The parts side by side, four at a time",
+                "The parts in parallel, four at a time",
                 format!("printf '%s\\0' {} | xargs -0 -n 1 -P 4 {each}", path("text/parts/*.tsv")),
             ),
             Command::new(
@@ -156,7 +156,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         ))
     }
 
-    /// The name in `slice/` of the first cell.
+    /// Returns the name in `slice/` of the first cell.
     fn slice_of_one(&self) -> Option<String> {
         let CellsSummary::Dense { axes, .. } = &self.description.cells else { return None };
         if !self.description.has_slices || self.description.selection.is_some() {
@@ -169,7 +169,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
 
     fn lines(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Lines, |_| true)?;
-        let purpose = format!("The first values of {}, one a line", called(attribute));
+        let purpose = format!("The first values of {}, one per line", called(attribute));
         Some(Command::new(purpose, format!("head -3 {}", path_word(&self.values(file)))))
     }
 
@@ -210,7 +210,8 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
     }
 
-    /// Codes have no mean, nor have dates and times, which are no numbers in text. `NA`, a null, and `NaN` are left out.
+    /// Codes have no mean, and neither have dates and times, which text does not show as numbers. `NA`, for null, and
+    /// `NaN` are skipped.
     fn sum(&self) -> Option<Command> {
         let is_quantity =
             |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
@@ -265,7 +266,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
     }
 
-    /// A part of the array, as much as its first ten coordinates along each axis.
+    /// Returns a command for a part of the array: up to its first ten coordinates along each axis.
     fn part(&self) -> Option<Command> {
         if !self.description.has_slices || self.description.selection.is_some() {
             return None;
@@ -306,7 +307,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
     }
 }
 
-/// The tenth coordinate from one on.
+/// Returns the tenth coordinate, counted from `first`.
 fn tenth(first: &tilefs_format::scalar::Scalar) -> Option<tilefs_format::scalar::Scalar> {
     use tilefs_format::scalar::Scalar;
     match first {
@@ -316,7 +317,7 @@ fn tenth(first: &tilefs_format::scalar::Scalar) -> Option<tilefs_format::scalar:
     }
 }
 
-/// The attribute's name in a sentence.
+/// Returns the attribute's name in a sentence.
 pub fn called(attribute: &Attribute) -> String {
     match attribute.name.as_str() {
         "" => "the attribute".to_owned(),
@@ -328,7 +329,7 @@ fn is_number(attribute: &Attribute) -> bool {
     attribute.datatype.kind() != Kind::Bytes && !attribute.is_variable()
 }
 
-/// The option of `od` that prints values of a type.
+/// Returns the option of `od` that prints values of a type.
 fn od(datatype: Datatype) -> Option<String> {
     let letter = match datatype.kind() {
         Kind::Signed => 'd',
@@ -339,7 +340,7 @@ fn od(datatype: Datatype) -> Option<String> {
     Some(format!("-t{letter}{}", datatype.size()))
 }
 
-/// How `readBin` is told a type; it has no unsigned numbers of four bytes and no integers of eight.
+/// Returns the arguments of `readBin` for a type; it has no unsigned numbers of four bytes and no integers of eight.
 fn r_type(attribute: &Attribute) -> Option<(&'static str, &'static str)> {
     match (attribute.datatype.kind(), attribute.datatype.size()) {
         (Kind::Float, _) => Some(("\"numeric\"", "")),

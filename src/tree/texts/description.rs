@@ -1,4 +1,4 @@
-//! What is known of an array, or a slice of one, when its explaining files are written.
+//! The information about an array, or a slice of one, from which its explanatory files are written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use crate::tree::soma::Element;
 
 /// An array, or a slice of one, as its folder shows it.
 pub struct Description<'a> {
-    /// The array's folder on disk.
+    /// The path of the array's folder in its storage.
     pub path: String,
     pub schema: &'a ArraySchema,
     pub cells: CellsSummary,
-    /// What `nonempty/` shows, where that is very much less than what is shown here.
+    /// The contents of `nonempty/`, if they are far fewer cells than are shown here.
     pub written: Option<Box<Description<'a>>>,
-    /// The part that is a raster, where the array's metadata says that the rest is padding.
+    /// The part that is a raster, if the array's metadata mark the rest as padding.
     pub image: Option<ImagePart>,
-    /// The slice's folder, as in `slice/0..9`; `None` for the whole array.
+    /// The slice's folder, such as `slice/0..9`; `None` for the whole array.
     pub selection: Option<String>,
     pub window: TimeWindow,
     /// The newest commit that is shown, in milliseconds since 1970.
     pub last_commit: Option<u64>,
-    /// How many fragments are visible.
+    /// Number of visible fragments.
     pub fragments: usize,
     /// In the order in which they should be named.
     pub files: Arc<Files>,
-    /// Files that one may look for in vain, and why they are not there.
+    /// Files that a reader may look for but that do not exist, with the reasons.
     pub not_listed: Arc<Vec<(String, String)>>,
-    /// In the order of the schema; those that could not be read are left out and in `warnings`.
+    /// In the order of the schema; unreadable ones are omitted, and mentioned in `warnings`.
     pub enumerations: Vec<Arc<Labels>>,
     pub metadata: Vec<Metadatum>,
-    /// Things that people should know, as sentences: what is not supported, what is damaged.
+    /// Sentences that people should read: unsupported features, damage.
     pub warnings: Vec<String>,
     /// Whether there are `slice/` and `islice/`.
     pub has_slices: bool,
@@ -53,7 +53,7 @@ pub struct Description<'a> {
 pub struct ImagePart {
     pub lines: u64,
     pub samples: u64,
-    /// The name of the folder in `islice/` that shows this part alone.
+    /// The name of the folder in `islice/` that shows only this part.
     pub selection: String,
 }
 
@@ -66,16 +66,16 @@ pub enum CellsSummary {
         covers: CoveredBox,
     },
     Sparse {
-        /// `None` where they could not be counted.
+        /// `None` if they could not be counted.
         rows: Option<RowCount>,
-        /// The smallest box that holds all cells, where that is known.
+        /// The smallest box that holds all cells, if known.
         non_empty: Option<Vec<Range>>,
-        /// Rows and columns, where the cells are those of a matrix.
+        /// Rows and columns, if the cells are those of a matrix.
         matrix: Option<[u64; 2]>,
     },
 }
 
-/// Which box of a dense array its files cover.
+/// The box of a dense array that its files cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoveredBox {
     Domain,
@@ -88,22 +88,22 @@ pub enum CoveredBox {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AxisSummary {
     pub length: u64,
-    /// `None` where there is nothing along the axis.
+    /// `None` if there is nothing along the axis.
     pub first: Option<Scalar>,
     pub last: Option<Scalar>,
-    /// From one coordinate to the next; `None` where that varies.
+    /// The difference between consecutive coordinates; `None` if it varies.
     pub step: Option<i64>,
 }
 
-/// One file, or several of one name in as many slices.
+/// One file, or several of the same name in as many slices.
 #[derive(Debug, Clone)]
 pub struct FileFacts {
-    /// From the folder of the description.
+    /// Relative to the folder of the description.
     pub path: String,
     pub format: Format,
-    /// The attribute or dimension it is of, as the user named it; `None` for several or none.
+    /// The user's name of its attribute or dimension; `None` for several or none.
     pub field: Option<String>,
-    /// `None` where that would have to be counted.
+    /// `None` if it would have to be counted.
     pub bytes: Option<u64>,
     /// Whether `ls` shows it in its folder.
     pub listing: Listing,
@@ -112,18 +112,18 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
-    /// Whether `ls` shows it.
+    /// Returns whether `ls` shows it.
     pub fn is_listed(&self) -> bool {
         self.is_folder_listed && self.listing.is_listed()
     }
 
-    /// Whether opening it may take a pass over very many cells.
+    /// Returns whether opening it may take a pass over very many cells.
     pub fn is_slow(&self) -> bool {
         matches!(self.listing, Listing::If(_)) && !self.listing.is_listed()
     }
 }
 
-/// The files of a folder, which are found by their field at once: there may be many of many.
+/// The files of a folder, indexed by field because there may be many.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     all: Vec<FileFacts>,
@@ -144,33 +144,33 @@ impl Files {
         Files { all, by_field }
     }
 
-    /// All files, in the order in which they should be named.
+    /// Returns all files, in the order in which they should be named.
     pub fn iter(&self) -> impl Iterator<Item = &FileFacts> {
         self.all.iter()
     }
 
-    /// The files of a field, in the same order.
+    /// Returns the files of a field, in the same order.
     pub fn of_field(&self, field: &str) -> impl Iterator<Item = &FileFacts> {
         self.by_field.get(field).into_iter().flatten().filter_map(|&number| self.all.get(number))
     }
 }
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// The values, end to end, little-endian.
     Raw,
-    /// The values, the first axis fastest.
+    /// The values, first axis fastest.
     RawColumnMajor,
     /// Coordinates along an axis, or of each cell, end to end.
     Coordinates,
     Offsets,
     Validity,
-    /// One value a line.
+    /// One value per line.
     Lines,
     EnviHeader,
     Npy,
-    /// Numbers in columns of fixed width, one row of the array a line.
+    /// Numbers in columns of fixed width, one row of the array per line.
     Grid,
     Tsv,
     Csv,
@@ -180,11 +180,11 @@ pub enum Format {
     MatrixMarket,
     Arrow,
     Parquet,
-    /// The same table, with microseconds for nanoseconds.
+    /// The same table, with microseconds instead of nanoseconds.
     ParquetMicroseconds,
-    /// The file that says what is in a Zarr group.
+    /// The file that describes a Zarr group.
     Zarr,
-    /// The same of version 2.
+    /// The same in version 2.
     ZarrSecond,
     Tiff,
     /// GDAL's virtual raster over a raw file.
@@ -196,12 +196,12 @@ pub enum Format {
     Metadata,
     /// The file that was stored in the array.
     Original,
-    /// README.txt and its like.
+    /// README.txt and similar files.
     Explanation,
 }
 
 impl Format {
-    /// Its name in schema.json.
+    /// Returns its name in schema.json.
     pub fn name(self) -> &'static str {
         match self {
             Format::Raw => "raw",
@@ -234,7 +234,7 @@ impl Format {
         }
     }
 
-    /// Whether it holds values of cells, all of them, so that copying two such files copies the values twice.
+    /// Returns whether it holds the values of all cells, so that copying two such files copies the values twice.
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
@@ -247,17 +247,17 @@ impl Format {
 }
 
 impl Description<'_> {
-    /// The last component of the array's path, which is what people call it.
+    /// Returns the last component of the array's path, its usual name.
     pub fn name(&self) -> &str {
         self.path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("array")
     }
 
-    /// Whether all files are a row of cells: those of a sparse array, and of a dense one with one dimension.
+    /// Returns whether all files are one row of cells: those of a sparse array, and of a dense one with one dimension.
     pub fn has_one_axis(&self) -> bool {
         self.schema.is_sparse() || self.schema.dimensions.len() == 1
     }
 
-    /// What its Zarr group is to anndata, if it is a whole array of SOMA.
+    /// Returns the AnnData type of its Zarr group, if it is a whole SOMA array.
     pub fn annotated(&self) -> Option<&'static str> {
         match Element::of(self.schema).filter(|_| self.selection.is_none())? {
             Element::DataFrame => Some("a data frame"),
@@ -266,7 +266,7 @@ impl Description<'_> {
         }
     }
 
-    /// Cells along each axis, or the number of rows; `None` where it is not known.
+    /// Returns the number of cells along each axis, or of rows; `None` if it is not known.
     pub fn shape(&self) -> Option<Vec<u64>> {
         match &self.cells {
             CellsSummary::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),
@@ -274,14 +274,14 @@ impl Description<'_> {
         }
     }
 
-    /// The files of a field.
+    /// Returns the files of a field.
     pub fn files_of<'d>(&'d self, field: &str) -> impl Iterator<Item = &'d FileFacts> {
         self.files.of_field(field)
     }
 }
 
 impl AxisSummary {
-    /// The coordinates of an axis of a dense array.
+    /// Returns the coordinates of an axis of a dense array.
     pub fn of(selection: &AxisSelection, dimension: &Dimension) -> Self {
         let coordinate = |index: u64| {
             let position = selection.position(index)?;
@@ -312,7 +312,7 @@ mod tests {
     use crate::tree::texts::testing;
 
     #[test]
-    fn an_axis_tells_its_ends() {
+    fn axis_summary_has_its_ends() {
         let schema = testing::dense_schema();
         let of = |ranges: &[AxisRange]| {
             let axis = AxisSelection::new(ranges.iter().copied(), 100).unwrap();

@@ -1,11 +1,11 @@
-//! Filters with their options, as people and as programs read them. Pipelines are in the order in which a writer applies
-//! their filters.
+//! Filters with their options, for people and for programs. Pipelines are in the order in which a writer applies the
+//! filters.
 
 use serde_json::{Map, Value};
 
 use tilefs_format::pipeline::{Filter, OptionValue, Pipeline};
 
-/// `ZSTD(level=7)`, `BYTESHUFFLE`.
+/// Returns `ZSTD(level=7)`, `BYTESHUFFLE`.
 pub fn filter_text(filter: &Filter) -> String {
     let options: Vec<String> = options(filter)
         .into_iter()
@@ -20,7 +20,7 @@ pub fn filter_text(filter: &Filter) -> String {
     }
 }
 
-/// `{"name": "ZSTD", "level": 7}`.
+/// Returns `{"name": "ZSTD", "level": 7}`.
 pub fn filter_json(filter: &Filter) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), filter.name().into());
@@ -28,7 +28,7 @@ pub fn filter_json(filter: &Filter) -> Value {
     Value::Object(object)
 }
 
-/// A whole pipeline: `BYTESHUFFLE, ZSTD(level=7)`; `none` where it is empty.
+/// Returns a whole pipeline: `BYTESHUFFLE, ZSTD(level=7)`; `none` if it is empty.
 pub fn pipeline_text(pipeline: &Pipeline) -> String {
     match pipeline.filters.as_slice() {
         [] => "none".to_owned(),
@@ -36,7 +36,7 @@ pub fn pipeline_text(pipeline: &Pipeline) -> String {
     }
 }
 
-/// A list of filters.
+/// Returns a list of filters.
 pub fn pipeline_json(pipeline: &Pipeline) -> Value {
     pipeline.filters.iter().map(filter_json).collect()
 }
@@ -52,7 +52,7 @@ fn options(filter: &Filter) -> Vec<(&'static str, Value)> {
     filter.options().into_iter().map(|(name, option)| (name, value(option))).collect()
 }
 
-/// JSON has no word for what is not finite.
+/// JSON cannot represent non-finite numbers.
 fn number(value: f64) -> Value {
     if value.is_finite() { value.into() } else { value.to_string().into() }
 }

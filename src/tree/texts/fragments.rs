@@ -7,7 +7,7 @@ use super::quoting::in_line;
 use crate::tree::grammar::range_text;
 use crate::tree::time;
 
-/// What is known of one fragment.
+/// The properties of one fragment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FragmentFacts<'a> {
     pub name: &'a str,
@@ -16,17 +16,17 @@ pub struct FragmentFacts<'a> {
     pub end: u64,
     pub format_version: u32,
     pub dense: bool,
-    /// `None` where the metadata does not say.
+    /// `None` if the metadata do not contain it.
     pub cells: Option<u64>,
-    /// Of the files of its tiles together.
+    /// Total size of the files of its tiles.
     pub bytes: u64,
     /// A range per dimension; `None` for a fragment without cells.
     pub non_empty: Option<&'a [Range]>,
 }
 
-/// The text of the file: a line with the names of the columns, then the fragments in the order given. Columns are
-/// separated by tabs; what is not known is empty. The non-empty domain is written as a selection, so that
-/// `slice/` followed by it has the fragment's box.
+/// Returns the text of the file: a line with the names of the columns, then the fragments in the order given. Columns
+/// are separated by tabs; unknown values are empty. The non-empty domain is written as a selection, so that `slice/`
+/// followed by it is the fragment's box.
 pub fn fragments_tsv<'a>(schema: &ArraySchema, fragments: impl IntoIterator<Item = FragmentFacts<'a>>) -> String {
     let mut text = String::from(
         "first_time\tlast_time\tfirst_ms\tlast_ms\ttype\tcells\tbytes\tnon_empty_domain\tformat_version\tname\n",

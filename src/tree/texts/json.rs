@@ -1,9 +1,9 @@
-//! schema.json: everything that is known of an array, for programs.
+//! schema.json: all information about an array, for programs.
 //!
-//! One object. Numbers are exact; what is no JSON number is a string (`"nan"`, `"inf"`). Dates and times are counts of
-//! `unit` since 1970 or midnight, and beside them is the same in ISO 8601 (`domain_text`). Integers beyond 2^53, which
-//! many programs read as doubles, are there once more as text, under their key with `_text` behind it; `about_integers`
-//! says so. What does not apply is left out; what is not known is `null`.
+//! One object. Numbers are exact; non-finite numbers are strings (`"nan"`, `"inf"`). Dates and times are counts of
+//! `unit` since 1970 or midnight, accompanied by ISO 8601 (`domain_text`). Integers beyond 2^53, which many programs
+//! read as doubles, are repeated as text, under their key with the suffix `_text`; `about_integers` states this.
+//! Inapplicable keys are omitted; unknown values are `null`.
 
 use serde_json::{Map, Value, json};
 use tilefs_export::Labels;
@@ -21,16 +21,16 @@ use crate::tree::meta::hex;
 use crate::tree::names::dimension_name;
 use crate::tree::time;
 
-/// What the labels of all enumerations may take in memory while the text is made. Those for which there is no room are
-/// left out, with their number in their place: `enums/` has them.
-const MOST_LABELS: usize = 16 << 20;
+/// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
+/// replaced by their number of labels: `enums/` has them.
+const MAX_LABELS: usize = 16 << 20;
 
-/// What a label takes among them.
+/// Memory that a label takes in addition to its bytes.
 const LABEL_OVERHEAD: usize = 48;
-/// What programs should know before they read numbers.
-const ABOUT_INTEGERS: &str = "exact; those beyond 2^53, which doubles do not hold, are also text under KEY_text";
+/// A hint for programs that read the numbers.
+const ABOUT_INTEGERS: &str = "exact; those beyond 2^53, which doubles cannot represent, are also text under KEY_text";
 
-/// The text of schema.json.
+/// Returns the text of schema.json.
 pub fn schema_json(description: &Description<'_>) -> String {
     let mut text = serde_json::to_string_pretty(&with_large_integers_as_text(object(description))).unwrap_or_default();
     text.push('\n');
@@ -66,7 +66,7 @@ fn object(description: &Description<'_>) -> Value {
             if let Some(lengths) = matrix {
                 put("matrix", lengths.to_vec().into());
             }
-            put("file_order", "one row a cell, the same order in every file".into());
+            put("file_order", "one row per cell, in the same order in every file".into());
             if let Some(ranges) = non_empty {
                 let ranges = ranges.iter().zip(&schema.dimensions);
                 put("non_empty_domain", ranges.map(|(range, one)| range_json(one.datatype, range)).collect());
@@ -89,8 +89,8 @@ fn object(description: &Description<'_>) -> Value {
         put("dimension_labels", schema.labels.iter().map(label).collect());
     }
     if !schema.enumerations.is_empty() {
-        let mut room = MOST_LABELS;
-        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut room)).collect());
+        let mut space = MAX_LABELS;
+        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
     }
     put("files", description.files.iter().map(file).collect());
     let not_listed = description.not_listed.iter();
@@ -189,14 +189,14 @@ fn label(label: &DimensionLabel) -> Value {
     Value::Object(all)
 }
 
-fn enumeration(labels: &Labels, room: &mut usize) -> Value {
+fn enumeration(labels: &Labels, space: &mut usize) -> Value {
     let mut all = typed(&labels.name, labels.datatype);
     all.insert("ordered".to_owned(), labels.ordered.into());
     all.insert("count".to_owned(), labels.values.len().into());
     let bytes: usize = labels.values.iter().map(Vec::len).sum();
     let needed = 2 * bytes + labels.values.len() * LABEL_OVERHEAD;
-    if let Some(left) = room.checked_sub(needed) {
-        *room = left;
+    if let Some(left) = space.checked_sub(needed) {
+        *space = left;
         let shown = |label: &Vec<u8>| match is_text(labels.datatype) {
             true => text_json(labels.datatype, label),
             false => values_json(labels.datatype, label),
@@ -206,7 +206,7 @@ fn enumeration(labels: &Labels, room: &mut usize) -> Value {
     Value::Object(all)
 }
 
-/// What every field begins with.
+/// Returns the keys with which every field begins.
 fn typed(name: &str, datatype: Datatype) -> Map<String, Value> {
     let mut all = Map::new();
     all.insert("name".to_owned(), name.into());
@@ -261,7 +261,7 @@ fn covers_name(covers: CoveredBox) -> &'static str {
     }
 }
 
-/// How an order of tiles or cells is called.
+/// Returns the name of an order of tiles or cells.
 pub fn layout_name(layout: Layout) -> &'static str {
     match layout {
         Layout::RowMajor => "row-major",
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_labels() {
+    fn labels_beyond_the_limit_are_left_out() {
         let labels = |count: usize| Labels {
             name: "e".to_owned(),
             datatype: Datatype::Int8,

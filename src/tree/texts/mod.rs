@@ -1,5 +1,5 @@
 //! The generated files that explain an array: README.txt, schema.json, schema.txt, fragments.tsv. All are made from one
-//! [`Description`], so that they say the same.
+//! [`Description`], so they agree.
 
 mod commands;
 mod description;

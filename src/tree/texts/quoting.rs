@@ -1,6 +1,6 @@
-//! Users' text inside of ours: in commands, in lines, between quotes.
+//! Users' text in generated text: in commands, in lines, between quotes.
 
-/// A word of a shell command, quoted where a shell would take it apart.
+/// Returns a word of a shell command, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || "_-./,+:@%".contains(c) || (!c.is_ascii() && c.is_alphanumeric());
@@ -10,17 +10,17 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// A relative path as a word of a command, which cannot be taken for an option.
+/// Returns a relative path as a word of a command that cannot be taken for an option.
 pub fn path_word(path: &str) -> String {
     if path.starts_with('-') { shell_word(&format!("./{path}")) } else { shell_word(path) }
 }
 
-/// A string literal in double quotes that Python, R and JSON read alike. Paths have no control characters.
+/// Returns a string literal in double quotes that Python, R and JSON read alike. Paths have no control characters.
 pub fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Text within a line: control characters become escapes.
+/// Returns text for use within a line: control characters are escaped.
 pub fn in_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -33,7 +33,7 @@ pub fn in_line(text: &str) -> String {
     out
 }
 
-/// Text in double quotes within a line, at most `most` characters of it.
+/// Returns text in double quotes for use within a line, at most `most` characters of it.
 pub fn quoted(text: &str, most: usize) -> String {
     let mut out = String::from("\"");
     for (number, character) in text.chars().enumerate() {
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_what_needs_it_is_quoted() {
+    fn quotes_only_where_necessary() {
         assert_eq!(shell_word("npy/temp.npy"), "npy/temp.npy");
         assert_eq!(shell_word("größe.f32"), "größe.f32");
         assert_eq!(shell_word("it's $1.f32"), "'it'\\''s $1.f32'");

@@ -1,4 +1,4 @@
-//! README.txt: what this folder is, and what one can do with it.
+//! README.txt: a description of the folder and its uses.
 
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
@@ -13,10 +13,10 @@ use crate::tree::grammar::range_text;
 use crate::tree::names::dimension_names;
 use crate::tree::time;
 
-/// So many attributes or dimensions are named; schema.txt has them all.
-const MOST_FIELDS: usize = 40;
+/// Maximum number of attributes or dimensions that are named; schema.txt has them all.
+const MAX_FIELDS: usize = 40;
 
-/// The text of README.txt.
+/// Returns the text of README.txt.
 pub fn readme(description: &Description<'_>) -> String {
     let mut text = title(description);
     text += &fields(description);
@@ -35,7 +35,7 @@ fn title(description: &Description<'_>) -> String {
         None => format!("{name}: a TileDB array, as plain files\n"),
     };
     text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
-    let names: Vec<String> = dimension_names(schema).take(MOST_FIELDS).map(|name| in_line(&name)).collect();
+    let names: Vec<String> = dimension_names(schema).take(MAX_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
         CellsSummary::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
@@ -66,7 +66,7 @@ fn title(description: &Description<'_>) -> String {
         };
         let ranges: Vec<String> = axes.iter().enumerate().filter_map(|(number, axis)| end(axis, number)).collect();
         text += &format!(
-            "All that was ever written lies within {} of these cells, {}: {IN_NONEMPTY} shows just them.\n",
+            "All written cells lie within {} of these, {}: {IN_NONEMPTY} shows only those.\n",
             lengths(axes),
             ranges.join(",")
         );
@@ -92,7 +92,7 @@ fn lengths(axes: &[AxisSummary]) -> String {
 fn fields(description: &Description<'_>) -> String {
     let schema = description.schema;
     let mut rows = Vec::new();
-    for (dimension, name) in schema.dimensions.iter().zip(dimension_names(schema)).take(MOST_FIELDS) {
+    for (dimension, name) in schema.dimensions.iter().zip(dimension_names(schema)).take(MAX_FIELDS) {
         let domain = match &dimension.domain {
             Some(domain) => range_text(dimension.datatype, domain),
             None => "any text".to_owned(),
@@ -100,11 +100,11 @@ fn fields(description: &Description<'_>) -> String {
         let paths = paths(description, &name);
         rows.push([in_line(&name), datatype_text(dimension.datatype), domain, paths]);
     }
-    for attribute in schema.attributes.iter().take(MOST_FIELDS) {
+    for attribute in schema.attributes.iter().take(MAX_FIELDS) {
         let values = match attribute.cell_count {
             CellValNum::Fixed(1) => String::new(),
-            CellValNum::Fixed(count) => format!("{count} a cell"),
-            CellValNum::Variable => "any number a cell".to_owned(),
+            CellValNum::Fixed(count) => format!("{count} per cell"),
+            CellValNum::Variable => "any number per cell".to_owned(),
         };
         let values = match (attribute.nullable, values.is_empty()) {
             (true, true) => "nullable".to_owned(),
@@ -115,15 +115,14 @@ fn fields(description: &Description<'_>) -> String {
         rows.push([name, datatype_text(attribute.datatype), values, paths(description, &attribute.name)]);
     }
     let mut text = table(&rows);
-    let left =
-        schema.dimensions.len().saturating_sub(MOST_FIELDS) + schema.attributes.len().saturating_sub(MOST_FIELDS);
+    let left = schema.dimensions.len().saturating_sub(MAX_FIELDS) + schema.attributes.len().saturating_sub(MAX_FIELDS);
     if left > 0 {
         text += &format!("and {left} more: see schema.txt\n");
     }
     text += "\nNumbers are little-endian, ";
     text += match description.cells {
         CellsSummary::Dense { .. } => "cells in row-major order: the last dimension varies fastest.\n",
-        CellsSummary::Sparse { .. } => "one row a cell; all files have their rows in the same order.\n",
+        CellsSummary::Sparse { .. } => "one row per cell; all files have their rows in the same order.\n",
     };
     let is_time = |one: &Attribute| one.datatype.time_unit().is_some();
     if schema.attributes.iter().any(is_time) || schema.dimensions.iter().any(|one| one.datatype.time_unit().is_some()) {
@@ -139,19 +138,19 @@ fn fields(description: &Description<'_>) -> String {
     text
 }
 
-/// The files of a field that are beside this one or hold its coordinates.
+/// Returns the raw files and coordinate files of a field.
 fn paths(description: &Description<'_>, field: &str) -> String {
     let basic = [Format::Raw, Format::Coordinates, Format::Offsets, Format::Lines, Format::Validity];
     let files = description.files_of(field).filter(|file| file.is_listed() && basic.contains(&file.format));
     files.map(|file| in_line(&file.path)).collect::<Vec<_>>().join("  ")
 }
 
-/// Columns of equal width, two spaces apart.
+/// Formats columns of equal width, two spaces apart.
 fn table(rows: &[[String; 4]]) -> String {
     let mut widths = [0; 4];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            // One long name must not push all others away.
+            // Limit the width, so that one long name does not widen the table.
             *width = cell.chars().count().min(40).max(*width);
         }
     }
@@ -164,7 +163,7 @@ fn table(rows: &[[String; 4]]) -> String {
     text
 }
 
-/// The best file for each job that there are files for.
+/// Returns the best existing file for each job.
 fn which_file(description: &Description<'_>) -> String {
     let (shown, folder) = match &description.written {
         Some(written) => (&**written, IN_NONEMPTY),
@@ -191,11 +190,11 @@ fn which_file(description: &Description<'_>) -> String {
     let mut text = String::new();
     for (format, job) in jobs {
         let files = || shown.files.iter().filter(|file| file.format == format);
-        // A mask of nulls is nothing to begin with.
+        // Prefer values to a mask of nulls.
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
         let job = match format {
-            // With dates that Spark does not have.
+            // With dates that Spark does not support.
             Format::Parquet if shown.files.iter().any(|file| file.format == Format::ParquetMicroseconds) => {
                 "Tables and queries: DuckDB, Polars, pandas"
             }
@@ -212,13 +211,13 @@ fn which_file(description: &Description<'_>) -> String {
     format!("\nWhich file for what\n-------------------\n{text}")
 }
 
-/// What a program is given to open a file or, where that is one of a folder, the folder.
+/// Returns the path that a program needs to open a file: for some files, their folder.
 fn opened(path: &str) -> &str {
     path.strip_suffix("/zarr.json").or(path.strip_suffix("/.zgroup")).unwrap_or(path)
 }
 
 fn what_to_do(description: &Description<'_>) -> String {
-    let mut text = String::from("\nWhat one can do here\n--------------------\n");
+    let mut text = String::from("\nWhat you can do here\n--------------------\n");
     for one in commands(description) {
         text += &format!("{}:\n    {}\n", one.purpose, one.command);
     }
@@ -263,7 +262,7 @@ fn copies(description: &Description<'_>) -> String {
         }
         _ => text += "For one copy:\n",
     }
-    // Files have extensions and folders have none.
+    // Files have extensions, and folders have none.
     text += "    cp -r ./*.* dims DESTINATION\n";
     match (description.has_slices, description.has_history) {
         (_, true) => text += "slice/, islice/ and .history/ are not walked into.\n",
@@ -277,14 +276,14 @@ fn other_files(description: &Description<'_>) -> String {
     let mut text = String::new();
     if !description.not_listed.is_empty() {
         text += "\nNot here\n--------\n";
-        for (path, reason) in description.not_listed.iter().take(MOST_FIELDS) {
+        for (path, reason) in description.not_listed.iter().take(MAX_FIELDS) {
             text += &format!("{}: {}\n", in_line(path), in_line(reason));
         }
     }
     text
 }
 
-/// `80 bytes`, `20 kB`, `1.5 GB`.
+/// Returns `80 bytes`, `20 kB`, `1.5 GB`.
 fn size(bytes: u64) -> String {
     let mut number = bytes as f64;
     for unit in ["bytes", "kB", "MB", "GB", "TB", "PB"] {
@@ -320,11 +319,11 @@ A dense array of 100 x 50 cells (y, x), 3 attributes, 3 fragments, format versio
 Last written 2024-01-31T10:13:20.000Z.
 Shown as of 2024-01-31T10:15:00.000Z.
 
-    y            int32         -5..94                       dims/y.i32
-    x            int32         0..49                        dims/x.i32
-    temp         float32                                    temp.f32
-    (anonymous)  datetime_day                               data.i64
-    it's         string_utf8   any number a cell, nullable  it's.bytes  it's.offsets.u64  it's.txt  it's.valid.u8
+    y            int32         -5..94                         dims/y.i32
+    x            int32         0..49                          dims/x.i32
+    temp         float32                                      temp.f32
+    (anonymous)  datetime_day                                 data.i64
+    it's         string_utf8   any number per cell, nullable  it's.bytes  it's.offsets.u64  it's.txt  it's.valid.u8
 
 Numbers are little-endian, cells in row-major order: the last dimension varies fastest.
 Dates and times are counts of the unit in their type, dates since 1970-01-01 (UTC).
@@ -337,7 +336,7 @@ Which file for what
     Everything in one file: xarray, NCO, ncview       netcdf/array.nc
     Rasters: GDAL, QGIS                               temp.vrt
 
-What one can do here
+What you can do here
 --------------------
 Shape, types and filters:
     cat schema.txt
@@ -345,7 +344,7 @@ The first ten values of temp:
     od -An -tf4 -N40 temp.f32
 One cell, by its coordinates:
     od -An -tf4 slice/-5,0/temp.f32
-The first values of it's, one a line:
+The first values of it's, one per line:
     head -3 'it'\''s.txt'
 The first rows of temp as text:
     head -3 text/temp.txt
@@ -423,14 +422,14 @@ data.i64.hdr: ENVI has no dates
         assert!(text.contains("A sparse array of 1234 rows (rows, when, name)"), "{text}");
         let which = text.split("Which file for what").nth(1).unwrap();
         for path in ["arrow/cells.arrow", "parquet/cells.parquet", "text/cells.tsv", "text/a.mtx", "enums/kinds.txt"] {
-            let (list, commands) = which.split_once("What one can do here").unwrap();
+            let (list, commands) = which.split_once("What you can do here").unwrap();
             assert!(list.contains(path) && commands.contains(path), "{path}\n{text}");
         }
         assert!(!text.contains("mean"), "{text}");
     }
 
     #[test]
-    fn of_an_enormous_domain_only_what_was_written_is_offered() {
+    fn enormous_domains_offer_only_written_cells() {
         let schema = testing::dense_schema();
         let mut description = testing::dense(&schema);
         let written = Description { has_history: false, ..testing::dense(&schema) };
@@ -440,12 +439,10 @@ data.i64.hdr: ENVI has no dates
         }
         let text = readme(&description);
         assert!(
-            text.contains(
-                "All that was ever written lies within 100 x 50 of these cells, -5..94,0..49: nonempty/ shows"
-            ),
+            text.contains("All written cells lie within 100 x 50 of these, -5..94,0..49: nonempty/ shows"),
             "{text}"
         );
-        let commands = text.split("What one can do here\n").nth(1).unwrap();
+        let commands = text.split("What you can do here\n").nth(1).unwrap();
         let commands: Vec<&str> = commands.lines().filter(|line| line.starts_with("    ")).collect();
         assert!(commands.len() > 8, "{text}");
         assert!(commands.iter().all(|line| line.contains("nonempty/")), "{text}");
@@ -458,13 +455,13 @@ data.i64.hdr: ENVI has no dates
         description.image = Some(ImagePart { lines: 90, samples: 40, selection: "0:90,0:40".to_owned() });
         let text = readme(&description);
         assert!(text.contains("The raster is 90 lines of 40 pixels."), "{text}");
-        let commands = text.split("What one can do here\n").nth(1).unwrap();
+        let commands = text.split("What you can do here\n").nth(1).unwrap();
         for values in
             ["-N40 islice/0:90,0:40/temp.f32", "islice/0:90,0:40/text/temp.txt", "islice/0:90,0:40/npy/temp.npy"]
         {
             assert!(commands.contains(values), "{values}\n{text}");
         }
-        // These leave the padding out by themselves, or are of one cell.
+        // These omit the padding themselves, or show one cell.
         for elsewhere in ["    gdalinfo temp.vrt\n", " slice/-5,0/temp.f32\n", "    cat schema.txt\n"] {
             assert!(commands.contains(elsewhere), "{elsewhere}\n{text}");
         }

@@ -1,4 +1,4 @@
-//! schema.txt: an array for people, in the manner of `ncdump -h`.
+//! schema.txt: an array for people, in the style of `ncdump -h`.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::pipeline::Pipeline;
@@ -14,13 +14,13 @@ use crate::tree::grammar::{coordinate_text, range_text};
 use crate::tree::names::{dimension_name, dimension_names};
 use crate::tree::time;
 
-/// So many values or characters of something are shown.
+/// Maximum number of values or characters that are shown.
 const MOST: usize = 60;
 
-/// So many labels of an enumeration are shown.
-const MOST_LABELS: usize = 20;
+/// Maximum number of labels of an enumeration that are shown.
+const MAX_LABELS: usize = 20;
 
-/// The text of schema.txt.
+/// Returns the text of schema.txt.
 pub fn schema_text(description: &Description<'_>) -> String {
     let schema = description.schema;
     let mut lines = Lines::default();
@@ -62,7 +62,7 @@ pub fn schema_text(description: &Description<'_>) -> String {
     lines.text
 }
 
-/// `y = 100 ;  // int32 -5..94, tiles of 10`
+/// Returns `y = 100 ;  // int32 -5..94, tiles of 10`.
 fn dimension_line(
     description: &Description<'_>,
     number: usize,
@@ -76,7 +76,7 @@ fn dimension_line(
     }];
     notes.extend(unit_text(datatype));
     if let Some(current) = description.schema.current_domain.as_ref().and_then(|ranges| ranges.get(number)) {
-        notes.push(format!("of which now {}", range_text(datatype, current)));
+        notes.push(format!("currently {}", range_text(datatype, current)));
     }
     match dimension.unwrapped_extent() {
         // A number of units, not a date.
@@ -91,7 +91,7 @@ fn dimension_line(
     format!("{}{count} ;  // {}", in_line(&dimension_name(description.schema, number)), notes.join(", "))
 }
 
-/// Which coordinates the files show, where these are not the whole domain.
+/// Returns the coordinates that the files show, if these are not the whole domain.
 fn shown_text(axis: &AxisSummary, dimension: &Dimension) -> Option<String> {
     let (Some(first), Some(last)) = (&axis.first, &axis.last) else { return Some("nothing shown".to_owned()) };
     if dimension
@@ -151,7 +151,7 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usi
     if let Some(unit) = unit_text(dimension.datatype) {
         lines.fact(2, &name, "units", &quoted(&unit, MOST));
     }
-    // Those of a dense array are not stored.
+    // The coordinates of a dense array are not stored.
     if description.schema.is_sparse() {
         let own = &dimension.filters;
         let filters = if own.filters.is_empty() { &description.schema.coords_filters } else { own };
@@ -173,7 +173,7 @@ fn enumeration_lines(lines: &mut Lines, description: &Description<'_>) {
             lines.line(0, "enumerations:");
         }
         let mut shown: Vec<String> =
-            labels.values.iter().take(MOST_LABELS).map(|one| values_text(labels.datatype, one, MOST)).collect();
+            labels.values.iter().take(MAX_LABELS).map(|one| values_text(labels.datatype, one, MOST)).collect();
         if labels.values.len() > shown.len() {
             shown.push(format!("... ({} in all)", labels.values.len()));
         }
@@ -243,7 +243,7 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
     }
 }
 
-/// The dimensions that cells of an attribute lie along.
+/// Returns the dimensions along which cells of an attribute lie.
 fn axes(description: &Description<'_>) -> String {
     match &description.cells {
         CellsSummary::Sparse { .. } => "cells".to_owned(),
@@ -258,7 +258,7 @@ fn axes(description: &Description<'_>) -> String {
     }
 }
 
-/// `days since 1970-01-01`
+/// Returns `days since 1970-01-01`.
 fn unit_text(datatype: Datatype) -> Option<String> {
     let unit = match datatype.time_unit()? {
         "Y" => "years",
@@ -291,7 +291,7 @@ impl Lines {
         self.text.push('\n');
     }
 
-    /// `temp:fill = 1 ;`
+    /// Adds `temp:fill = 1 ;`.
     fn fact(&mut self, depth: usize, of: &str, key: &str, value: &str) {
         self.line(depth, &format!("{of}:{key} = {value} ;"));
     }
@@ -375,7 +375,7 @@ enumerations:
     }
 
     #[test]
-    fn slices_say_what_they_show() {
+    fn slices_state_their_coordinates() {
         let schema = testing::dense_schema();
         let mut slice = testing::dense(&schema);
         let signed = |value| Some(Scalar::Signed(value));

@@ -12,7 +12,8 @@ use tilefs_reader::array::TimeWindow;
 use super::description::*;
 use crate::tree::listing::Listing;
 
-/// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text `it's`.
+/// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text
+/// `it's`.
 pub fn dense_schema() -> ArraySchema {
     let mut schema = ArraySchema {
         dimensions: vec![fixture::dimension("y", -5, 94, 10), fixture::dimension("x", 0, 49, 25)],

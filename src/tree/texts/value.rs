@@ -1,4 +1,4 @@
-//! Stored values, a few at a time, as people and as programs read them: fill values, metadata, ends of domains.
+//! Stored values, a few at a time, for people and for programs: fill values, metadata, ends of domains.
 
 use serde_json::map::Entry;
 use serde_json::{Map, Value, json};
@@ -11,8 +11,8 @@ use tilefs_format::text;
 use super::quoting::quoted;
 use crate::tree::meta::{hex, number_json};
 
-/// Values of one type, end to end: `1, 2, 3`, `"text"`, `0x00ff`. Of more than `most` values or characters the rest is
-/// left out, with dots in its place.
+/// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
+/// replace the rest.
 pub fn values_text(datatype: Datatype, bytes: &[u8], most: usize) -> String {
     if let Some(text) = text::decode(datatype, bytes) {
         return quoted(&text, most);
@@ -30,7 +30,7 @@ pub fn values_text(datatype: Datatype, bytes: &[u8], most: usize) -> String {
     shown.join(", ")
 }
 
-/// One value of one type, or a list of them: numbers, text, or bytes as hexadecimal digits.
+/// Returns one value of one type, or a list of them: numbers, text, or bytes as hexadecimal digits.
 pub fn values_json(datatype: Datatype, bytes: &[u8]) -> Value {
     if let Some(text) = text::decode(datatype, bytes) {
         return text.into();
@@ -44,12 +44,12 @@ pub fn values_json(datatype: Datatype, bytes: &[u8]) -> Value {
     }
 }
 
-/// One text; what is no text in its encoding is an object with its bytes as hexadecimal digits under `hex`.
+/// Returns one text; bytes that are not valid in its encoding become an object with hexadecimal digits under `hex`.
 pub fn text_json(datatype: Datatype, bytes: &[u8]) -> Value {
     text::decode(datatype, bytes).map_or_else(|| json!({ "hex": hex(bytes) }), |text| text.into())
 }
 
-/// A number; dates and times in ISO 8601, the smallest count as `NaT`.
+/// Formats a number; dates and times in ISO 8601, the smallest count as `NaT`.
 fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
     let mut text = String::new();
     match Scalar::parse(datatype, bytes) {
@@ -61,7 +61,7 @@ fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
     }
 }
 
-/// A coordinate: a number, or text. Dates and times are counts of their unit.
+/// Returns a coordinate: a number, or text. Dates and times are counts of their unit.
 pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
     match scalar {
         Scalar::Text(bytes) => text_json(datatype, bytes),
@@ -69,11 +69,11 @@ pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
     }
 }
 
-/// The largest integer up to which all have a double of their own.
+/// The largest integer up to which all integers are exact as doubles.
 const EXACT: u64 = 1 << 53;
 
-/// Says integers that a double may not hold as text, too: those under a key, or in a list under it, once more under the
-/// key with `_text` behind it, as decimal digits. Where there is such a key already it stays as it is.
+/// Repeats integers that a double may not represent as text: those under a key, or in a list under it, are added under
+/// the key with the suffix `_text`, as decimal digits. An existing key of that name is kept.
 pub fn with_large_integers_as_text(value: Value) -> Value {
     match value {
         Value::Array(values) => values.into_iter().map(with_large_integers_as_text).collect(),
@@ -95,7 +95,7 @@ pub fn with_large_integers_as_text(value: Value) -> Value {
     }
 }
 
-/// The digits of an integer, or of all in a list, where one is too large for a double.
+/// Returns the digits of an integer, or of all in a list, if one is too large for a double.
 fn large_as_text(value: &Value) -> Option<Value> {
     let is_large = |one: &Value| match (one.as_u64(), one.as_i64()) {
         (Some(number), _) => number > EXACT,
@@ -110,7 +110,7 @@ fn large_as_text(value: &Value) -> Option<Value> {
     }
 }
 
-/// How people call a datatype: `float32`, `string_utf8`, `datetime_day`.
+/// Returns the usual name of a datatype: `float32`, `string_utf8`, `datetime_day`.
 pub fn datatype_text(datatype: Datatype) -> String {
     datatype.name().to_ascii_lowercase()
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_integers_are_doubled_as_text() {
+    fn large_integers_are_repeated_as_text() {
         let value = json!({
             "small": 1u64 << 53, "large": (1u64 << 53) + 1, "low": i64::MIN, "float": 1e300,
             "list": [0, u64::MAX, "nan"], "domain": [i64::MIN, 0], "domain_text": ["a", "b"],

@@ -1,12 +1,12 @@
-//! `.tilefs/views.txt`: every file and folder in which an array can be read, listed or not, with what reads it.
+//! `.tilefs/views.txt`: every form in which an array can be read, listed or not, with the programs that read it.
 
 use super::description::{Description, FileFacts, Format};
 use super::quoting::in_line;
 
-/// Names end at this column, where they are not longer.
+/// The column at which names end, unless they are longer.
 const NAMES: usize = 32;
 
-/// The text: a line for each file, and one for each folder that has all of them again for other cells.
+/// Returns the text: a line for each file, and one for each folder that has all of them again for other cells.
 pub fn views_txt(description: &Description<'_>) -> String {
     let mut lines: Vec<String> = description.files.iter().map(of_file).collect();
     let mut add = |name: &str, what: &str| lines.push(line(name, what));
@@ -22,12 +22,12 @@ pub fn views_txt(description: &Description<'_>) -> String {
     }
     match description.schema.is_sparse() {
         true => add("by-row/", "all of these, rows sorted by coordinates"),
-        false => add("nonempty/", "all of these, of the box that was written to"),
+        false => add("nonempty/", "all of these for the box that was written to"),
     }
     for (name, what) in [
-        ("slice/SELECTION/", "all of these, of a part of the array, by coordinates"),
-        ("islice/SELECTION/", "all of these, of a part of the array, by 0-based positions"),
-        (".history/TIME/", "all of these, as of a time"),
+        ("slice/SELECTION/", "all of these for a part of the array, by coordinates"),
+        ("islice/SELECTION/", "all of these for a part of the array, by 0-based positions"),
+        (".history/TIME/", "all of these as of a time"),
     ] {
         add(name, what);
     }
@@ -36,7 +36,7 @@ pub fn views_txt(description: &Description<'_>) -> String {
     lines.concat() + &not_here.concat()
 }
 
-/// A line of such a text.
+/// Returns a line of such a text.
 pub fn line(name: &str, what: &str) -> String {
     format!("{:<NAMES$}  {}\n", in_line(name), in_line(what))
 }
@@ -45,7 +45,7 @@ fn of_file(file: &FileFacts) -> String {
     line(&file.path, reader(file.format))
 }
 
-/// What a file of a format is, and what reads it.
+/// Returns the content of a file format, and the programs that read it.
 fn reader(format: Format) -> &'static str {
     match format {
         Format::Raw => "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
@@ -53,7 +53,7 @@ fn reader(format: Format) -> &'static str {
         Format::Coordinates => "coordinates, little-endian: as for values",
         Format::Offsets => "where each value begins in the file of values; 8 bytes each",
         Format::Validity => "1 for valid and 0 for null, a byte each",
-        Format::Lines => "one value a line: cat, grep, awk, R (readLines)",
+        Format::Lines => "one value per line: cat, grep, awk, R (readLines)",
         Format::EnviHeader => "ENVI header: ENVI, GDAL, R (terra), SPy",
         Format::Npy => "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
         Format::Grid => "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
@@ -74,7 +74,7 @@ fn reader(format: Format) -> &'static str {
         Format::Labels => "labels of codes: line k + 1 is code k",
         Format::Metadata => "metadata: cat, jq",
         Format::Original => "the file that was stored",
-        Format::Explanation => "what the array is: any pager, jq",
+        Format::Explanation => "a description of the array: any pager, jq",
     }
 }
 

@@ -165,7 +165,7 @@ def check(raster):
 def check_readme(raster):
     """The commands of README.txt are of the raster, and not of the padding of its tiles."""
     mount = f"mnt_{raster.name}"
-    commands = open(f"{mount}/README.txt").read().split("What one can do here")[1].split("Before copying")[0]
+    commands = open(f"{mount}/README.txt").read().split("What you can do here")[1].split("Before copying")[0]
     commands = [line.strip() for line in commands.splitlines() if line.startswith("    ")]
     found = {}
     for command in commands:

@@ -1,8 +1,8 @@
-//! The record batches: which rows each has, where its buffers lie, and what they contain.
+//! The record batches: the rows of each, the positions of its buffers, and their contents.
 //!
-//! The place of a batch is arithmetic. Buffers of fixed size follow from the number of rows. The data of a
-//! variable-length column get, in each batch, the room between its rounded-up first and last offsets and 64
-//! bytes more, so that the room of all batches before one follows from a single offset.
+//! The position of a batch is computed. Buffers of fixed size follow from the number of rows. The data buffer of a
+//! variable-length column reserves, in each batch, the space between its rounded-up first and last offsets plus 64
+//! bytes, so the space of all earlier batches follows from a single offset.
 
 use std::sync::Arc;
 
@@ -16,49 +16,49 @@ use crate::content::Content;
 use crate::element::Converted;
 use crate::var::read_offset;
 
-/// About so many bytes are one batch.
+/// Target size of a batch in bytes.
 const BATCH_BYTES: u64 = 32 << 20;
 
-/// No batch has more rows, and few have less than 4096.
-const MOST_ROWS: u64 = 1 << 20;
+/// Maximum number of rows of a batch, unless there would be too many batches.
+const MAX_ROWS: u64 = 1 << 20;
 
-/// The footer lists the batches; it shall not be longer than the memory for it.
-const MOST_BATCHES: u64 = 1 << 16;
+/// Maximum number of batches: the footer lists them, and is held in memory.
+const MAX_BATCHES: u64 = 1 << 16;
 
-/// All rows of a table, cut into batches.
+/// All rows of a table, divided into batches.
 pub struct RecordBatches {
     pub columns: Vec<ArrowColumn>,
     pub rows: u64,
     rows_of_batch: u64,
 }
 
-/// One batch: what its message says, and its body.
+/// One batch: the contents of its message, and its body.
 pub struct RecordBatch {
     pub contents: Contents,
     pub body: Concat,
 }
 
 impl RecordBatches {
-    /// RecordBatches of columns that have `rows` cells each.
+    /// Divides columns of `rows` cells each into batches.
     pub fn new(columns: Vec<ArrowColumn>, rows: u64) -> Self {
         let row: u64 = columns.iter().map(|column| column.row_length().unwrap_or(16)).fold(1, u64::saturating_add);
-        let of_size = (BATCH_BYTES / row).clamp(1, MOST_ROWS);
-        // A multiple of what makes all validity buffers of full batches end on a boundary.
-        let rows_of_batch = of_size.max(rows / MOST_BATCHES).max(4096).next_multiple_of(8 * ALIGNMENT);
+        let of_size = (BATCH_BYTES / row).clamp(1, MAX_ROWS);
+        // A multiple of this makes all validity buffers of full batches end on a boundary.
+        let rows_of_batch = of_size.max(rows / MAX_BATCHES).max(4096).next_multiple_of(8 * ALIGNMENT);
         RecordBatches::of(columns, rows, rows_of_batch)
     }
 
-    /// RecordBatches of so many rows each.
+    /// Divides columns into batches of `rows_of_batch` rows each.
     pub(super) fn of(columns: Vec<ArrowColumn>, rows: u64, rows_of_batch: u64) -> Self {
         RecordBatches { columns, rows, rows_of_batch }
     }
 
-    /// How many batches there are; none for no rows.
+    /// Returns the number of batches; 0 if there are no rows.
     pub fn count(&self) -> u64 {
         self.rows.div_ceil(self.rows_of_batch)
     }
 
-    /// The bytes of the bodies of all batches; `None` if they are over 2^63.
+    /// Returns the total length of the bodies of all batches in bytes; `None` if it exceeds 2^63.
     pub fn total(&self) -> Option<u64> {
         let full = self.rows / self.rows_of_batch;
         let fixed = full.checked_mul(self.fixed(self.rows_of_batch)?)?;
@@ -72,7 +72,7 @@ impl RecordBatches {
         (total <= i64::MAX as u64).then_some(total)
     }
 
-    /// The bytes of the bodies before a batch.
+    /// Returns the total length of the bodies before a batch in bytes.
     pub fn before(&self, batch: u64) -> Result<u64> {
         let too_long = || Error::usage("a record batch over 2^63 bytes");
         if batch >= self.count() {
@@ -88,7 +88,8 @@ impl RecordBatches {
         Ok(before)
     }
 
-    /// What a batch's message has as many of as any other's: for its length.
+    /// Returns contents with the same number of nodes and buffers as every batch, from which the length of its message
+    /// follows.
     pub fn outline(&self) -> Contents {
         let nodes = self.columns.iter().map(|column| 1 + usize::from(column.has_child())).sum();
         let buffers = self.columns.iter().map(|column| column.buffers()).sum();
@@ -100,7 +101,7 @@ impl RecordBatches {
         }
     }
 
-    /// Reads the validity of a batch's rows, and makes its body of parts of the columns.
+    /// Reads the validity of a batch's rows, and composes its body of parts of the columns.
     pub fn batch(&self, number: u64) -> Result<RecordBatch> {
         let first = number * self.rows_of_batch;
         let rows = self.rows_of_batch.min(self.rows - first);
@@ -108,13 +109,13 @@ impl RecordBatches {
         for column in &self.columns {
             body.column(column, first, rows)?;
         }
-        let room = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&room| room == body.length);
-        let body_length = room.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
+        let space = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&space| space == body.length);
+        let body_length = space.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
         let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
         Ok(RecordBatch { contents, body: Concat::new(body.parts) })
     }
 
-    /// Bytes of the buffers of fixed size of so many rows.
+    /// Returns the size in bytes of the fixed-size buffers of this many rows.
     fn fixed(&self, rows: u64) -> Option<u64> {
         self.columns.iter().try_fold(0u64, |total, column| {
             let validity = if column.validity.is_some() { padded(rows.div_ceil(8))? } else { 0 };
@@ -129,7 +130,7 @@ impl RecordBatches {
 }
 
 impl ArrowColumn {
-    /// Bytes of a cell's values; `None` where they vary.
+    /// Returns the number of bytes of a cell's values; `None` if it varies.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
             Layout::Values(size) => Some(size),
@@ -143,7 +144,7 @@ impl ArrowColumn {
         matches!(self.layout, Layout::List { .. } | Layout::VariableList(_))
     }
 
-    /// How many buffers a batch has of it, those included that are always empty.
+    /// Returns the number of buffers in a batch, including those that are always empty.
     fn buffers(&self) -> usize {
         match self.layout {
             Layout::Values(_) | Layout::Bits => 2,
@@ -189,7 +190,7 @@ impl Body {
         Ok(())
     }
 
-    /// Offsets that begin at 0 and count values of `size` bytes, and the values.
+    /// Adds offsets that begin at 0 and count values of `size` bytes, and the values.
     fn variable(
         &mut self,
         column: &ArrowColumn,
@@ -222,27 +223,27 @@ impl Body {
             self.nodes.push(FieldNode { length: length / size, nulls: 0 });
             self.nothing();
         }
-        let room = padded(end).zip(padded(start)).map_or(0, |(end, start)| end - start + ALIGNMENT);
-        self.padded_buffer(Arc::new(Slice::new(column.values.clone(), start, length)), room);
+        let space = padded(end).zip(padded(start)).map_or(0, |(end, start)| end - start + ALIGNMENT);
+        self.padded_buffer(Arc::new(Slice::new(column.values.clone(), start, length)), space);
         Ok(())
     }
 
-    /// A buffer that is empty in every batch.
+    /// Adds a buffer that is empty in every batch.
     fn nothing(&mut self) {
         self.buffers.push(Buffer { offset: self.length, length: 0 });
     }
 
     fn buffer(&mut self, content: Arc<dyn Content>) {
-        let room = content.len().next_multiple_of(ALIGNMENT);
-        self.padded_buffer(content, room);
+        let space = content.len().next_multiple_of(ALIGNMENT);
+        self.padded_buffer(content, space);
     }
 
-    fn padded_buffer(&mut self, content: Arc<dyn Content>, room: u64) {
+    fn padded_buffer(&mut self, content: Arc<dyn Content>, space: u64) {
         let length = content.len();
         self.buffers.push(Buffer { offset: self.length, length });
         self.parts.push(content);
-        self.parts.push(Arc::new(Repeat::zeros(room.saturating_sub(length))));
-        self.length += room;
+        self.parts.push(Arc::new(Repeat::zeros(space.saturating_sub(length))));
+        self.length += space;
     }
 }
 
@@ -250,7 +251,7 @@ fn padded(length: u64) -> Option<u64> {
     length.checked_next_multiple_of(ALIGNMENT)
 }
 
-/// The byte offset of a row's values.
+/// Returns the byte offset of a row's values.
 fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Result<u64> {
     let offset = read_offset(offsets, row)?;
     if offset > column.values.len() {

@@ -1,4 +1,4 @@
-//! The whole file: schema and dictionaries, then the batches, then the footer that says where they are.
+//! The whole file: schema and dictionaries, the batches, and the footer that locates them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,30 +14,29 @@ use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::compose::Concat;
 use crate::content::{Content, check_range, read_head};
 
-/// So many batches stay known: what is made for one needs a look at the validity of all its rows.
+/// Number of recently read batches to keep: making one requires reading the validity of all its rows.
 const RECENT_BATCHES: usize = 4;
 
-/// An Arrow IPC file; what needs a look at the columns is made when it is first read.
+/// An Arrow IPC file; the parts that depend on cells are made when first read.
 pub struct File {
     schema: Schema,
     batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
     head: Vec<u8>,
     dictionaries: Vec<Block>,
-    /// Bytes of each batch's message, which all have the same.
+    /// Length in bytes of a batch's message, which is the same for all.
     message_length: u64,
-    /// Where the batches end and the tail begins.
+    /// The end of the batches, where the tail begins.
     batches_end: u64,
     length: u64,
     places: Once<Vec<u64>>,
     tail: Once<Arc<Vec<u8>>>,
-    /// The batches that were read last, the latest one first: a reader is in one, and what reads ahead of it in the
-    /// next.
+    /// Recently read batches, latest first: a reader uses one, and its prefetching the next.
     recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
 }
 
 impl File {
-    /// Makes what does not depend on cells.
+    /// Makes everything that does not depend on cells.
     pub fn new(batches: RecordBatches, metadata: Vec<(String, String)>) -> FormatResult<Self> {
         let fields = batches.columns.iter().map(|column| column.field.clone()).collect();
         let schema = Schema { fields, metadata };
@@ -78,7 +77,7 @@ impl File {
         })
     }
 
-    /// Where each batch begins, and where the last ends.
+    /// Returns the start of each batch, and the end of the last.
     fn places(&self) -> Result<&Vec<u64>> {
         self.places.get_or_make(|| {
             let mut places = Vec::new();
@@ -86,7 +85,7 @@ impl File {
                 let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
                 let least = places.last().copied().unwrap_or(self.head.len() as u64);
                 if place < least || batch == 0 && place != least {
-                    return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+                    return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
                 }
                 places.push(place);
             }
@@ -107,7 +106,7 @@ impl File {
         })
     }
 
-    /// A batch's message and body.
+    /// Returns a batch's message and body.
     fn batch(&self, number: usize) -> Result<Arc<dyn Content>> {
         let take = || {
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,11 +117,11 @@ impl File {
         if let Some(content) = take() {
             return Ok(content);
         }
-        // Made while others may read other batches.
+        // Made without the lock, so that other batches can be read meanwhile.
         let batch = self.batches.batch(number as u64)?;
         let message = message::record_batch(&batch.contents, 0);
         if message.len() as u64 != self.message_length {
-            return Err(Error::unsupported("an Arrow record batch whose message has another length than the others"));
+            return Err(Error::unsupported("an Arrow record batch whose message differs in length from the others"));
         }
         let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +136,7 @@ impl Content for File {
         self.length
     }
 
-    /// What the message of a batch says is needed to read any of it, so its validity is truly read even ahead.
+    /// Reading any part of a batch requires its message, so prefetching reads its validity into memory.
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.length, offset, out.len())?;
         let (mut at, mut rest) = read_head(&self.head, offset, out);
@@ -162,7 +161,7 @@ impl Content for File {
     }
 }
 
-/// The message and body of the labels of an enumeration.
+/// Returns the message and body of the labels of an enumeration.
 fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);

@@ -1,8 +1,8 @@
-//! Tables and vectors of a flatbuffer, by the numbers that its schema gives their fields.
+//! Tables and vectors of a flatbuffer; fields are numbered as in its schema.
 
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
-/// Something written already, for a table or vector that refers to it.
+/// An object written already, to which a table or vector can refer.
 pub type Offset = WIPOffset<UnionWIPOffset>;
 
 /// The value of a field of a table.
@@ -16,12 +16,12 @@ pub enum Value {
     At(Offset),
 }
 
-/// Writes a table of these fields, numbered from 0. All are written, also where they have their default: so tables of
-/// the same fields have the same length.
+/// Writes a table of these fields, numbered from 0. Fields with their default value are written too, so tables with the
+/// same fields have the same length.
 pub fn table(builder: &mut FlatBufferBuilder<'_>, fields: &[(u16, Value)]) -> Offset {
     let start = builder.start_table();
     for (number, value) in fields {
-        // In the table's vtable, after its own length and the table's.
+        // In the table's vtable, after the lengths of the vtable and the table.
         let slot = 4 + 2 * number;
         match *value {
             Value::Bool(value) => builder.push_slot_always(slot, value),
@@ -45,7 +45,7 @@ pub fn tables(builder: &mut FlatBufferBuilder<'_>, tables: &[Offset]) -> Offset 
     builder.create_vector(tables).as_union_value()
 }
 
-/// Writes a vector of structs of so many words each.
+/// Writes a vector of structs of `WORDS` 64-bit words each.
 pub fn structs<const WORDS: usize>(builder: &mut FlatBufferBuilder<'_>, structs: &[[i64; WORDS]]) -> Offset {
     builder.start_vector::<i64>(structs.len() * WORDS);
     for word in structs.iter().flatten().rev() {

@@ -1,24 +1,24 @@
-//! The metadata of an Arrow file: schema, dictionaries, record batches and footer, as flatbuffers ("Message.fbs" and
-//! "File.fbs" of the Arrow columnar format, whose numbers these are).
+//! The metadata of an Arrow file: schema, dictionaries, record batches and footer, as flatbuffers. The field numbers
+//! are those of "Message.fbs" and "File.fbs" of the Arrow columnar format.
 
 use flatbuffers::FlatBufferBuilder;
 
 use super::flatbuffer::{Offset, Value, structs, table};
 use super::schema::{self, Schema};
 
-/// Messages, bodies and buffers begin at multiples of this.
+/// Alignment of messages, bodies and buffers.
 pub const ALIGNMENT: u64 = 64;
 
-/// The first bytes of the file, padded; without the padding the last ones too.
+/// The first bytes of the file, padded; without the padding, also the last bytes.
 pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 
-/// What ends the messages.
+/// The marker behind the last message.
 pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-/// MetadataVersion of all that Arrow 1.0 and later write.
+/// The MetadataVersion that Arrow 1.0 and later write.
 const VERSION_5: Value = Value::I16(4);
 
-/// What a message is of, by its number.
+/// The type of a message, by its number.
 #[derive(Debug, Clone, Copy)]
 enum Header {
     Schema = 1,
@@ -26,7 +26,7 @@ enum Header {
     RecordBatch = 3,
 }
 
-/// Counts and places of the arrays and buffers of a batch.
+/// Lengths and positions of the arrays and buffers of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contents {
     pub rows: u64,
@@ -35,21 +35,21 @@ pub struct Contents {
     pub body_length: u64,
 }
 
-/// How many cells an array has, and how many of them are null.
+/// The number of cells of an array, and how many of them are null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldNode {
     pub length: u64,
     pub nulls: u64,
 }
 
-/// Where a buffer is in the body, in bytes.
+/// The position of a buffer in the body, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
     pub offset: u64,
     pub length: u64,
 }
 
-/// Where a batch is in the file, in bytes: its message, and behind that its body.
+/// The position of a batch in the file, in bytes: its message, followed by its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     pub offset: u64,
@@ -57,21 +57,21 @@ pub struct Block {
     pub body_length: u64,
 }
 
-/// The message of the schema, for the offset `at` in the file.
+/// Returns the message of the schema, which begins at the offset `at` in the file.
 pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let header = schema::schema(&mut builder, schema);
     finish(builder, Header::Schema, header, 0, at)
 }
 
-/// The message of a record batch, without its body.
+/// Returns the message of a record batch, without its body.
 pub fn record_batch(contents: &Contents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let batch = batch(&mut builder, contents);
     finish(builder, Header::RecordBatch, batch, contents.body_length, at)
 }
 
-/// The message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
+/// Returns the message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
 pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
@@ -79,7 +79,7 @@ pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
     finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
-/// All that follows the batches: the end of the stream, the footer, its length, the magic bytes.
+/// Returns everything behind the batches: the end of the stream, the footer, its length, the magic bytes.
 pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let mut blocks = |blocks: &[Block]| {
@@ -94,7 +94,7 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     );
     builder.finish(footer, None);
     let footer = builder.finished_data();
-    // The builder holds less than 2 GiB, or would have refused.
+    // The builder is limited to 2 GiB.
     let length = (footer.len() as i32).to_le_bytes();
     [&END_OF_STREAM[..], footer, &length, &MAGIC[..6]].concat()
 }
@@ -107,7 +107,7 @@ fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
     table(builder, &[(0, Value::I64(contents.rows as i64)), (1, Value::At(nodes)), (2, Value::At(buffers))])
 }
 
-/// The message with its marker and length, padded so that what follows is aligned.
+/// Adds the marker and length to a message, and pads it so that what follows is aligned.
 fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
     let fields =
         [(3, Value::I64(body_length as i64)), (2, Value::At(header)), (0, VERSION_5), (1, Value::U8(kind as u8))];

@@ -1,23 +1,23 @@
 //! An Arrow IPC file of a table: the columns as they are stored, between the format's metadata.
 //!
-//! Rows are cut into record batches, so that a reader that streams needs little memory and one that maps
-//! needs none. The buffers are the columns' own bytes; only validity becomes bits, offsets begin at 0 in
-//! each batch, and dates in units that Arrow lacks become seconds.
+//! Rows are divided into record batches, so that a streaming reader needs little memory and one that maps the file
+//! needs none. The buffers are the columns' own bytes, except that validity becomes bits, offsets begin at 0 in each
+//! batch, and dates in units that Arrow lacks become seconds.
 //!
 //! | field | Arrow type |
 //! |---|---|
 //! | numbers, booleans | the same |
 //! | dates in seconds, ms, us, ns | `Timestamp`; years to minutes are converted to seconds |
 //! | times in seconds, ms, us, ns | `Duration`; hours and minutes are converted to seconds |
-//! | dates and times that are finer | `Int64`, the count |
+//! | finer dates and times | `Int64`, the count |
 //! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |
 //! | text and blobs of fixed length | `FixedSizeBinary` |
-//! | several numbers a cell | `FixedSizeList`, `LargeList`; dates, times and booleans are the numbers that are stored |
-//! | enumerations | `Dictionary`; a code without label is null, and the log says so |
+//! | several numbers per cell | `FixedSizeList`, `LargeList`; dates, times and booleans as the stored numbers |
+//! | enumerations | `Dictionary`; a code without a label is null, and logged |
 //!
-//! Labels that are not all text are binary. A cell of a text that is not UTF-8 cannot be read: its row is in the error.
+//! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.
 //!
-//! "Not a time" is null. Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
+//! "Not a time" is null. Each field has its TileDB datatype in the metadata key `tiledb.datatype`.
 
 mod batch;
 mod file;
@@ -34,21 +34,20 @@ use file::File;
 use schema::{Field as ArrowField, Schema};
 use types::ArrowColumn;
 
-/// Whether an Arrow file can hold a field, and if not why.
+/// Checks whether an Arrow file can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
     ArrowColumn::check(field)
 }
 
-/// The message that tells readers of an Arrow stream a schema.
+/// Returns the message that contains the schema of an Arrow stream.
 pub(super) fn schema_message(fields: Vec<ArrowField>, metadata: Vec<(String, String)>) -> Vec<u8> {
     message::schema(&Schema { fields, metadata }, 0)
 }
 
-/// The Arrow IPC file of columns with the same number of cells. `metadata` is said of the whole table, by key.
+/// Returns the Arrow IPC file of columns with the same number of cells. `metadata` describes the whole table, by key.
 ///
-/// The size is known without reading a cell. The metadata of a batch needs its number of nulls, for which
-/// the batch's validity is read, and the places of batches need one offset each of every variable-length
-/// column.
+/// The size is known without reading a cell. The metadata of a batch contain its numbers of nulls, for which the
+/// batch's validity is read, and the positions of batches require one offset of every variable-length column per batch.
 pub fn arrow(columns: &[Column], metadata: Vec<(String, String)>) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Arrow", ArrowColumn::new)?;

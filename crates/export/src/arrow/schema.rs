@@ -1,5 +1,5 @@
-//! The schema of a table as Arrow has it: fields, their types, and both as flatbuffers ("Schema.fbs" of the Arrow
-//! columnar format, whose numbers these are).
+//! The schema of a table in Arrow: fields and their types, as flatbuffers. The numbers are those of "Schema.fbs" of the
+//! Arrow columnar format.
 
 use flatbuffers::FlatBufferBuilder;
 use tilefs_format::datatype::Datatype;
@@ -12,13 +12,13 @@ pub struct Field {
     pub name: String,
     pub data_type: DataType,
     pub is_nullable: bool,
-    /// Of [`DataType::Dictionary`]: whether the order of the values means something.
+    /// For [`DataType::Dictionary`]: whether the order of the values is meaningful.
     pub is_ordered: bool,
-    /// What TileDB calls the cells, as metadata; items have none.
+    /// The TileDB datatype of the cells, stored as metadata; `None` for items of lists.
     pub datatype: Option<Datatype>,
 }
 
-/// The columns of a table, and what is said of it as a whole.
+/// The columns of a table, and its metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schema {
     pub fields: Vec<Field>,
@@ -26,7 +26,7 @@ pub struct Schema {
     pub metadata: Vec<(String, String)>,
 }
 
-/// The types that columns have. Lengths are numbers of 32 bits with a sign in the format.
+/// The types of columns. Lengths are signed 32-bit numbers in the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
     Boolean,
@@ -48,7 +48,7 @@ pub enum DataType {
     LargeUtf8,
     FixedSizeList(Box<Field>, i32),
     LargeList(Box<Field>),
-    /// Of the indices and of the values.
+    /// The types of the indices and of the values.
     Dictionary(Box<DataType>, Box<DataType>),
 }
 
@@ -62,7 +62,7 @@ pub enum TimeUnit {
 }
 
 impl Field {
-    /// The items of a list, none of which is null.
+    /// Creates the items of a list, none of which is null.
     pub fn of_items(name: &str, data_type: DataType) -> Box<Self> {
         let name = name.to_owned();
         Box::new(Field { name, data_type, is_nullable: false, is_ordered: false, datatype: None })
@@ -118,7 +118,7 @@ fn field(builder: &mut FlatBufferBuilder<'_>, field: &Field, dictionaries: &mut 
 }
 
 impl DataType {
-    /// The number of the type, of a dictionary that of its values, and the fields of its table.
+    /// Returns the number of the type (for a dictionary, that of its values) and the fields of its table.
     fn in_format(&self) -> (u8, Vec<(u16, Value)>) {
         let integer = |bits, is_signed| (2, vec![(0, Value::I32(bits)), (1, Value::Bool(is_signed))]);
         let precision = |precision| (3, vec![(0, Value::I16(precision))]);

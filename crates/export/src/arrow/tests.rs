@@ -34,7 +34,7 @@ fn variable(name: &str, datatype: Datatype, cells: &[Vec<u8>]) -> Column {
     Column::variable(field, vec![cells.len() as u64], Arc::new(cells.concat()), offsets)
 }
 
-/// Columns of many types; row `i` is told from `i`.
+/// Columns of many types; the values of row `i` are computed from `i`.
 fn sample(rows: usize) -> Vec<Column> {
     let shape = vec![rows as u64];
     let labels = Labels {
@@ -69,7 +69,7 @@ fn sample(rows: usize) -> Vec<Column> {
     ]
 }
 
-/// Fields of all types, and what the arrow crates call them.
+/// Fields of all types, and their equivalents in the arrow crates.
 fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
     use arrow_schema::{DataType as Theirs, TimeUnit as TheirUnit};
     use schema::{DataType as Ours, TimeUnit};
@@ -124,7 +124,7 @@ fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
 }
 
 #[test]
-fn a_schema_is_what_the_arrow_crates_read_of_it() {
+fn schema_matches_the_arrow_crates() {
     let (ours, theirs): (Vec<_>, Vec<_>) = fields().into_iter().unzip();
     let metadata = vec![("pandas".to_owned(), "{}".to_owned()), ("ß".to_owned(), "x".repeat(1000))];
     let read = arrow_ipc::convert::try_schema_from_ipc_buffer(&schema_message(ours, metadata.clone())).unwrap();
@@ -151,7 +151,7 @@ fn check_sample(batches: &[RecordBatch], rows: usize) {
             assert_eq!(float.is_null(row), i % 3 == 1);
             assert_eq!(float.as_primitive::<Float32Type>().value(row), i as f32 / 3.0);
             assert_eq!(column("ms").as_primitive::<TimestampMillisecondType>().value(row), i as i64 * 997);
-            // Under a null there is a time as well.
+            // The value under a null is a valid time as well.
             let seconds = if i == 2 { 0 } else { i as i64 * 86_400 };
             assert_eq!(day.as_primitive::<TimestampSecondType>().value(row), seconds);
             assert_eq!(column("bool").as_boolean().value(row), i % 2 == 1);
@@ -195,10 +195,10 @@ fn several_batches_are_one_table() {
 }
 
 #[test]
-fn columns_are_read_ahead() {
+fn columns_are_prefetched() {
     let columns = sample(1800);
     assert_reads_ahead(|sources| {
-        // The nulls of a batch, codes without label and "not a time" among them, are counted before any of it is there.
+        // Nulls, including codes without a label and "not a time", are counted before any part of a batch can be read.
         let counts_values = |field: &Field| field.labels.is_some() || field.datatype.time_unit().is_some();
         let mut watch = |column: &Column| match counts_values(&column.field) {
             true => Column { values: sources.index(column.values.clone()), ..column.clone() },
@@ -232,7 +232,7 @@ fn every_datatype_has_a_type() {
     assert!(check(&long).is_err());
 }
 
-/// In every unit, and in columns that are not nullable; in a list, where nothing is null, it is its number.
+/// For every unit, and for columns that are not nullable; in a list, where nothing can be null, it is a number.
 #[test]
 fn not_a_time_is_null_in_every_unit() {
     for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {
@@ -304,7 +304,7 @@ fn wrong_offsets_are_errors() {
 }
 
 #[test]
-fn huge_tables_are_arithmetic() {
+fn huge_tables_take_no_memory() {
     let rows = 1u64 << 40;
     let column = Column::fixed(Field::new("a", Datatype::Int64), vec![rows], Arc::new(Repeat::zeros(8 * rows)));
     let content = arrow(&[column], Vec::new()).unwrap().content;

@@ -1,4 +1,4 @@
-//! How a column is stored in Arrow: its type, and its bytes where those are not the column's own.
+//! The representation of a column in Arrow: its type, and its bytes if they differ from the column's own.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::element::Converted;
 use crate::presence::Presence;
 use crate::utf8::Utf8Values;
 
-/// How the cells of a column lie in its buffers.
+/// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One value of so many bytes a cell.
+    /// One value of this many bytes per cell.
     Values(u64),
-    /// One bit a cell; `values` has a byte for each.
+    /// One bit per cell; `values` has one byte per cell.
     Bits,
-    /// A child with so many values of so many bytes a cell.
+    /// A child with `values` values of `size` bytes per cell.
     List { values: u64, size: u64 },
-    /// Offsets in bytes, then all bytes.
+    /// Byte offsets, then all bytes.
     Bytes,
-    /// Offsets in values, then a child with values of so many bytes.
+    /// Offsets counted in values, then a child with values of this many bytes.
     VariableList(u64),
 }
 
@@ -33,20 +33,20 @@ pub struct ArrowColumn {
     pub layout: Layout,
     /// The data buffer of all rows.
     pub values: Arc<dyn Content>,
-    /// In bytes, as columns have them.
+    /// Byte offsets, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
-    /// A byte a cell, 0 for null.
+    /// One byte per cell, 0 for null.
     pub validity: Option<Arc<dyn Content>>,
     pub labels: Option<Arc<Labels>>,
 }
 
 impl ArrowColumn {
-    /// Whether a field has an Arrow type, and if not why.
+    /// Checks whether a field has an Arrow type; returns the reason if not.
     pub fn check(field: &Field) -> FormatResult<()> {
         data_type(field).map(drop)
     }
 
-    /// The column's type and contents.
+    /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let (data_type, layout) = data_type(field)?;
@@ -65,14 +65,15 @@ impl ArrowColumn {
             datatype: Some(field.datatype),
         };
         let values: Arc<dyn Content> = match &column.offsets {
-            // Readers check the bytes of nulls as well.
+            // Readers also check the bytes of nulls.
             Some(offsets) if arrow_field.data_type == DataType::LargeUtf8 => {
                 Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), None, &field.name))
             }
             _ => column.values.clone(),
         };
         let is_count = matches!(layout, Layout::Values(_)) && field.datatype.time_unit().is_some();
-        // "Not a time" is null, and what lies under it must be a time all the same: DuckDB converts the durations of nulls, too.
+        // "Not a time" is null, but the value under a null must be a valid time: DuckDB converts the durations of nulls
+        // too.
         let under_null = |value: i64| if value == i64::MIN { 0 } else { value };
         let values: Arc<dyn Content> = match seconds_of(field.datatype) {
             Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", move |value| {
@@ -91,7 +92,7 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
     let list_length =
-        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
+        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells of that length"));
     let items = |data_type| ArrowField::of_items("item", data_type);
     if datatype.kind() == Kind::Bytes && size == 1 {
         return Ok(match field.values_per_cell {
@@ -125,8 +126,8 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     })
 }
 
-/// The type of one of a cell's several values. None of them can be null, and "not a time" is no date, so dates and times
-/// are the counts that TileDB stores. Bits of several cells could share a byte, so booleans are bytes.
+/// Returns the type of one of a cell's several values. None of them can be null, and "not a time" is not a date, so
+/// dates and times are the counts that TileDB stores. Bits of several cells could share a byte, so booleans are bytes.
 fn element_type(datatype: Datatype) -> DataType {
     match value_type(datatype) {
         _ if datatype.time_unit().is_some() => DataType::Int64,
@@ -135,7 +136,7 @@ fn element_type(datatype: Datatype) -> DataType {
     }
 }
 
-/// The type of one value that is not a byte of a text.
+/// Returns the type of one value that is not a byte of text.
 fn value_type(datatype: Datatype) -> DataType {
     let unit = match datatype.time_unit() {
         Some("ms") => Some(TimeUnit::Millisecond),
@@ -161,7 +162,7 @@ fn value_type(datatype: Datatype) -> DataType {
     }
 }
 
-/// The conversion to seconds of dates and times in coarser units.
+/// Returns the conversion to seconds for dates and times in coarser units.
 fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     const DAY: i64 = 86_400;
     match datatype.time_unit()? {
@@ -175,12 +176,12 @@ fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// The type of the labels: text, bytes where some label is no text, or numbers.
+/// Returns the type of the labels: text, bytes if some label is not text, or numbers.
 pub fn label_type(labels: &Labels) -> DataType {
     match labels.datatype.kind() {
         Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
         Kind::Bytes => DataType::LargeBinary,
-        // Dates and booleans are rare enough as labels to be their numbers.
+        // Dates and booleans are rare as labels, so they are stored as numbers.
         Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
         _ if labels.datatype == Datatype::Bool => DataType::UInt8,
         _ => value_type(labels.datatype),

@@ -1,4 +1,4 @@
-//! The bytes of a file: what the layout makes, and values where it has them.
+//! The bytes of a file: those of the layout, and the values at the positions the layout reserves for them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tilefs_reader::threads::cancellation;
 use crate::content::{Content, check_range, unknown_band};
 use crate::var::read_offset;
 
-/// Bytes of the texts of a collection, at most.
+/// Maximum number of bytes of the texts of a collection.
 const LARGEST_COLLECTION: u64 = 1 << 16;
 
 /// The values of a dataset.
@@ -19,19 +19,19 @@ const LARGEST_COLLECTION: u64 = 1 << 16;
 pub struct Values {
     /// The elements; texts end to end.
     pub values: Arc<dyn Content>,
-    /// Where each text begins, and one more, `u64` little-endian.
+    /// The start of each text and the end of the last, `u64` little-endian.
     pub offsets: Option<Arc<dyn Content>>,
 }
 
-/// A file. Memory of a read: the offsets of the texts that it meets, and 64 KiB of texts.
+/// A file. A read takes memory for the offsets of the texts in its range, and for 64 KiB of texts.
 pub struct Hdf5 {
     layout: Layout,
-    /// Of each object of the layout.
+    /// Indexed by the layout's objects.
     values: Vec<Option<Values>>,
 }
 
 impl Hdf5 {
-    /// The file of a layout, whose objects have these values.
+    /// Creates the file of a layout; `values` are those of its objects.
     pub fn new(layout: Layout, values: Vec<Option<Values>>) -> Self {
         Hdf5 { layout, values }
     }
@@ -64,9 +64,9 @@ impl Hdf5 {
         let Range { start, end } = collection.elements();
         let (mut texts, mut bytes) = (Vec::new(), Vec::new());
         offsets.read(start * 8, out.aside((end - start + 1) * 8, &mut bytes))?;
-        // Reading ahead, too, has to know where the texts are.
+        // Prefetching also needs the positions of the texts.
         let (first, last) = (read_offset(offsets, start)?, read_offset(offsets, end)?);
-        // A collection has 64 KiB, unless the offsets are others than before.
+        // A collection has at most 64 KiB, unless the offsets have changed since it was laid out.
         let length = last.checked_sub(first).filter(|length| *length <= LARGEST_COLLECTION).ok_or_else(changed)?;
         values.read(first, out.aside(length, &mut texts))?;
         let Some(out) = out.wanted() else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Hdf5 {
         if !out.contains(&0) {
             return Ok(());
         }
-        // All that is behind a NUL is one.
+        // Bytes behind a NUL must all be NUL.
         let mut is_cut = has_inner_nul(out);
         let mut at = start + out.len() as u64;
         let mut bytes = Vec::new();
@@ -136,7 +136,7 @@ impl Content for Hdf5 {
         match self.values(dataset) {
             Ok(values) => {
                 let band = values.values.band(start);
-                // Where the values begin in the file.
+                // The offset of the values in the file.
                 let begin = offset - start;
                 begin + band.start..begin + band.end
             }
@@ -150,10 +150,10 @@ fn changed() -> Error {
 }
 
 fn inner_nul() -> Error {
-    Error::unsupported("a text that goes on behind a NUL, at which texts of HDF5 end")
+    Error::unsupported("a text that continues behind a NUL, where texts of HDF5 end")
 }
 
-/// Whether readers would cut a text: something else than a NUL is behind one.
+/// Returns whether readers would truncate a text: a NUL is followed by another byte.
 fn has_inner_nul(text: &[u8]) -> bool {
     let behind = text.iter().position(|byte| *byte == 0).and_then(|nul| text.get(nul..));
     behind.is_some_and(|behind| behind.iter().any(|byte| *byte != 0))
@@ -170,7 +170,7 @@ fn resized(bytes: &mut Vec<u8>, length: u64) -> &mut [u8] {
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<()> {
     if from.len() != to.len() {
-        return Err(Error::internal("a segment that is not as long as it says"));
+        return Err(Error::internal("a segment whose length is not the one it declares"));
     }
     to.copy_from_slice(from);
     Ok(())

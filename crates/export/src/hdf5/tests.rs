@@ -1,4 +1,4 @@
-//! What is in a file is read by readers of HDF5 (`tests/export_tools/hdf5.rs`). Here are the bytes as a content.
+//! Tests the bytes as a content. `tests/export_tools/hdf5.rs` reads the files with HDF5 libraries.
 
 use tilefs_format::datatype::Datatype;
 
@@ -50,7 +50,7 @@ fn any_range_is_a_part_of_the_whole() {
 }
 
 #[test]
-fn reading_ahead_asks_for_what_reading_does() {
+fn prefetching_requests_what_reading_does() {
     assert_reads_ahead(|sources| {
         let Columns { dimensions, attributes, .. } = table(&texts());
         let watched = |columns: Vec<Column>, sources: &mut _| -> Vec<Column> {
@@ -78,7 +78,7 @@ fn texts_that_go_on_behind_a_nul_are_refused() {
         let error = read(wrong).unwrap_err().to_string();
         assert!(error.contains("behind a NUL"), "{error}");
     }
-    // The last byte alone, which is the text's: the read that meets the NUL looks that far.
+    // Reading the last byte of the text fails as well, because the read looks ahead as far as the NUL.
     let content = hdf5(&table(&[long(b'a')]), Form::Plain).unwrap();
     let whole = content.len();
     let nul = whole - 8 - 100_000;
@@ -93,7 +93,7 @@ fn offsets_that_go_backwards_are_damage() {
 }
 
 #[test]
-fn numbers_lie_where_their_bytes_are_in_the_column() {
+fn numbers_have_the_bytes_of_the_column() {
     let content = hdf5(&table(&texts()), Form::Plain).unwrap();
     let bytes = read_all(&*content);
     let ids: Vec<u8> = (0..900_u64).flat_map(u64::to_le_bytes).collect();

@@ -1,4 +1,4 @@
-//! The datasets and attributes of a file, from the plan of a netCDF file.
+//! Builds the datasets and attributes of a file from the plan of a netCDF file.
 
 use hdf5_layout::{
     Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
@@ -11,9 +11,9 @@ use super::file::{Hdf5, Values};
 use crate::content::Content;
 use crate::netcdf::header::{self, Dimension};
 use crate::netcdf::types::NcType;
-use crate::netcdf::variables::{Meaning, Plan, PlannedVariable};
+use crate::netcdf::variables::{FilePlan, Meaning, PlannedVariable};
 
-/// Attributes that libraries keep for themselves.
+/// Attributes that are reserved by libraries.
 const RESERVED: [&str; 9] = [
     "CLASS",
     "NAME",
@@ -26,14 +26,14 @@ const RESERVED: [&str; 9] = [
     "DIMENSION_LABELS",
 ];
 
-/// Bytes of offsets that are read at a time.
+/// Bytes of offsets read at a time.
 const OFFSETS: u64 = 1 << 20;
 
-/// The file of a plan.
+/// Builds the file of a plan.
 ///
 /// # Errors
-/// When offsets of texts cannot be read, and where HDF5 cannot hold something.
-pub fn file(plan: &Plan, form: Form) -> Result<Hdf5> {
+/// Fails if offsets of texts cannot be read, or if HDF5 cannot hold something.
+pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
     let mut builder = Builder { form, tree: Tree::new(), values: vec![None] };
     builder.attributes(ObjectId::ROOT, &plan.attributes)?;
     let mut scales = Vec::new();
@@ -43,7 +43,7 @@ pub fn file(plan: &Plan, form: Form) -> Result<Hdf5> {
     for variable in plan.variables.iter().filter(|variable| !is_scale(plan, variable)) {
         let dataset = builder.variable(plan, variable)?;
         let axes = builder.dimensions(variable).iter().map(|number| scales.get(*number).copied().flatten());
-        // Readers of netCDF refuse a dataset of which only some axes have scales.
+        // Readers of netCDF reject a dataset if only some of its axes have scales.
         for (axis, scale) in axes.collect::<Option<Vec<_>>>().unwrap_or_default().into_iter().enumerate() {
             builder.tree.attach_scale(dataset, axis, scale).map_err(unsupported)?;
         }
@@ -55,13 +55,13 @@ pub fn file(plan: &Plan, form: Form) -> Result<Hdf5> {
 struct Builder {
     form: Form,
     tree: Tree,
-    /// Of each object of the tree.
+    /// Indexed by the tree's objects.
     values: Vec<Option<Values>>,
 }
 
 impl Builder {
-    /// The dimension scale of a dimension: its coordinates, or in netCDF-4 a dataset that only has its length.
-    fn scale(&mut self, plan: &Plan, number: usize, dimension: &Dimension) -> Result<Option<ObjectId>> {
+    /// Adds the dimension scale of a dimension: its coordinates or, in netCDF-4, a dataset that only has its length.
+    fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &Dimension) -> Result<Option<ObjectId>> {
         let coordinates = plan.variables.iter().find(|variable| is_scale_of(variable, number, dimension));
         let (scale, name) = match coordinates {
             Some(variable) => (self.variable(plan, variable)?, dimension.name.clone()),
@@ -83,8 +83,8 @@ impl Builder {
         Ok(Some(scale))
     }
 
-    /// The dataset of a variable, with its attributes.
-    fn variable(&mut self, plan: &Plan, variable: &PlannedVariable) -> Result<ObjectId> {
+    /// Adds the dataset of a variable, with its attributes.
+    fn variable(&mut self, plan: &FilePlan, variable: &PlannedVariable) -> Result<ObjectId> {
         let lengths: Vec<u64> = self.dimensions(variable).iter().map(|number| length_of(plan, *number)).collect();
         let space = if lengths.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(lengths) };
         let mut dataset = Dataset::new(self.datatype(plan, variable), space);
@@ -108,7 +108,7 @@ impl Builder {
         Ok(added)
     }
 
-    /// The dimensions that a variable has as a dataset.
+    /// Returns the dimensions of a variable's dataset.
     fn dimensions<'a>(&self, variable: &'a PlannedVariable) -> &'a [usize] {
         match (self.form, &variable.meaning, variable.dimensions.split_last()) {
             (Form::Plain, Meaning::Characters, Some((_, cells))) => cells,
@@ -116,8 +116,8 @@ impl Builder {
         }
     }
 
-    fn datatype(&self, plan: &Plan, variable: &PlannedVariable) -> Datatype {
-        // A third value stands for null.
+    fn datatype(&self, plan: &FilePlan, variable: &PlannedVariable) -> Datatype {
+        // A third value represents null.
         let has_nulls = variable.attributes.iter().any(|attribute| attribute.name == "_FillValue");
         match (variable.nc_type, &variable.meaning, self.form) {
             (NcType::Byte, Meaning::Booleans, Form::Plain) if !has_nulls => Datatype::boolean(),
@@ -162,7 +162,7 @@ impl Builder {
         match text {
             Some(text) if self.form == Form::Plain => Attribute::text(text),
             _ => {
-                // What netCDF's library writes, which counts no NUL among the characters.
+                // This is what netCDF's library writes; it does not count the NUL as a character.
                 let padding = if text.is_some() { StringPadding::NullTerminated } else { StringPadding::NullPadded };
                 let character_set = if values.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
                 let size = u32::try_from(values.len()).unwrap_or(u32::MAX);
@@ -177,7 +177,7 @@ pub fn unsupported(error: hdf5_layout::Error) -> Error {
     Error::unsupported(error.to_string())
 }
 
-fn length_of(plan: &Plan, dimension: usize) -> u64 {
+fn length_of(plan: &FilePlan, dimension: usize) -> u64 {
     plan.dimensions.get(dimension).map_or(1, |dimension| dimension.length)
 }
 
@@ -185,7 +185,7 @@ fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &Dimension)
     variable.name == dimension.name && variable.dimensions == [number]
 }
 
-fn is_scale(plan: &Plan, variable: &PlannedVariable) -> bool {
+fn is_scale(plan: &FilePlan, variable: &PlannedVariable) -> bool {
     plan.dimensions.iter().enumerate().any(|(number, dimension)| is_scale_of(variable, number, dimension))
 }
 
@@ -214,12 +214,12 @@ fn datatype_of(nc_type: NcType) -> Datatype {
     }
 }
 
-/// Values of a plan, which are big-endian, the other way round.
+/// Converts values of a plan, which are big-endian, to little-endian.
 fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
     values.chunks_exact(nc_type.size()).flat_map(|value| value.iter().rev().copied()).collect()
 }
 
-/// Where texts lie in the global heap that begin at these offsets.
+/// Plans the positions in the global heap of the texts that begin at these offsets.
 pub fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
     let backwards = || Error::damaged("offsets of values that go backwards");
     let mut plan = HeapPlan::new();

@@ -1,17 +1,17 @@
-//! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global
-//! attributes, variables.
+//! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global attributes,
+//! variables.
 
 use super::Version;
 use super::types::NcType;
 use super::variables::PlannedVariable;
-use crate::cf::{Remark, Said};
+use crate::cf::{CfAttribute, CfValue};
 
 const DIMENSIONS: u32 = 0x0a;
 const VARIABLES: u32 = 0x0b;
 const ATTRIBUTES: u32 = 0x0c;
 
-/// A named length. Length 0 is the classic format's mark of its one unlimited dimension, here always with no
-/// record, so that it is a dimension of length 0 after all.
+/// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
+/// dimension does have length 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dimension {
     pub name: String,
@@ -28,19 +28,19 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    /// A text.
+    /// Creates a text attribute.
     pub fn text(name: &str, text: impl Into<String>) -> Self {
         Attribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
     }
 }
 
-impl From<Remark> for Attribute {
-    fn from(remark: Remark) -> Self {
-        match remark.value {
-            Said::Text(text) => Attribute::text(remark.name, text),
-            Said::Numbers(numbers) => {
+impl From<CfAttribute> for Attribute {
+    fn from(attribute: CfAttribute) -> Self {
+        match attribute.value {
+            CfValue::Text(text) => Attribute::text(attribute.name, text),
+            CfValue::Numbers(numbers) => {
                 let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
-                Attribute { name: remark.name.into(), nc_type: NcType::Double, values }
+                Attribute { name: attribute.name.into(), nc_type: NcType::Double, values }
             }
         }
     }
@@ -52,7 +52,7 @@ pub struct Placed<'a> {
     pub begin: u64,
 }
 
-/// All that the header says.
+/// The contents of the header.
 pub struct Header<'a> {
     pub version: Version,
     pub dimensions: &'a [Dimension],
@@ -61,7 +61,8 @@ pub struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// The header's bytes. Their number depends on nothing but names, attributes and the number of things.
+    /// Returns the header's bytes. Their number depends only on names, attributes and the numbers of dimensions and
+    /// variables.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder { wide: self.version == Version::Cdf5, bytes: b"CDF".to_vec() };
         out.bytes.push(if out.wide { 5 } else { 2 });
@@ -82,7 +83,7 @@ impl Header<'_> {
             }
             out.attributes(&variable.attributes);
             out.u32(variable.nc_type as u32);
-            // CDF-2 writes the largest number for a size that does not fit, and readers compute it.
+            // CDF-2 stores the largest number for a size that does not fit, and readers compute the size.
             out.count(variable.size(self.dimensions).div_ceil(4).saturating_mul(4));
             out.bytes.extend(begin.to_be_bytes());
         }
@@ -91,7 +92,7 @@ impl Header<'_> {
 }
 
 struct Encoder {
-    /// Counts and lengths have 64 bits (CDF-5).
+    /// Whether counts and lengths have 64 bits (CDF-5).
     wide: bool,
     bytes: Vec<u8>,
 }
@@ -109,7 +110,7 @@ impl Encoder {
         }
     }
 
-    /// The head of a list; an empty one has no tag.
+    /// Writes the head of a list; an empty one has no tag.
     fn list(&mut self, tag: u32, length: usize) {
         self.u32(if length == 0 { 0 } else { tag });
         self.count(length as u64);

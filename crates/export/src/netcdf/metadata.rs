@@ -12,11 +12,10 @@ use crate::column::Metadatum;
 use crate::content::Content;
 use crate::number;
 
-/// One key of the metadata under a legal name.
+/// Converts one metadata entry to an attribute; `name` must be legal.
 ///
-/// Dates are their counts, text is text if it is UTF-8, and other text and blobs are bytes. CDF-2 gets
-/// integers that none of its types is made for as 32-bit integers, doubles or text: the first that holds
-/// all of them exactly.
+/// Dates are counts, text is text if it is valid UTF-8, and other text and blobs are bytes. In CDF-2, integers for
+/// which it has no type become 32-bit integers, doubles or text: the first of these that holds all of them exactly.
 pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attribute {
     let datatype = plain(metadatum);
     let values = metadatum.value.chunks_exact(datatype.size());
@@ -27,7 +26,7 @@ pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attri
     let integers: Vec<i128> = values.filter_map(|value| number::integer(datatype, value)).collect();
     let bounds = (integers.iter().min().copied().unwrap_or(0), integers.iter().max().copied().unwrap_or(0));
     match Encoding::of(Datatype::Int64, Some(bounds), version) {
-        // The bounds are within 64 bits, or there is no such encoding.
+        // The bounds fit in 64 bits, or no encoding was found.
         Some(encoding) => {
             encoded(name, Some(encoding), integers.iter().flat_map(|&value| (value as i64).to_le_bytes()).collect())
         }
@@ -38,7 +37,7 @@ pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attri
     }
 }
 
-/// The datatype that an attribute's values have, which no further attribute can explain.
+/// Returns the datatype of an attribute's values, which cannot have attributes such as units themselves.
 fn plain(metadatum: &Metadatum) -> Datatype {
     let datatype = metadatum.datatype;
     match (datatype.kind(), datatype.size()) {
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_a_place() {
+    fn every_type_is_representable() {
         let two = |v: i64| [7i64.to_le_bytes(), v.to_le_bytes()].concat();
         type Value = (NcType, Vec<u8>);
         let cases: [(Datatype, Vec<u8>, Value, Value); 7] = [

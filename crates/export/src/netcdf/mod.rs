@@ -1,37 +1,38 @@
-//! A netCDF classic file of a whole array: a header, then one big-endian variable after the other. What variables there
-//! are, and what is said of them, is also what [`hdf5`](super::hdf5) has.
+//! A netCDF classic file of a whole array: a header, followed by the big-endian variables. [`hdf5`](super::hdf5) uses
+//! the same variables and attributes.
 //!
-//! The 64-bit offset form (CDF-2) is what every reader of netCDF knows; the 64-bit data form (CDF-5) holds
-//! all types and sizes, but GDAL and SciPy may not open it. So CDF-2 is tried first:
+//! Every netCDF reader supports the 64-bit offset form (CDF-2). The 64-bit data form (CDF-5) holds all types and sizes,
+//! but GDAL and SciPy may not open it. So CDF-2 is tried first:
 //!
-//! * Unsigned integers are stored as the signed ones with the attribute `_Unsigned = "true"`.
-//! * 64-bit integers and dates whose bounds are known (axes, coordinates of sparse cells) are stored as
-//!   32-bit integers if those bounds allow, else as doubles up to 2^53, which are exact there. Where no
-//!   bounds are known the file is CDF-5: a value that might not fit is no reason to lie.
-//! * Only one variable may be longer than 4 GiB, which is then the last; no dimension is longer than 2^31-4.
+//! * Unsigned integers are stored as signed ones with the attribute `_Unsigned = "true"`.
+//! * 64-bit integers and dates with known bounds (axes, coordinates of sparse cells) are stored as 32-bit integers if
+//!   the bounds allow it, otherwise as doubles up to 2^53, which are exact in that range. Without known bounds the file
+//!   is CDF-5, because a value might not fit.
+//! * Only one variable may be longer than 4 GiB, and must be the last; no dimension may be longer than 2^31-4.
 //!
-//! What the file says, after the CF conventions:
+//! Contents of the file, according to the CF conventions:
 //!
-//! * The axes of a dense array are dimensions with coordinate variables. The cells of a sparse array are
-//!   the dimension `cells`, and its coordinates are variables along it; those of its only dimension are the coordinate
-//!   variable of the cells, whose dimension then has that name.
-//! * Where the array is a raster with a place on the Earth, the coordinates of its rows and columns are those of the
-//!   centres of pixels in that coordinate system, which the variable `crs` describes. A rotated one has its transform
-//!   there only.
-//! * Several values a cell are a dimension more. Text of variable length is too, as long as the longest value; readers
-//!   make texts of it. Where that would be much larger than the values, for more than 16 million cells, and for numbers
-//!   of variable length, all values are one variable, and `NAME_offsets` says where those of each cell begin, in bytes.
-//! * What marks missing numbers and dates is `_FillValue`: see [`Field::no_data`](super::Field).
-//! * Nulls hold `_FillValue` where a value is free for it, else what the array has stored; `NAME_valid` is 0 for them.
+//! * The axes of a dense array are dimensions with coordinate variables. The cells of a sparse array are the dimension
+//!   `cells`, and their coordinates are variables along it; if the array has only one dimension, its coordinates are
+//!   the coordinate variable of the cells, whose dimension then has that name.
+//! * If the array is a georeferenced raster, the coordinates of its rows and columns are those of the pixel centres in
+//!   that coordinate system, which the variable `crs` describes. The transform of a rotated raster is only in `crs`.
+//! * Several values per cell are an additional dimension. So is text of variable length, padded to the longest value;
+//!   readers decode it to texts. If that would be much larger than the values, for more than 16 million cells, and for
+//!   numbers of variable length, all values are one variable, and `NAME_offsets` contains the byte offset of each
+//!   cell's values.
+//! * The marker of missing numbers and dates is `_FillValue`: see [`Field::no_data`](super::Field).
+//! * Nulls hold `_FillValue` if a value is free for it, otherwise the value stored in the array; `NAME_valid` is 0 for
+//!   them.
 //! * Dates are counts "since 1970-01-01". Years, months and weeks, which CF cannot count, become days.
 //! * The labels of an enumeration are `NAME_labels`, and up to 256 of them `flag_meanings`.
-//! * The metadata are global attributes, those of one field alone attributes of its variable.
+//! * The array's metadata are global attributes; those about one field are attributes of its variable.
 //!
-//! What a variable's values are is said by ours: its type, `_FillValue`, units of dates. Of the array's metadata
-//! everything else.
+//! The attributes that define the meaning of a variable's values are generated: type, `_FillValue`, units of dates. All
+//! other attributes come from the array's metadata.
 //!
-//! The library of netCDF itself takes one value of every type of more than a byte, -32767 of 16 bits and -2147483647 of
-//! 32, for one that was never written, unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
+//! netCDF's library itself treats one value of every type wider than a byte as unwritten (-32767 for 16 bits,
+//! -2147483647 for 32), unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
 pub(super) mod header;
 mod metadata;
@@ -45,21 +46,21 @@ use super::compose::{Concat, Repeat};
 use super::content::Content;
 use super::dataset::Dataset;
 use header::{Header, Placed};
-use variables::Plan;
+use variables::FilePlan;
 
-/// The forms of netCDF that an array can have.
+/// The forms of netCDF in which an array can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// 64-bit offsets: six types, at most 4 GiB a variable except the last.
+    /// 64-bit offsets: six types, at most 4 GiB per variable except the last.
     Cdf2,
     /// 64-bit data: unsigned and 64-bit integers, any size.
     Cdf5,
-    /// HDF5: all of that, strings, and little-endian values.
+    /// HDF5: the types of CDF-5 and strings, with little-endian values.
     NetCdf4,
 }
 
 impl Version {
-    /// Whether it is one of the two classic formats.
+    /// Returns whether it is one of the two classic formats.
     pub fn is_classic(self) -> bool {
         self != Version::NetCdf4
     }
@@ -72,20 +73,20 @@ pub struct NetCdf {
     pub file: Exported,
 }
 
-/// The netCDF file of an array: CDF-2, or CDF-5 where CDF-2 cannot hold it.
+/// Returns the netCDF file of an array: CDF-2, or CDF-5 if CDF-2 cannot hold it.
 ///
-/// Columns that neither can hold are left out, with the reason.
+/// Columns that neither can hold are omitted, with the reason.
 pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
-    written(|version| Plan::of(columns, version))
+    written(|version| FilePlan::of(columns, version))
 }
 
-/// The netCDF file of variables that share dimensions, of which it says nothing that their arrays do not: as
-/// [`netcdf`] otherwise.
+/// Returns the netCDF file of variables that share dimensions, like [`netcdf`]. The attributes contain nothing beyond
+/// the dataset's metadata.
 pub fn netcdf_of_dataset(dataset: &Dataset<Column>) -> FormatResult<NetCdf> {
-    written(|version| Plan::of_dataset(dataset, version))
+    written(|version| FilePlan::of_dataset(dataset, version))
 }
 
-fn written(plan: impl Fn(Version) -> FormatResult<Plan>) -> FormatResult<NetCdf> {
+fn written(plan: impl Fn(Version) -> FormatResult<FilePlan>) -> FormatResult<NetCdf> {
     let file = match plan(Version::Cdf2).and_then(|plan| write(plan, Version::Cdf2)) {
         Ok(file) => return Ok(NetCdf { version: Version::Cdf2, file }),
         Err(_) => write(plan(Version::Cdf5)?, Version::Cdf5)?,
@@ -93,10 +94,10 @@ fn written(plan: impl Fn(Version) -> FormatResult<Plan>) -> FormatResult<NetCdf>
     Ok(NetCdf { version: Version::Cdf5, file })
 }
 
-/// Variables begin at multiples of this, so that a reader's pages hold whole values.
+/// Alignment of variables, so that a reader's pages hold whole values.
 const ALIGNMENT: u64 = 64;
 
-fn write(mut plan: Plan, version: Version) -> FormatResult<Exported> {
+fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
     if version == Version::Cdf2 {
         plan.move_longest_to_the_end()?;
     }
@@ -106,7 +107,7 @@ fn write(mut plan: Plan, version: Version) -> FormatResult<Exported> {
         attributes: &plan.attributes,
         variables: plan.variables.iter().map(|variable| Placed { variable, begin: 0 }).collect(),
     };
-    // The places do not change the header's length.
+    // The positions do not affect the header's length.
     let too_long = || Unrepresentable::new("netCDF has no files over 2^63 bytes");
     let mut end = header.encode().len() as u64;
     let mut parts: Vec<Arc<dyn Content>> = Vec::new();
@@ -118,7 +119,7 @@ fn write(mut plan: Plan, version: Version) -> FormatResult<Exported> {
         end = begin.checked_add(placed.variable.content.len()).ok_or_else(too_long)?;
     }
     let padded = end.checked_next_multiple_of(4).filter(|&end| end <= i64::MAX as u64).ok_or_else(too_long)?;
-    // The places of a first record, which a file without records ends before.
+    // Empty variables get the positions that they would have in a first record, behind the end of the file.
     let mut record = padded;
     for placed in header.variables.iter_mut().filter(|placed| placed.variable.content.is_empty()) {
         placed.begin = record;

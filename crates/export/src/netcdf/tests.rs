@@ -1,4 +1,4 @@
-//! Reads what was written with a second, plain reader of the classic format.
+//! Reads the files with a second, simple reader of the classic format.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::georeference::{Georeference, GeoreferencedAxes};
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
 use proptest::prelude::*;
 
-/// What the plain reader finds: attributes by name, and for each variable its dimensions and data.
+/// The result of the simple reader: attributes by name, and the dimensions and data of each variable.
 struct Read {
     version: u8,
     attributes: HashMap<String, (u32, Vec<u8>)>,
@@ -196,11 +196,11 @@ fn rows_and_columns_of_a_raster_have_the_coordinates_of_their_pixels() {
     assert_eq!(text(&crs.attributes["grid_mapping_name"]), "transverse_mercator");
     assert_eq!(crs.attributes["longitude_of_central_meridian"], (6, doubles(&[9.0])));
     assert_eq!(text(&crs.attributes["GeoTransform"]), "10 2 0 50 0 -4");
-    // The other way round, in degrees.
+    // With the axes exchanged, in degrees.
     let file = of([10.0, 2.0, 0.0, 50.0, 0.0, -4.0], "GEOGCS[\"b\",UNIT[\"degree\",0.0174532925199433]]", 1, 0);
     assert_eq!(text(&file.variables["y"].attributes["units"]), "degrees_east");
     assert_eq!(file.variables["x"].data, doubles(&[48.0, 44.0, 40.0]));
-    // No coordinate of a rotated raster is that of a whole row.
+    // The pixels of a row of a rotated raster do not share a coordinate.
     let file = of([10.0, 2.0, 1.0, 50.0, 0.0, -4.0], utm, 0, 1);
     assert_eq!(file.variables["y"].nc_type, 4);
     assert_eq!(text(&file.variables["crs"].attributes["GeoTransform"]), "10 2 1 50 0 -4");
@@ -252,7 +252,7 @@ fn notes_become_attributes_of_their_variable() {
     assert_eq!(attributes["bad_name"], (4, 7i32.to_be_bytes().to_vec()));
     assert!(!attributes.contains_key("_FillValue"));
     assert_eq!(text(&file.variables["y"].attributes["standard_name"]), "depth");
-    // Dates are what their units say, whatever the metadata says.
+    // The units of dates are generated, whatever the metadata contain.
     let mut day = Field::new("a", Datatype::DateTimeDay);
     day.notes = vec![note("units", Datatype::StringUtf8, b"fortnights")];
     let file = read(&netcdf(&dense(vec![Column::fixed(day, vec![2, 3], Arc::new(vec![0; 48]))])).unwrap().file.content);
@@ -271,7 +271,7 @@ fn text_of_any_length_is_padded_to_the_longest() {
     assert_eq!((name.nc_type, &name.data[..]), (2, &b"a\0\0\0\0\0\0\0\0\0bcdef"[..]));
     assert_eq!((text(&name.attributes["_Encoding"]), text(&name.attributes["coordinates"])), ("utf-8", "cells_2 y"));
     assert!(!file.variables.contains_key("name_offsets"));
-    // Not where one long value would make the file much larger.
+    // Not if one long value would make the file much larger.
     columns.attributes[1].longest = Some(1 << 30);
     assert!(read(&netcdf(&columns).unwrap().file.content).variables.contains_key("name_offsets"));
 }
@@ -291,7 +291,7 @@ fn integers_without_bounds_make_it_cdf5() {
 }
 
 #[test]
-fn several_values_and_characters_are_a_dimension_more() {
+fn several_values_and_characters_are_another_dimension() {
     let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2)).with_no_data([1, 0]);
     let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3));
     let columns = dense(vec![
@@ -357,7 +357,7 @@ fn the_only_dimension_of_cells_is_their_axis() {
     let axis = [("cells".to_owned(), 3)];
     assert_eq!((&file.variables["cells"].shape[..], &file.variables["kind"].shape[..]), (&axis[..], &axis[..]));
     assert!(!file.variables["kind"].attributes.contains_key("coordinates"));
-    // Texts that have no place along the cells are no axis.
+    // Texts without one value per cell are not an axis.
     let ragged = columns.attributes[1].clone();
     let of = |name: Column| read(&netcdf(&Columns { dimensions: vec![name], ..columns.clone() }).unwrap().file.content);
     assert_eq!(of(ragged.clone()).variables["kind"].shape, axis);
@@ -384,7 +384,7 @@ fn labels_are_coordinates_along_their_axis() {
     let file = read(&netcdf(&columns).unwrap().file.content);
     assert_eq!(text(&file.variables["v"].attributes["coordinates"]), "station height");
     assert_eq!(file.variables["station"].shape[0], file.variables["v"].shape[0]);
-    // Of texts that stand end to end the variable has no place for each.
+    // The variable of texts stored end to end has no element for each label.
     columns.auxiliary[0].column = name;
     let file = read(&netcdf(&columns).unwrap().file.content);
     assert_eq!(text(&file.variables["v"].attributes["coordinates"]), "height");
@@ -423,15 +423,15 @@ fn large_variables_go_last_or_make_it_cdf5() {
     let mut last = [1; 16];
     one.file.content.read_at(one.file.content.len() - 16, &mut last).unwrap();
     assert_eq!(last, [0; 16]);
-    // A dimension over 2^31 exists in CDF-5 only.
+    // Only CDF-5 allows a dimension over 2^31.
     let long = Columns { dimensions: vec![axis_of(1 << 40)], ..columns(vec![]) };
     assert_eq!(netcdf(&long).unwrap().version, Version::Cdf5);
 }
 
 #[test]
-fn all_that_variables_are_made_of_is_read_ahead() {
+fn sources_of_all_variables_are_prefetched() {
     let mut rows = sparse(400);
-    // Texts padded to the longest, texts beside their offsets, and nulls that hold a value.
+    // Texts padded to the longest, texts with separate offsets, and nulls that hold a value.
     rows.attributes.push(Column { longest: Some(2), ..rows.attributes[1].clone() });
     let number = Field { null: Some(vec![0, 0, 0, 9]), ..Field::new("number", Datatype::Int32) };
     let number = Column::fixed(number, vec![400], Arc::new(vec![1; 1600]));
@@ -444,7 +444,7 @@ fn all_that_variables_are_made_of_is_read_ahead() {
 }
 
 #[test]
-fn what_does_not_agree_is_refused() {
+fn inconsistent_columns_are_refused() {
     let wrong = Column::fixed(Field::new("a", Datatype::UInt8), vec![6], Arc::new(vec![0; 6]));
     assert!(netcdf(&dense(vec![wrong])).is_err());
     let empty = Columns { dimensions: vec![axis("x", 0, 0)], ..dense(vec![]) };
@@ -456,7 +456,7 @@ proptest! {
     fn any_numeric_column_reads_back(number in 0u8..44, values in 1u32..4, seed: u64) {
         let datatype = Datatype::from_number(number).unwrap();
         let size = datatype.size();
-        // Of cells of several characters readers make texts.
+        // Readers decode cells of several characters to texts.
         let most = if matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8) { 0x7f } else { 0xff };
         // Small numbers, so that dates can be converted to days.
         let bytes: Vec<u8> = (0..6 * values as usize * size)

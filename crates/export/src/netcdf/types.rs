@@ -1,4 +1,4 @@
-//! How TileDB's datatypes are stored in the forms of netCDF.
+//! The representation of TileDB's datatypes in the forms of netCDF.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::cf::days_of;
 use crate::content::Content;
 use crate::element::{Converted, Swapped};
 
-/// The external types of netCDF, by their numbers; those from `UByte` on are not in CDF-2, and `String` is in netCDF-4
-/// alone.
+/// The external types of netCDF, by their numbers. CDF-2 lacks those from `UByte` on, and only netCDF-4 has `String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NcType {
     Byte = 1,
@@ -28,7 +27,7 @@ pub enum NcType {
 }
 
 impl NcType {
-    /// Bytes of one value; of a string, those of its ID in the global heap.
+    /// Returns the size of one value in bytes; for a string, that of its ID in the global heap.
     pub fn size(self) -> usize {
         match self {
             NcType::String => 16,
@@ -40,21 +39,21 @@ impl NcType {
     }
 }
 
-/// Doubles hold all integers up to this, in both directions.
+/// Doubles represent all integers exactly up to this magnitude.
 const EXACT_IN_DOUBLE: i128 = 1 << 53;
 
-/// How the values of a datatype are stored.
+/// The representation of the values of a datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     pub nc_type: NcType,
-    /// The type is signed and the values are not: the attribute `_Unsigned` says so.
+    /// Whether the type is signed but the values are unsigned, which the attribute `_Unsigned` states.
     pub unsigned: bool,
     datatype: Datatype,
 }
 
 impl Encoding {
-    /// The encoding of values that lie within `bounds`, where those are known. `None` where CDF-2 has no
-    /// type that surely holds them.
+    /// Returns the encoding of values that lie within `bounds`, if known. `None` if CDF-2 has no type that is certain
+    /// to hold them.
     pub fn of(datatype: Datatype, bounds: Option<(i128, i128)>, version: Version) -> Option<Self> {
         let old = version == Version::Cdf2;
         let unsigned = |old_type, new_type| if old { (old_type, true) } else { (new_type, false) };
@@ -76,7 +75,7 @@ impl Encoding {
         Some(Encoding { nc_type, unsigned, datatype })
     }
 
-    /// Little-endian values of the datatype as big-endian values of the type.
+    /// Converts little-endian values of the datatype to big-endian values of the type.
     pub fn apply(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
         let count = move |value: i64| self.count(value);
         match self.nc_type {
@@ -101,7 +100,7 @@ impl Encoding {
         }
     }
 
-    /// Little-endian values of the datatype as little-endian values of the type, where that has the same size.
+    /// Converts little-endian values of the datatype to little-endian values of the type, if that has the same size.
     pub fn apply_little_endian(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
         if days_of(self.datatype).is_none() {
             return values;
@@ -109,25 +108,25 @@ impl Encoding {
         Arc::new(Converted::integers(values, "days", move |value| self.count(value).map(i64::to_le_bytes)))
     }
 
-    /// One value, big-endian; `None` where it does not fit.
+    /// Converts one value to big-endian; `None` if it does not fit.
     pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
         let encoded = self.apply(Arc::new(value.to_vec()));
         let mut bytes = vec![0; self.nc_type.size()];
         encoded.read_at(0, &mut bytes).ok().map(|()| bytes)
     }
 
-    /// The number that is stored for a 64-bit integer or date.
+    /// Returns the number that is stored for a 64-bit integer or date.
     fn count(self, value: i64) -> Option<i64> {
         match days_of(self.datatype) {
             _ if self.datatype.kind() == Kind::Unsigned && value < 0 => None,
-            // Not a time: no day either.
+            // "Not a time" stays that in days.
             Some(days) if value != i64::MIN => days(value),
             _ => Some(value),
         }
     }
 }
 
-/// The type of CDF-2 that holds all 64-bit integers or dates within the bounds.
+/// Returns the type of CDF-2 that holds all 64-bit integers or dates within the bounds.
 fn narrow(datatype: Datatype, (lowest, highest): (i128, i128)) -> Option<NcType> {
     let days = |value: i128| match days_of(datatype) {
         Some(days) => i64::try_from(value).ok().and_then(days).map(i128::from),
@@ -144,14 +143,14 @@ mod tests {
     use Datatype::*;
 
     #[test]
-    fn cdf2_takes_what_it_surely_holds() {
+    fn cdf2_accepts_only_values_certain_to_fit() {
         let of = |datatype, bounds| Encoding::of(datatype, bounds, Version::Cdf2);
         assert_eq!(of(Int64, None), None);
         assert_eq!(of(Int64, Some((-5, 1 << 31))).unwrap().nc_type, NcType::Double);
         assert_eq!(of(Int64, Some((-5, (1 << 31) - 1))).unwrap().nc_type, NcType::Int);
         assert_eq!(of(UInt64, Some((0, 1 << 54))), None);
         assert_eq!(of(DateTimeYear, Some((0, 60))).unwrap().nc_type, NcType::Int);
-        // 2^53 years have more days than a double counts.
+        // 2^53 years have more days than a double counts exactly.
         assert_eq!(of(DateTimeYear, Some((0, 1 << 53))), None);
         assert!(of(UInt16, None).unwrap().unsigned);
         assert!(!Encoding::of(UInt16, None, Version::Cdf5).unwrap().unsigned);

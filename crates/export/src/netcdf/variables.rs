@@ -1,4 +1,4 @@
-//! What a netCDF file of an array consists of: dimensions, variables and attributes.
+//! Plans the contents of a netCDF file of an array: dimensions, variables and attributes.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::utf8::Utf8Values;
 /// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.
 pub struct PlannedVariable {
     pub name: String,
-    /// Positions in the list of dimensions, the slowest first.
+    /// Indexes into the list of dimensions, slowest first.
     pub dimensions: Vec<usize>,
     pub attributes: Vec<Attribute>,
     pub nc_type: NcType,
@@ -32,21 +32,21 @@ pub struct PlannedVariable {
     pub meaning: Meaning,
 }
 
-/// What the values of a variable are, where netCDF has no type for it.
+/// The meaning of a variable's values that netCDF's types do not express.
 #[derive(Clone)]
 pub enum Meaning {
-    /// Nothing but what the type says.
+    /// Nothing beyond the type.
     Values,
     /// Bytes that are 0 or 1.
     Booleans,
     /// The last dimension is that of the characters of a text.
     Characters,
-    /// Strings: where those of each begin in the content, and one more, in bytes, `u64` little-endian.
+    /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
     Strings { offsets: Arc<dyn Content> },
 }
 
 impl PlannedVariable {
-    /// Bytes of the variable, or of one record if it has the unlimited dimension.
+    /// Returns the size of the variable in bytes, or of one record if it has the unlimited dimension.
     pub fn size(&self, dimensions: &[Dimension]) -> u64 {
         let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
         let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
@@ -54,36 +54,38 @@ impl PlannedVariable {
     }
 }
 
-/// The longest variable of CDF-2 that may be followed by another.
+/// The longest variable of CDF-2 that another may follow.
 const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
 
 /// The longest dimension of CDF-2.
 const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
 
-/// The labels of an enumeration are padded to the longest, in memory; they may take this many bytes.
-const MOST_LABEL_BYTES: u64 = 64 << 20;
+/// Maximum size in bytes of the labels of an enumeration, padded to the longest in memory.
+const MAX_LABEL_BYTES: u64 = 64 << 20;
 
-/// Text of variable length may take this many bytes when it is padded to the longest, or so many times its own.
-const MOST_PADDED: u64 = 64 << 20;
-const MOST_TIMES_PADDED: u64 = 16;
+/// Maximum size in bytes of text of variable length padded to the longest, unless it is at most this many times its own
+/// size.
+const MAX_PADDED: u64 = 64 << 20;
+const MAX_PADDING_RATIO: u64 = 16;
 
-/// So many texts can be strings of netCDF-4, which takes a look at the length of each. Of more all values are one variable.
-const MOST_STRINGS: u64 = 1 << 26;
+/// Maximum number of texts stored as strings of netCDF-4, which requires the length of each. More are stored as one
+/// variable of all values.
+const MAX_STRINGS: u64 = 1 << 26;
 
 /// Everything that the header lists.
-pub struct Plan {
+pub struct FilePlan {
     pub dimensions: Vec<Dimension>,
     pub attributes: Vec<Attribute>,
     pub variables: Vec<PlannedVariable>,
     pub left_out: LeftOut,
 }
 
-impl Plan {
-    /// The plan of an array's file in a version, or why that version cannot hold it.
+impl FilePlan {
+    /// Plans an array's file in a version; returns the reason if that version cannot hold it.
     pub fn of(columns: &Columns, version: Version) -> FormatResult<Self> {
         let mut builder = Builder::new(version);
         builder.global_attributes(&columns.metadata);
-        builder.say_conventions(&columns.metadata);
+        builder.add_conventions(&columns.metadata);
         if columns.sparse {
             builder.sparse(columns)?
         } else {
@@ -92,7 +94,7 @@ impl Plan {
         Ok(builder.plan)
     }
 
-    /// The plan of a file of variables that share dimensions, or why that version cannot hold it.
+    /// Plans a file of variables that share dimensions; returns the reason if that version cannot hold it.
     pub fn of_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<Self> {
         let mut builder = Builder::new(version);
         builder.global_attributes(&dataset.metadata);
@@ -118,7 +120,7 @@ impl Plan {
         Ok(builder.plan)
     }
 
-    /// CDF-2 allows one variable over 4 GiB, as the last.
+    /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it.
     pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
         let too_long = |variable: &PlannedVariable| variable.content.len() > LONGEST_IN_CDF2;
         match self.variables.iter().filter(|variable| too_long(variable)).count() {
@@ -132,8 +134,8 @@ impl Plan {
 
 struct Builder {
     version: Version,
-    plan: Plan,
-    /// Of variables and dimensions alike: only an axis shares its name with its coordinates.
+    plan: FilePlan,
+    /// Names of variables and dimensions; only an axis has the same name as its coordinates.
     names: Names,
     /// Attributes that every variable over the cells gets.
     shared: Vec<Attribute>,
@@ -141,7 +143,8 @@ struct Builder {
 
 impl Builder {
     fn new(version: Version) -> Self {
-        let plan = Plan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
+        let plan =
+            FilePlan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
         Builder { version, plan, names: Names::of_netcdf(), shared: Vec::new() }
     }
 
@@ -165,12 +168,12 @@ impl Builder {
             let transform = earthly.and_then(|(place, _)| place.transform).filter(|_| !are_labelled);
             let mut on_earth = match earthly {
                 Some((place, direction)) if are_labelled || transform.is_some() => {
-                    cf::axis_remarks(place, direction).into_iter().map(Attribute::from).collect()
+                    cf::axis_attributes(place, direction).into_iter().map(Attribute::from).collect()
                 }
                 _ => Vec::new(),
             };
             if axis.field.is_bytes() {
-                // End to end the texts are no coordinates of the axis, and may not have its name.
+                // Texts stored end to end are not coordinates of the axis, and may not have its name.
                 match padded_width(axis) {
                     Some(_) => self.column_of_name(name, axis, &[dimension])?,
                     None => self.column(axis, &[dimension])?,
@@ -189,7 +192,7 @@ impl Builder {
                 _ => {
                     let encoding = self.encoding(axis)?;
                     let attributes = self.attributes_of(axis, &name, encoding);
-                    on_earth.retain(|said| attributes.iter().all(|own| own.name != said.name));
+                    on_earth.retain(|added| attributes.iter().all(|own| own.name != added.name));
                     (encoding.nc_type, self.stored(encoding, axis.values.clone()), attributes)
                 }
             };
@@ -205,7 +208,9 @@ impl Builder {
                 Some(&axis) => self.column(column, &[axis])?,
                 None => {
                     let name = &column.field.name;
-                    return Err(Unrepresentable::new(format!("{name}: not as many labels as the axis has cells")));
+                    return Err(Unrepresentable::new(format!(
+                        "{name}: not the same number of labels as the axis has cells"
+                    )));
                 }
             }
         }
@@ -229,7 +234,10 @@ impl Builder {
         for column in all() {
             column.check()?;
             if column.cells() != cells {
-                return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+                return Err(Unrepresentable::new(format!(
+                    "{}: not the same number of rows as the others",
+                    column.field.name
+                )));
             }
         }
         let cell_dimension = match columns.dimensions.as_slice() {
@@ -257,7 +265,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Says of all variables to come that those from a number on are their coordinates: all that have a value, or a text,
+    /// Makes the variables from index `from` the coordinates of all later variables: those with one value, or one text,
     /// for each position along one of the axes.
     fn share_coordinates(&mut self, from: usize, axes: &[usize]) {
         let coordinates = self.plan.variables[from..].iter().filter(|variable| match variable.dimensions[..] {
@@ -270,20 +278,20 @@ impl Builder {
         }
     }
 
-    /// One attribute, or coordinates of cells, and the variables that explain it.
+    /// Adds one attribute, or coordinates of cells, and the variables that explain it.
     fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
         let name = self.names.give(&column.field.name);
         self.column_of_name(name, column, cell_dimensions)
     }
 
-    /// The same under a name that is legal and its own already.
+    /// Like [`Self::column`], under a name that is already legal and reserved.
     fn column_of_name(&mut self, name: String, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
         let field = &column.field;
         let encoding = self.encoding(column)?;
         let size = field.datatype.size() as u64;
         let is_text = encoding.nc_type == NcType::Char;
         let padded = padded_width(column).filter(|_| is_text && self.version.is_classic());
-        // Characters of no encoding are no strings to all readers.
+        // Not all readers accept characters without an encoding as strings.
         let is_encoded = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt);
         let strings = column.offsets.as_ref().filter(|_| is_encoded && self.has_strings(column.cells()));
         let mut dimensions = cell_dimensions.to_vec();
@@ -318,7 +326,7 @@ impl Builder {
         let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
         let is_decoded = is_unicode && dimensions.len() == cell_dimensions.len() + 1;
         if is_decoded {
-            // Readers make texts of the characters by themselves.
+            // Makes readers decode the characters to texts.
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
@@ -376,7 +384,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds what the array's metadata says of this field to what we say. `encoding` is that of its values.
+    /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of its values.
     fn add_notes(&self, attributes: &mut Vec<Attribute>, column: &Column, encoding: Option<Encoding>) {
         let mut names = Names::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
@@ -384,7 +392,7 @@ impl Builder {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
             let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
             match (ours, note.key.as_str()) {
-                // It is among ours if a value of this type can be it.
+                // Generated already if a value of this type can be it.
                 (_, "_FillValue") => {}
                 (Some(ours), "long_name" | "comment") => {
                     if let Some(text) = text() {
@@ -413,13 +421,13 @@ impl Builder {
         }
     }
 
-    /// Where the values of each cell begin, and one more.
+    /// Adds the offsets of the values of each cell, and the final end.
     fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> FormatResult<()> {
         let offsets_name = self.names.give(&format!("{name}_offsets"));
         let dimension = self.names.give(&format!("{name}_offset"));
         let dimension = self.dimension(dimension, column.cells().saturating_add(1))?;
         let bounds = Some((0, i128::from(column.values.len())));
-        // Signed in CDF-5 too: no length is over 2^63, and it is the commoner type.
+        // Signed in CDF-5 too: no length exceeds 2^63, and the type is more common.
         let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![Attribute::text("long_name", text)];
@@ -428,7 +436,7 @@ impl Builder {
         Ok(())
     }
 
-    /// All labels as a variable: texts padded to the longest, numbers as they are.
+    /// Adds all labels as a variable: texts padded to the longest, numbers as they are.
     fn labels(&mut self, name: &str, labels: &Labels) -> FormatResult<()> {
         let size = labels.datatype.size();
         let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
@@ -438,7 +446,7 @@ impl Builder {
         let variable_name = self.names.give(&format!("{name}_labels"));
         let long_name = Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"));
         let column = labels.column(name);
-        // Strings end at a NUL, and have no bytes that are no text.
+        // Strings end at a NUL, and must be valid text.
         let are_strings = labels.are_text() && labels.shown().iter().all(|label| !label.contains(&0));
         if let Some(offsets) = column.offsets.filter(|_| are_strings && self.has_strings(labels.values.len() as u64)) {
             let dimension = self.names.give(&format!("{name}_label"));
@@ -447,12 +455,12 @@ impl Builder {
             self.add(variable_name, dimensions, NcType::String, column.values, vec![long_name], meaning);
             return Ok(());
         }
-        if (longest as u64).saturating_mul(labels.values.len() as u64) > MOST_LABEL_BYTES {
-            let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
+        if (longest as u64).saturating_mul(labels.values.len() as u64) > MAX_LABEL_BYTES {
+            let reason = format!("the labels, padded to the longest, are over {} MiB", MAX_LABEL_BYTES >> 20);
             self.plan.left_out.push((variable_name, Unrepresentable::new(reason)));
             return Ok(());
         }
-        // Only the type matters, and no bounds would allow a narrower one than the values' own.
+        // Only the type matters; no bounds would allow a narrower type than the values' own.
         let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
             return Err(Unrepresentable::new("CDF-2 cannot hold the labels"));
         };
@@ -469,7 +477,7 @@ impl Builder {
         }
         let mut attributes = vec![long_name];
         if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
-            // Readers make texts of the characters by themselves.
+            // Makes readers decode the characters to texts.
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
         let content = self.stored(encoding, Arc::new(padded));
@@ -477,7 +485,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The variable that GDAL and CF look up the coordinate system in.
+    /// Adds the variable that describes the coordinate system for GDAL and CF readers.
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
         self.shared.push(Attribute::text("grid_mapping", name.clone()));
@@ -493,14 +501,14 @@ impl Builder {
         }
     }
 
-    /// Says which conventions the file follows, where the array's metadata do not.
-    fn say_conventions(&mut self, metadata: &[Metadatum]) {
+    /// Adds the attribute `Conventions`, unless the array's metadata contain one.
+    fn add_conventions(&mut self, metadata: &[Metadatum]) {
         if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
             self.plan.attributes.push(Attribute::text("Conventions", "CF-1.8"));
         }
     }
 
-    /// What is said of the values of any column.
+    /// Returns the attributes that the values of any column get.
     fn attributes_of(&self, column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
         let field = &column.field;
         let mut attributes = Vec::new();
@@ -524,7 +532,7 @@ impl Builder {
         Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
     }
 
-    /// A dimension of that name, which is legal and unique already.
+    /// Adds a dimension of a name that is already legal and reserved.
     fn dimension(&mut self, name: String, length: u64) -> FormatResult<usize> {
         let longest = match self.version {
             Version::Cdf2 => LONGEST_DIMENSION_OF_CDF2,
@@ -549,7 +557,7 @@ impl Builder {
         self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content, meaning });
     }
 
-    /// Values as a variable of this form has them.
+    /// Converts values to the representation of this form.
     fn stored(&self, encoding: Encoding, values: Arc<dyn Content>) -> Arc<dyn Content> {
         match self.version.is_classic() {
             true => encoding.apply(values),
@@ -557,9 +565,9 @@ impl Builder {
         }
     }
 
-    /// Whether so many texts of any length are strings.
+    /// Returns whether this many texts of variable length are stored as strings.
     fn has_strings(&self, texts: u64) -> bool {
-        !self.version.is_classic() && texts <= MOST_STRINGS
+        !self.version.is_classic() && texts <= MAX_STRINGS
     }
 }
 
@@ -567,7 +575,7 @@ fn unrepresentable(column: &Column) -> Unrepresentable {
     Unrepresentable::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
 }
 
-/// Whether a variable of a column has one value, or one text, for each cell.
+/// Returns whether a variable of a column has one value, or one text, for each cell.
 fn is_along_cells(column: &Column) -> bool {
     match column.field.values_per_cell {
         Some(values) => values == 1,
@@ -575,10 +583,10 @@ fn is_along_cells(column: &Column) -> bool {
     }
 }
 
-/// The length that all values of a text are padded to, unless that takes too much room.
+/// Returns the length to which all values of a text are padded, unless the result would be too large.
 fn padded_width(column: &Column) -> Option<u64> {
     let width = column.longest.filter(|_| column.field.values_per_cell.is_none())?.max(1);
-    let most = MOST_PADDED.max(column.values.len().saturating_mul(MOST_TIMES_PADDED));
+    let most = MAX_PADDED.max(column.values.len().saturating_mul(MAX_PADDING_RATIO));
     column.cells().checked_mul(width).filter(|&bytes| bytes <= most).map(|_| width)
 }
 
@@ -587,7 +595,7 @@ fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
     numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
 }
 
-/// CF's `flag_values` and `flag_meanings` of a few text labels.
+/// Returns CF's `flag_values` and `flag_meanings` of up to 256 text labels.
 fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<Attribute> {
     let Some(meanings) = cf::flag_meanings(labels) else { return Vec::new() };
     let values = (0..labels.values.len() as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));

@@ -1,12 +1,12 @@
-//! A column of a row group: one page, and before it one with the labels of an enumeration.
+//! A column of a row group: one page with the values, preceded for an enumeration by a dictionary page with the labels.
 //!
-//! Where a chunk has nulls, its pages take no less room for it: Parquet stores no values of nulls, so the page with
-//! the values is as long as if there were none by padding behind the levels that say which they are. Readers take as many
-//! levels as there are rows, and begin with the values where the levels' stored length ends. So the place of everything
-//! is known without reading a cell.
+//! Parquet stores no values of nulls, but a chunk with nulls has the same length as one without: its page is padded
+//! behind the levels that mark the nulls. Readers decode as many levels as there are rows, and continue with the values
+//! at the stored end of the levels. Therefore all positions are known without reading a cell.
 //!
-//! Lists that can be null, or have a length each, have as many levels as they have values, and one for each list without
-//! any. Their chunk has room for as many as there can be, and the lists are counted to know where in it the page begins.
+//! Lists that can be null, or vary in length, have one level for each value, and one for each list without values.
+//! Space for the maximum number of levels is reserved, and the lists are counted to determine where in it the page
+//! begins.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::bits::Bits;
 use crate::compose::{Concat, Repeat, Slice};
 use crate::content::Content;
 
-/// No page, and so no chunk, is longer.
-const MOST_BYTES: u64 = i32::MAX as u64;
+/// Maximum length of a page, and therefore of a chunk.
+const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// The rows of a chunk, and where the bytes of a column of variable length lie.
+/// The rows of a chunk, and the position of their bytes in a column of variable length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRows {
     pub rows: Range<u64>,
@@ -38,11 +38,11 @@ impl ChunkRows {
     }
 }
 
-/// Bytes of the length before levels.
+/// Size of the length before levels, in bytes.
 const LENGTH: u64 = 4;
 
 impl ParquetColumn {
-    /// The encodings in its pages.
+    /// Returns the encodings in the column's pages.
     pub fn encodings(&self) -> &'static [Encoding] {
         match self.layout {
             Layout::Indices(_) => &[Encoding::Plain, Encoding::Rle, Encoding::RleDictionary],
@@ -57,8 +57,8 @@ impl ParquetColumn {
         }
     }
 
-    /// Bytes of the page with the values, without its header, of so many rows of which those of variable length take so
-    /// many bytes; `None` where that is more than a page may have. Of varying lists it needs what was counted.
+    /// Returns the length in bytes of the page with the values, without its header, for this many rows whose values of
+    /// variable length take `bytes`; `None` if a page cannot be that long. Varying lists must have been counted.
     fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
         let levels = match (self.layout, &self.present) {
             (Layout::VaryingList { .. }, _) => lists?.length(),
@@ -76,10 +76,10 @@ impl ParquetColumn {
             }
             Layout::VaryingList { size } => lists?.values.checked_mul(size)?,
         };
-        levels.checked_add(values).filter(|&length| length <= MOST_BYTES)
+        levels.checked_add(values).filter(|&length| length <= MAX_BYTES)
     }
 
-    /// Counts the lists of a chunk; `None` of other columns, and of lists that are all alike.
+    /// Counts the lists of a chunk; `None` for other columns, and for lists of fixed length without nulls.
     fn lists(&self, rows: &Range<u64>) -> Result<Option<CountedLists>> {
         let Layout::VaryingList { .. } = self.layout else { return Ok(None) };
         let value_size = self.datatype.size() as u64;
@@ -91,48 +91,48 @@ impl ParquetColumn {
         lists.count().in_field(&self.field.name).map(Some)
     }
 
-    /// The page with the labels, if there is one, with its header.
+    /// Returns the page with the labels, with its header, if there is one.
     fn dictionary_page(&self) -> Option<Vec<Arc<dyn Content>>> {
         let dictionary = self.dictionary.as_ref()?;
         let header = dictionary_page(dictionary.plain.as_slice().len() as i32, dictionary.count);
         Some(vec![Arc::new(header), dictionary.plain.clone()])
     }
 
-    /// Bytes of the room for a chunk of so many rows, without those of variable length; `None` where a page cannot hold
-    /// so many.
-    pub fn room(&self, rows: u64) -> Option<u64> {
+    /// Returns the number of bytes to reserve for a chunk of this many rows, without values of variable length; `None`
+    /// if a page cannot hold so many.
+    pub fn reserved_length(&self, rows: u64) -> Option<u64> {
         let dictionary: u64 = self.dictionary_page().iter().flatten().map(|part| part.len()).sum();
         let header = data_page(i32::MAX, i32::MAX, self.encoding()).len() as u64;
         let page = match self.layout {
             Layout::VaryingList { .. } => {
                 let bytes = if self.offsets.is_some() { 0 } else { rows.checked_mul(self.size)? };
-                most_levels_length(rows)?.checked_add(self.room_of_bytes(bytes)?)
+                most_levels_length(rows)?.checked_add(self.reserved_for_bytes(bytes)?)
             }
             _ => self.page_length(rows, 0, None),
         };
         dictionary.checked_add(header)?.checked_add(page?)
     }
 
-    /// Bytes of the room for so many bytes of values that have a length each.
-    pub fn room_of_bytes(&self, bytes: u64) -> Option<u64> {
+    /// Returns the number of bytes to reserve for this many bytes of values of variable length.
+    pub fn reserved_for_bytes(&self, bytes: u64) -> Option<u64> {
         match self.layout {
-            // And less than a byte for the levels of a value.
+            // Plus less than one byte per value for the levels.
             Layout::VaryingList { size } => (bytes / self.datatype.size() as u64).checked_mul(size + 1),
             _ => Some(bytes),
         }
     }
 
-    /// How many values a chunk of so many rows has, nulls and lists without any included.
+    /// Returns the number of values in a chunk of this many rows, including nulls and empty lists.
     fn value_count(&self, rows: u64, lists: Option<&CountedLists>) -> Option<u64> {
         match self.layout {
             Layout::List { values, .. } => rows.checked_mul(values),
             Layout::VaryingList { .. } => lists.map(CountedLists::levels),
             _ => Some(rows),
         }
-        .filter(|&values| values <= MOST_BYTES)
+        .filter(|&values| values <= MAX_BYTES)
     }
 
-    /// The lengths of the page and its values, and its header.
+    /// Returns the lengths of the page and of its values, and its header.
     fn data_header(&self, of: &ChunkRows, lists: Option<&CountedLists>) -> Result<(u64, u64, Vec<u8>)> {
         let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
         let length = self.page_length(of.count(), of.bytes.end - of.bytes.start, lists).ok_or_else(too_long)?;
@@ -140,15 +140,16 @@ impl ParquetColumn {
         Ok((length, values, data_page(length as i32, values as i32, self.encoding())))
     }
 
-    /// What the footer says of a chunk whose room ends at `end`. All but the statistics. Counts varying lists.
+    /// Returns the footer's entry for a chunk whose reserved space ends at `end`, without the statistics. Counts
+    /// varying lists.
     ///
     /// # Errors
-    /// When it is too long for a page, or lists cannot be counted.
+    /// Fails if it is too long for a page, or lists cannot be counted.
     pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<Chunk> {
         let lists = self.lists(&of.rows)?;
         let (length, values, header) = self.data_header(of, lists.as_ref())?;
         let data = end.checked_sub(length + header.len() as u64);
-        let data = data.ok_or_else(|| Error::internal("a chunk larger than its room"))?;
+        let data = data.ok_or_else(|| Error::internal("a chunk larger than its reserved space"))?;
         let dictionary = self.dictionary_page().map(|parts| parts.iter().map(|part| part.len()).sum::<u64>());
         Ok(Chunk {
             values,
@@ -159,18 +160,20 @@ impl ParquetColumn {
         })
     }
 
-    /// The bytes of a chunk's room, which is so long; counts nulls, where there can be any, and varying lists.
+    /// Returns the bytes of a chunk's reserved space. Counts nulls, if there can be any, and varying lists.
     ///
     /// # Errors
-    /// When it is too long for a page, or what says where values are cannot be read.
-    pub fn content(&self, of: &ChunkRows, room: u64) -> Result<Concat> {
+    /// Fails if the chunk is too long for a page, or if data that locate values cannot be read.
+    pub fn content(&self, of: &ChunkRows, reserved: u64) -> Result<Concat> {
         let lists = self.lists(&of.rows)?;
         let (length, _, header) = self.data_header(of, lists.as_ref())?;
         let mut parts: Vec<Arc<dyn Content>> = Vec::new();
         let dictionary = self.dictionary_page().unwrap_or_default();
         let dictionary_length: u64 = dictionary.iter().map(|part| part.len()).sum();
-        let gap = room.checked_sub(length + header.len() as u64 + dictionary_length);
-        parts.push(Arc::new(Repeat::zeros(gap.ok_or_else(|| Error::internal("a chunk larger than its room"))?)));
+        let gap = reserved.checked_sub(length + header.len() as u64 + dictionary_length);
+        parts.push(Arc::new(Repeat::zeros(
+            gap.ok_or_else(|| Error::internal("a chunk larger than its reserved space"))?,
+        )));
         parts.extend(dictionary);
         parts.push(Arc::new(header));
         let marks = self
@@ -199,7 +202,8 @@ impl ParquetColumn {
         Ok(Concat::new(parts))
     }
 
-    /// The values of a chunk that are there, as the column has them, and those of variable length as the page has them.
+    /// Returns the values of a chunk that are not null: of fixed size as the column stores them, of variable length as
+    /// the page does.
     fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
         let rows = of.rows.clone();
         let (values, bytes) = (self.values.clone(), of.bytes.clone());
@@ -224,7 +228,7 @@ impl ParquetColumn {
         })
     }
 
-    /// The values of a chunk that are there, as its page has them.
+    /// Returns the values of a chunk that are not null, as its page stores them.
     fn values(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
         let there = self.values_there(of, present)?;
         let values = match self.conversion {
@@ -233,7 +237,7 @@ impl ParquetColumn {
         };
         Ok(match self.layout {
             Layout::Bits => Arc::new(Bits::new(values)),
-            // Of whole bytes: end to end they are the numbers. Those behind the last one stand for nothing.
+            // Packed indices of whole bytes are just these bytes. Readers ignore those behind the last row.
             Layout::Indices(size) => {
                 let head = [&[8 * size as u8][..], &packed_head(of.count())].concat();
                 let padding = of.count().next_multiple_of(8) * size - values.len();
@@ -247,20 +251,20 @@ impl ParquetColumn {
     }
 }
 
-/// Before numbers end to end: how many there are, in groups of eight.
+/// Returns the head of bit-packed numbers: their count, in groups of eight.
 pub fn packed_head(values: u64) -> Vec<u8> {
     let mut head = Vec::new();
     varint(&mut head, values.div_ceil(8) << 1 | 1);
     head
 }
 
-/// Bytes of so many numbers of so many bits, with their head.
+/// Returns the length in bytes of this many packed numbers of `bits` bits, with their head.
 fn packed_length(values: u64, bits: u64) -> Option<u64> {
     values.div_ceil(8).checked_mul(bits)?.checked_add(packed_head(values).len() as u64)
 }
 
-/// The levels of lists that all have `values` values, and none is null: where each list begins (0 where one does, 1
-/// else), and that all values are there.
+/// Returns the levels of lists of `values` values each, none of which is null: repetition levels (0 where a list
+/// begins, otherwise 1), and definition levels, which are all 1.
 fn list_levels(rows: u64, values: u64) -> Concat {
     let elements = rows * values;
     // The pattern repeats after as many bytes as a list has elements.
@@ -275,7 +279,7 @@ fn list_levels(rows: u64, values: u64) -> Concat {
     Concat::new(vec![Arc::new(repetition), Arc::new(packed), Arc::new(definition)])
 }
 
-/// Bytes of the levels of lists with so many elements in all.
+/// Returns the length in bytes of the levels of lists with this many elements in total.
 fn list_levels_length(elements: u64) -> u64 {
     let repetition = packed_head(elements).len() as u64 + elements.div_ceil(8);
     LENGTH + repetition + LENGTH + run_of_ones(elements).len() as u64

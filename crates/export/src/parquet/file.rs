@@ -1,4 +1,4 @@
-//! The whole file: the chunks of all row groups, then the footer that says where they are.
+//! The whole file: the chunks of all row groups, and the footer that locates them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tilefs_reader::read::Output;
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
 use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
-use super::statistics::{MOST_STATISTIC, statistics};
+use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
@@ -18,72 +18,73 @@ use crate::compose::{Concat, Repeat};
 use crate::content::{Content, check_range, read_head};
 use crate::var::read_offset;
 
-/// So many chunks stay known: what is made for one may need a look at all its rows.
+/// Number of recently read chunks to keep: making one may require reading all its rows.
 const RECENT_CHUNKS: usize = 64;
 
-/// A Parquet file; what needs a look at the columns is made when it is first read.
+/// A Parquet file; the parts that depend on cells are made when first read.
 pub struct File {
     columns: Vec<ParquetColumn>,
     groups: RowGroups,
-    /// By key; last the columns as Arrow has them, in base 64.
+    /// By key; the last is the Arrow schema, in base 64.
     metadata: Vec<(String, String)>,
-    /// Bytes of the room for each column in each row group, group by group, without those of variable length.
-    rooms: Vec<u64>,
-    /// Where the chunks end and the tail begins.
+    /// Bytes reserved for each column in each row group, group by group, without values of variable length.
+    reserved: Vec<u64>,
+    /// The end of the chunks, where the tail begins.
     chunks_end: u64,
     length: u64,
     places: Once<Places>,
     tail: Once<Concat>,
-    /// The chunks that were read last, the latest one first.
+    /// Recently read chunks, latest first.
     recent: Mutex<VecDeque<(usize, Arc<dyn Content>)>>,
 }
 
-/// Where the chunks are.
+/// The positions of the chunks.
 struct Places {
-    /// Where the room of each begins, and where the last one's ends.
+    /// The start of the space reserved for each, and the end of the last.
     starts: Vec<u64>,
-    /// By column: where the bytes of each group's rows begin, and where the last end; none for those of fixed size.
+    /// By column: the start of the bytes of each group's rows, and the end of the last; empty for columns of fixed
+    /// size.
     bytes: Vec<Vec<u64>>,
 }
 
 impl File {
-    /// Makes what does not depend on cells.
+    /// Makes everything that does not depend on cells.
     pub fn new(
         columns: Vec<ParquetColumn>,
         groups: RowGroups,
         mut metadata: Vec<(String, String)>,
     ) -> FormatResult<Self> {
         let fields = columns.iter().map(|column| column.field.clone()).collect();
-        // Readers that make Arrow of it take all metadata from Arrow's schema.
+        // Readers that convert to Arrow take all metadata from the Arrow schema.
         metadata.push(("ARROW:schema".to_owned(), base64(&arrow::schema_message(fields, metadata.clone()))));
-        let mut rooms = Vec::new();
+        let mut reserved = Vec::new();
         let mut end = MAGIC.len() as u64;
         let too_long = || Unrepresentable::new("the Parquet file would be longer than 2^63 bytes");
         for rows in groups.iter() {
             for column in &columns {
-                let room = column.room(rows.end - rows.start).ok_or_else(|| {
-                    Unrepresentable::new(format!("{}: too many bytes a row for Parquet", column.field.name))
+                let length = column.reserved_length(rows.end - rows.start).ok_or_else(|| {
+                    Unrepresentable::new(format!("{}: too many bytes per row for Parquet", column.field.name))
                 })?;
-                rooms.push(room);
-                end = end.checked_add(room).ok_or_else(too_long)?;
+                reserved.push(length);
+                end = end.checked_add(length).ok_or_else(too_long)?;
             }
         }
         for column in columns.iter().filter(|column| column.offsets.is_some()) {
-            let room = column.room_of_bytes(column.values.len()).ok_or_else(too_long)?;
-            end = end.checked_add(room).ok_or_else(too_long)?;
+            let length = column.reserved_for_bytes(column.values.len()).ok_or_else(too_long)?;
+            end = end.checked_add(length).ok_or_else(too_long)?;
         }
         let mut file = File {
             columns,
             groups,
             metadata,
-            rooms,
+            reserved,
             chunks_end: end,
             length: 0,
             places: Once::new(),
             tail: Once::new(),
             recent: Mutex::default(),
         };
-        file.length = file.tail_room().and_then(|room| end.checked_add(room)).ok_or_else(too_long)?;
+        file.length = file.reserved_for_tail().and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
         if file.length > i64::MAX as u64 {
             return Err(too_long());
         }
@@ -101,8 +102,8 @@ impl File {
         columns.collect()
     }
 
-    /// Bytes that the footer, its length and the magic bytes can take at most.
-    fn tail_room(&self) -> Option<u64> {
+    /// Returns the maximum length in bytes of the footer, its length and the magic bytes.
+    fn reserved_for_tail(&self) -> Option<u64> {
         let columns = self.schema_columns();
         let most = Chunk {
             values: i64::MAX as u64,
@@ -115,14 +116,14 @@ impl File {
             .columns
             .iter()
             .map(|column| {
-                let longest = vec![0xff; MOST_STATISTIC];
+                let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
                     column.summaries.as_ref().map(|_| Statistics { least: longest.clone(), greatest: longest });
                 Chunk { dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64), statistics, ..most.clone() }
             })
             .collect();
         let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns).len() as u64;
-        // The length of the list of groups takes five bytes at most.
+        // The length of the list of groups takes at most five bytes.
         let empty = footer(&columns, self.groups.total(), std::iter::empty(), &self.metadata).len() as u64 + 5;
         let footer = (self.groups.count() as u64).checked_mul(group)?.checked_add(empty)?;
         Some(footer).filter(|&footer| footer <= u32::MAX.into()).map(|footer| footer + TAIL)
@@ -136,17 +137,17 @@ impl File {
             }
             let mut starts = vec![MAGIC.len() as u64];
             let mut place = MAGIC.len() as u64;
-            for (number, room) in self.rooms.iter().enumerate() {
+            for (number, length) in self.reserved.iter().enumerate() {
                 let (group, column) = (number / self.columns.len(), number % self.columns.len());
                 let values = bytes[column].get(group..group + 2).map_or(0, |ends| ends[1] - ends[0]);
-                place += room + self.columns[column].room_of_bytes(values).unwrap_or(0);
+                place += length + self.columns[column].reserved_for_bytes(values).unwrap_or(0);
                 starts.push(place);
             }
             Ok(Places { starts, bytes })
         })
     }
 
-    /// Where the bytes of each group's rows begin in a column of variable length.
+    /// Returns the start of the bytes of each group's rows in a column of variable length.
     fn byte_starts(&self, column: &ParquetColumn) -> Result<Vec<u64>> {
         let Some(offsets) = &column.offsets else {
             return Ok(Vec::new());
@@ -159,18 +160,18 @@ impl File {
             && starts.is_sorted()
             && starts.last() == Some(&column.values.len())
             && starts.iter().all(|start| start.is_multiple_of(column.size.max(1)));
-        // Of no rows there are no groups.
-        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or fall")) }
+        // A table without rows has no groups.
+        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or decrease")) }
     }
 
-    /// The rows of a chunk.
+    /// Returns the rows of a chunk.
     fn rows_of(&self, number: usize, places: &Places) -> ChunkRows {
         let (group, column) = (number / self.columns.len(), number % self.columns.len());
         let bytes = places.bytes[column].get(group..group + 2).map_or(0..0, |ends| ends[0]..ends[1]);
         ChunkRows { rows: self.groups.rows(group), bytes }
     }
 
-    /// The footer at the end of its room, its length and the magic bytes.
+    /// Returns the footer at the end of its reserved space, its length and the magic bytes.
     fn tail(&self) -> Result<&Concat> {
         self.tail.get_or_make(|| {
             let places = self.places()?;
@@ -187,9 +188,9 @@ impl File {
                 groups.push(row_group(group, rows.end - rows.start, &chunks, &columns));
             }
             let footer = footer(&columns, self.groups.total(), groups.into_iter(), &self.metadata);
-            let room = self.length - self.chunks_end;
-            let gap = room.checked_sub(footer.len() as u64 + TAIL);
-            let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its room"))?;
+            let reserved = self.length - self.chunks_end;
+            let gap = reserved.checked_sub(footer.len() as u64 + TAIL);
+            let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its reserved space"))?;
             let end = [&(footer.len() as u32).to_le_bytes()[..], &MAGIC].concat();
             Ok(Concat::new(vec![Arc::new(Repeat::zeros(gap)), Arc::new(footer), Arc::new(end)]))
         })
@@ -207,10 +208,10 @@ impl File {
         if let Some(content) = take() {
             return Ok(content);
         }
-        // Made while others may read other chunks.
+        // Made without the lock, so that other chunks can be read meanwhile.
         let column = &self.columns[number % self.columns.len()];
-        let room = places.starts[number + 1] - places.starts[number];
-        let content: Arc<dyn Content> = Arc::new(column.content(&self.rows_of(number, places), room)?);
+        let reserved = places.starts[number + 1] - places.starts[number];
+        let content: Arc<dyn Content> = Arc::new(column.content(&self.rows_of(number, places), reserved)?);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.push_front((number, content.clone()));
         recent.truncate(RECENT_CHUNKS);
@@ -226,7 +227,8 @@ impl Content for File {
         self.length
     }
 
-    /// Where the values of a chunk are that has nulls depends on all of these, so they are truly read even ahead.
+    /// The positions of the values in a chunk with nulls depend on all of its nulls, so prefetching reads these into
+    /// memory.
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.length, offset, out.len())?;
         let (mut at, mut rest) = read_head(&MAGIC, offset, out);
@@ -250,7 +252,7 @@ impl Content for File {
     }
 }
 
-/// Bytes as text of four characters for three of them (RFC 4648), which Arrow has its schema in.
+/// Encodes bytes in base 64 (RFC 4648), as Arrow stores its schema.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -275,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_of_any_length_have_their_place(
+        fn texts_of_any_length_have_known_positions(
             texts in proptest::collection::vec(proptest::collection::vec(0u8..0x80, 0..20), 1..600),
             rows_of_group in 1u64..300,
         ) {
@@ -299,7 +301,7 @@ mod tests {
 
     /// The examples of RFC 4648.
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }

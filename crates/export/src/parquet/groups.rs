@@ -1,48 +1,50 @@
-//! Which rows each row group has.
+//! Divides the rows of a table into row groups.
 
 use std::ops::Range;
 
-/// About so many bytes are a row group.
+/// Target size of a row group in bytes.
 const GROUP_BYTES: u64 = 32 << 20;
 
-/// Few row groups have more rows: readers decide for each whether they need it.
-const MOST_ROWS: u64 = 1 << 17;
+/// Usual maximum number of rows: readers decide for each row group whether they need it.
+const MAX_ROWS: u64 = 1 << 17;
 
-/// None is wanted with fewer, however long they are.
-const LEAST_ROWS: u64 = 1 << 10;
+/// Minimum target number of rows, however long rows are.
+const MIN_ROWS: u64 = 1 << 10;
 
-/// The footer lists all columns of all row groups; it shall not be longer than is good for its readers ...
-const MOST_CHUNKS: u64 = 1 << 16;
+/// Target maximum of chunks (columns times row groups): the footer lists all of them, and should stay short ...
+const MAX_CHUNKS: u64 = 1 << 16;
 
-/// ... which count row groups in 16 bits.
-const MOST_GROUPS: u64 = 1 << 14;
+/// ... and of row groups, which some readers count in 16 bits.
+const MAX_GROUPS: u64 = 1 << 14;
 
-/// Where tiles begin among the rows of a table.
+/// The starts of tiles among the rows of a table.
 pub trait TileRows: Send + Sync {
-    /// The last of these rows that is the first of a tile, or that lies where tiles are mixed anyway; `None` where there
-    /// is none, or none is known.
+    /// Returns the last of these rows that is the first of a tile, or lies where tiles interleave anyway; `None` if
+    /// there is none, or none is known.
     fn last_start(&self, rows: Range<u64>) -> Option<u64>;
 }
 
-/// Consecutive rows, cut into groups.
+/// Consecutive rows divided into groups.
 #[derive(Debug)]
 pub struct RowGroups {
-    /// The first row of each, and the end.
+    /// The first row of each group, and the end of the last.
     starts: Vec<u64>,
 }
 
-/// How many rows a group should have, of a table of so many columns and so many bytes a row.
+/// Returns the number of rows a group should have, for a table of `columns` columns, `row_length` bytes per row and
+/// `dictionaries` bytes of labels.
 pub fn rows_of_group(rows: u64, columns: u64, row_length: u64, dictionaries: u64) -> u64 {
-    // A dictionary is in each group again.
+    // Each group repeats the dictionaries.
     let bytes = GROUP_BYTES.max(dictionaries.saturating_mul(8));
-    let of_size = (bytes / row_length.max(1)).clamp(LEAST_ROWS, MOST_ROWS);
+    let of_size = (bytes / row_length.max(1)).clamp(MIN_ROWS, MAX_ROWS);
     let of_dictionary = dictionaries / row_length.max(1);
-    let most_groups = (MOST_CHUNKS / columns.max(1)).clamp(1, MOST_GROUPS);
+    let most_groups = (MAX_CHUNKS / columns.max(1)).clamp(1, MAX_GROUPS);
     of_size.max(of_dictionary).max(rows / most_groups).next_multiple_of(8)
 }
 
 impl RowGroups {
-    /// Groups of about so many rows. Where the tiles are known they begin with tiles, unless these are much longer.
+    /// Creates groups of about `rows_of_group` rows. If the tiles are known, groups begin with tiles, unless these are
+    /// much longer.
     pub fn new(rows: u64, rows_of_group: u64, tiles: Option<&dyn TileRows>) -> Self {
         let (wanted, half) = (rows_of_group.max(1), rows_of_group / 2);
         let mut starts = vec![0];
@@ -65,7 +67,7 @@ impl RowGroups {
         self.starts.len() - 1
     }
 
-    /// The rows of a group.
+    /// Returns the rows of a group.
     pub fn rows(&self, group: usize) -> Range<u64> {
         self.starts[group]..self.starts[group + 1]
     }
@@ -74,7 +76,7 @@ impl RowGroups {
         self.starts.windows(2).map(|ends| ends[0]..ends[1])
     }
 
-    /// How many rows all have.
+    /// Returns the number of rows of all groups.
     pub fn total(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
@@ -106,17 +108,17 @@ mod tests {
         assert_eq!(starts(350, 100, Some(30)), [0, 90, 180, 270, 350]);
         assert_eq!(starts(350, 100, Some(70)), [0, 70, 140, 210, 350]);
         assert_eq!(starts(500, 100, Some(120)), [0, 120, 240, 360, 500]);
-        // Longer ones are cut.
+        // Longer tiles are split.
         assert_eq!(starts(700, 100, Some(400)), [0, 100, 200, 300, 400, 500, 600, 700]);
     }
 
     #[test]
     fn groups_are_neither_too_many_nor_too_large() {
         assert_eq!(rows_of_group(1 << 40, 1, 8, 0), 1 << 26);
-        assert_eq!(rows_of_group(1 << 20, 3, 24, 0), MOST_ROWS);
+        assert_eq!(rows_of_group(1 << 20, 3, 24, 0), MAX_ROWS);
         assert_eq!(rows_of_group(1 << 20, 3, 1 << 12, 0), 1 << 13);
-        assert_eq!(rows_of_group(1 << 20, 1, u64::MAX, 0), LEAST_ROWS);
-        // A dictionary is not much of a group.
+        assert_eq!(rows_of_group(1 << 20, 1, u64::MAX, 0), MIN_ROWS);
+        // A dictionary must not dominate its group.
         assert!(rows_of_group(1 << 40, 1, 1, 64 << 20) >= 64 << 20);
         assert_eq!(rows_of_group(1 << 20, u64::MAX, 8, 0), 1 << 20);
     }

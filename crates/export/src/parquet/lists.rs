@@ -1,7 +1,7 @@
-//! The levels of lists that can be null, or of which each has its own length: for each value, and for each list without
-//! one, whether a list begins there and how much of it there is.
+//! The levels of lists that can be null or vary in length: for each value, and for each list without values, whether a
+//! list begins there, and whether the list and the value exist.
 //!
-//! Levels are numbers of one or two bits. To find those of any place, the lists are counted once, block by block.
+//! Levels are numbers of one or two bits. To locate them, the lists are counted once, block by block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,55 +14,55 @@ use super::values::BLOCK_ROWS;
 use crate::compose::Concat;
 use crate::content::{Content, check_range};
 
-/// So many blocks are counted at once.
+/// Number of blocks counted at a time.
 const BLOCKS_AT_ONCE: u64 = 32;
 
-/// Bytes of the length before levels.
+/// Size of the length before levels, in bytes.
 const LENGTH: u64 = 4;
 
-/// The lists of some rows of a column.
+/// The lists of a range of rows of a column.
 #[derive(Clone)]
 pub struct Lists {
     pub rows: Range<u64>,
-    /// Bytes of a value, in the column.
+    /// Size of a value in the column, in bytes.
     pub value_size: u64,
     pub lengths: Lengths,
-    /// A byte a row of the column, 0 where there is no list, if that can be.
+    /// One byte per row of the column, 0 if the list is null; `None` if no list can be null.
     pub present: Option<Arc<dyn Content>>,
 }
 
-/// How many values lists have.
+/// The numbers of values of the lists.
 #[derive(Clone)]
 pub enum Lengths {
-    /// All have so many; at least one.
+    /// All lists have this many, at least one.
     Same(u64),
-    /// The offsets in bytes of the column's values.
+    /// The byte offsets of the column's values.
     Offsets(Arc<dyn Content>),
 }
 
-/// Lists that were counted. Takes 8 bytes of memory for 1024 rows.
+/// Lists that were counted. Takes 8 bytes of memory per 1024 rows.
 pub struct CountedLists {
     lists: Lists,
-    /// How many levels there are before each block, and at the end of all.
+    /// Number of levels before each block, and in total.
     before: Vec<u64>,
-    /// How many values the lists have that are there.
+    /// Number of values in the lists that are not null.
     pub values: u64,
 }
 
-/// Which of the two levels that there are of each value.
+/// The two kinds of levels of each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// 0 where a list begins, else 1.
+    /// 0 where a list begins, otherwise 1.
     Repetition,
-    /// Of a value the highest one, below it that of an empty list, and of null 0.
+    /// The highest level for a value, the next lower one for an empty list, and 0 for null.
     Definition,
 }
 
 impl Lists {
-    /// Reads all lengths, and which lists are there.
+    /// Reads all lengths, and which lists are null.
     ///
     /// # Errors
-    /// When these cannot be read.
+    /// Fails if these cannot be read.
     pub fn count(self) -> Result<CountedLists> {
         let (mut before, mut levels, mut values) = (vec![0], 0u64, 0u64);
         let mut row = self.rows.start;
@@ -80,7 +80,7 @@ impl Lists {
         Ok(CountedLists { lists: self, before, values })
     }
 
-    /// The number of values in each of some lists; `None` of null.
+    /// Reads the number of values in each list of some rows; `None` for null.
     fn read(&self, rows: Range<u64>) -> Result<Vec<Option<u64>>> {
         let count = (rows.end - rows.start) as usize;
         let mut lengths: Vec<Option<u64>> = match &self.lengths {
@@ -95,7 +95,7 @@ impl Lists {
                     length.map(|length| Some(length / self.value_size))
                 };
                 let lengths: Option<Vec<_>> = ends.map(length).collect();
-                lengths.ok_or_else(|| Error::damaged("offsets of values that fall, or lie within a value"))?
+                lengths.ok_or_else(|| Error::damaged("offsets of values that decrease, or lie within a value"))?
             }
         };
         if let Some(present) = &self.present {
@@ -108,7 +108,7 @@ impl Lists {
         Ok(lengths)
     }
 
-    /// Has the lengths of some lists read ahead.
+    /// Prefetches the lengths of some lists.
     fn read_ahead(&self, rows: Range<u64>) -> Result<()> {
         let count = rows.end - rows.start;
         if let Lengths::Offsets(offsets) = &self.lengths {
@@ -117,40 +117,40 @@ impl Lists {
         self.present.as_ref().map_or(Ok(()), |present| present.read(rows.start, Output::Ahead(count)))
     }
 
-    /// Bits of a definition level: there are three of them where lists can be null, else two.
+    /// Returns the number of bits of a definition level: there are three levels if lists can be null, otherwise two.
     fn definition_bits(&self) -> u64 {
         if self.present.is_some() { 2 } else { 1 }
     }
 }
 
-/// A list has a level for each value; one without values has one for itself.
+/// Returns the number of levels of a list: one for each value, or a single one if it has no values.
 fn levels_of(length: Option<u64>) -> u64 {
     length.unwrap_or(0).max(1)
 }
 
-/// Bytes that the levels of so many lists with so many values take at most, but one a value.
+/// Returns the maximum length in bytes of the levels of `rows` lists, in addition to one byte per value.
 pub fn most_levels_length(rows: u64) -> Option<u64> {
-    // Three bits a level, and twice what stands before them, which rounds up to groups of eight.
-    rows.checked_mul(3)?.div_ceil(8).checked_add(2 * (LENGTH + MOST_HEAD) + 3)
+    // Three bits per list, and the head of each kind of level, rounded up to groups of eight.
+    rows.checked_mul(3)?.div_ceil(8).checked_add(2 * (LENGTH + MAX_HEAD) + 3)
 }
 
-/// Bytes of the longest head.
-const MOST_HEAD: u64 = 10;
+/// Maximum length of a head in bytes.
+const MAX_HEAD: u64 = 10;
 
 impl CountedLists {
-    /// How many levels there are of each kind.
+    /// Returns the number of levels of each kind.
     pub fn levels(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// Bytes of all levels.
+    /// Returns the length of all levels in bytes.
     pub fn length(&self) -> u64 {
         let head = packed_head(self.levels()).len() as u64;
         let bits = 1 + self.lists.definition_bits();
         2 * (LENGTH + head) + self.levels().div_ceil(8).saturating_mul(bits)
     }
 
-    /// Both kinds of levels, as a page has them before the values.
+    /// Returns both kinds of levels, as a page stores them before the values.
     pub fn content(self) -> Concat {
         let head = packed_head(self.levels());
         let of_definition = self.lists.definition_bits();
@@ -165,14 +165,14 @@ impl CountedLists {
         Concat::new(parts.collect())
     }
 
-    /// The rows of a block, counted in the column.
+    /// Returns the rows of a block, as row numbers of the column.
     fn block(&self, number: usize) -> Range<u64> {
         let rows = &self.lists.rows;
         let row = |block: u64| rows.start.saturating_add(block.saturating_mul(BLOCK_ROWS)).min(rows.end);
         row(number as u64)..row(number as u64 + 1)
     }
 
-    /// The blocks that have some of the levels.
+    /// Returns the blocks that contain some of the levels.
     fn blocks(&self, levels: &Range<u64>) -> Range<usize> {
         let first = self.before.partition_point(|&before| before <= levels.start).saturating_sub(1);
         let end = self.before.partition_point(|&before| before < levels.end);
@@ -180,7 +180,7 @@ impl CountedLists {
     }
 }
 
-/// The levels of one kind, end to end. Those behind the last one mean nothing.
+/// The levels of one kind, end to end. Those behind the last one are padding.
 struct Levels {
     of: Arc<CountedLists>,
     kind: Kind,
@@ -188,7 +188,7 @@ struct Levels {
 }
 
 impl Levels {
-    /// The levels of `levels`, which begin with a byte, into `out`.
+    /// Writes the levels `levels` to `out`; the first one begins a byte.
     fn fill(&self, levels: Range<u64>, out: &mut [u8]) -> Result<()> {
         let per_byte = 8 / self.bits;
         let highest = if self.bits == 2 { 0b1010_1010 } else { 0b1111_1111 };
@@ -196,7 +196,7 @@ impl Levels {
         for block in self.of.blocks(&levels) {
             let mut level = self.of.before[block];
             for length in self.of.lists.read(self.of.block(block))? {
-                // Of the levels of a list only the first is not the highest one.
+                // Among the levels of a list, only the first can be lower than the highest.
                 let lower = match (self.kind, length) {
                     (Kind::Repetition, _) | (Kind::Definition, None) => Some(0),
                     (Kind::Definition, Some(0)) => Some(self.bits as u8 - 1),
@@ -246,7 +246,7 @@ mod tests {
 
     fn lists(lengths: &[Option<u64>], value_size: u64) -> Lists {
         let ends = lengths.iter().scan(0, |end, length| {
-            // A null has values too.
+            // Nulls have values too.
             *end += length.unwrap_or(3) * value_size;
             Some(*end)
         });
@@ -256,7 +256,7 @@ mod tests {
         Lists { rows: 0..lengths.len() as u64, value_size, lengths: Lengths::Offsets(Arc::new(offsets)), present }
     }
 
-    /// Levels as the specification of the format has them, one list after the other.
+    /// Returns the levels as specified by the format, list by list.
     fn expected(lengths: &[Option<u64>]) -> (Vec<u8>, Vec<u8>) {
         let highest = if lengths.contains(&None) { 2 } else { 1 };
         let (mut repetition, mut definition) = (Vec::new(), Vec::new());
@@ -283,7 +283,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn levels_are_those_of_the_format(
+        fn levels_match_the_specification(
             lengths in proptest::collection::vec(proptest::option::weighted(0.8, 0u64..9), 0..2500),
             without_nulls: bool,
             value_size in 1u64..9,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_read_ahead() {
+    fn lengths_are_prefetched() {
         let lengths: Vec<Option<u64>> = (0..9000).map(|row| (row % 7 != 0).then_some(row % 5)).collect();
         assert_reads_ahead_within(8 * BLOCK_ROWS, |sources| {
             let Lists { rows, value_size, lengths, present } = lists(&lengths, 8);

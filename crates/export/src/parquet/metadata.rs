@@ -1,5 +1,5 @@
-//! The metadata of a Parquet file: the headers of pages and the footer. The structures, their fields' numbers and the
-//! numbers of encodings are those of `parquet.thrift` of the format's specification.
+//! The metadata of a Parquet file: the headers of pages and the footer. Structures, field numbers and encodings follow
+//! `parquet.thrift` of the format's specification.
 
 use super::thrift::{Fields, structure};
 use super::types::{Leaf, Logical};
@@ -11,7 +11,7 @@ pub const MAGIC: [u8; 4] = *b"PAR1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Plain = 0,
-    /// Runs, and between them numbers of some bits end to end.
+    /// Runs, and bit-packed numbers between them.
     Rle = 3,
     RleDictionary = 8,
 }
@@ -20,7 +20,7 @@ const OPTIONAL: i32 = 1;
 const REPEATED: i32 = 2;
 const REQUIRED: i32 = 0;
 
-/// The header of a data page with so many values, nulls included.
+/// Returns the header of a data page with this many values, including nulls.
 pub fn data_page(bytes: i32, values: i32, encoding: Encoding) -> Vec<u8> {
     structure(|header| {
         page(header, 0, bytes);
@@ -33,7 +33,7 @@ pub fn data_page(bytes: i32, values: i32, encoding: Encoding) -> Vec<u8> {
     })
 }
 
-/// The header of a page with the values that indices stand for.
+/// Returns the header of a dictionary page.
 pub fn dictionary_page(bytes: i32, values: i32) -> Vec<u8> {
     structure(|header| {
         page(header, 2, bytes);
@@ -50,7 +50,7 @@ fn page(header: &mut Fields<'_>, kind: i32, bytes: i32) {
     header.i32(3, bytes);
 }
 
-/// A column as the footer names it.
+/// A column in the footer's schema.
 pub struct SchemaColumn<'a> {
     pub name: &'a str,
     pub leaf: &'a Leaf,
@@ -61,7 +61,7 @@ pub struct SchemaColumn<'a> {
 }
 
 impl SchemaColumn<'_> {
-    /// The elements of the schema: one, or of a list three within each other.
+    /// Appends the elements of the schema: one, or for a list three nested ones.
     fn elements(&self, out: &mut Vec<Vec<u8>>) {
         let repetition = if self.is_optional { OPTIONAL } else { REQUIRED };
         if !self.is_list {
@@ -88,7 +88,7 @@ impl SchemaColumn<'_> {
     }
 }
 
-/// The older way to say what stored values mean, by its numbers; times that are not of UTC have none.
+/// The older representation of logical types, by its numbers; times without a time zone have none.
 const CONVERTED_UTF8: i32 = 0;
 const CONVERTED_LIST: i32 = 3;
 const CONVERTED_DATE: i32 = 6;
@@ -106,7 +106,7 @@ fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
         let converted = match leaf.logical {
             Some(Logical::String) => Some(CONVERTED_UTF8),
             Some(Logical::Date) => Some(CONVERTED_DATE),
-            // Of 8, 16, 32 and 64 bits, one after the other.
+            // For 8, 16, 32 and 64 bits, in this order.
             Some(Logical::Integer { bits, is_signed }) => {
                 let first = if is_signed { CONVERTED_INT_8 } else { CONVERTED_UINT_8 };
                 Some(first + (bits / 8).ilog2() as i32)
@@ -135,13 +135,13 @@ fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
 /// A column of a row group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Values, nulls included; of lists those of all.
+    /// Number of values, including nulls; for lists, the values of all of them.
     pub values: u64,
-    /// Where the page with the dictionary begins, if there is one.
+    /// The start of the dictionary page, if there is one.
     pub dictionary: Option<u64>,
-    /// Where the page with the values begins.
+    /// The start of the page with the values.
     pub data: u64,
-    /// Of all pages with their headers.
+    /// Total length of the pages with their headers.
     pub bytes: u64,
     pub statistics: Option<Statistics>,
 }
@@ -173,13 +173,13 @@ impl Chunk {
                 }
                 if let Some(statistics) = &self.statistics {
                     facts.structure(12, |fields| {
-                        // Where it is not said that there are none, some readers make no use of bounds.
+                        // Some readers ignore bounds unless the number of nulls is given.
                         if !column.is_optional {
                             fields.i64(3, 0);
                         }
                         fields.bytes(5, &statistics.greatest);
                         fields.bytes(6, &statistics.least);
-                        // Bounds, which need not be values.
+                        // Bounds need not be values.
                         fields.bool(7, false);
                         fields.bool(8, false);
                     });
@@ -189,7 +189,7 @@ impl Chunk {
     }
 }
 
-/// A row group with all its columns.
+/// Returns a row group with all its columns.
 pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
     structure(|group| {
         let bytes = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.bytes)).min(i64::MAX as u64);
@@ -206,7 +206,7 @@ pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaCo
     })
 }
 
-/// The footer, without the length and the magic bytes behind it.
+/// Returns the footer, without the length and the magic bytes behind it.
 pub fn footer(
     columns: &[SchemaColumn<'_>],
     rows: u64,
@@ -232,7 +232,7 @@ pub fn footer(
         };
         file.structures(5, metadata.iter().map(pair));
         file.bytes(6, concat!("tilefs version ", env!("CARGO_PKG_VERSION")).as_bytes());
-        // The order of each column is that of its type; without it nobody believes the least and greatest values.
+        // Each column has the order of its type; without this, readers ignore the least and greatest values.
         let order = structure(|union| union.structure(1, |_| ()));
         file.structures(7, columns.iter().map(|_| &order));
     })

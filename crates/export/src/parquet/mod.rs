@@ -7,17 +7,17 @@
 //! | booleans | `BOOLEAN` |
 //! | dates in years, months, weeks, days | `DATE` |
 //! | dates in hours, minutes, s, ms; us; ns | `TIMESTAMP` in milli-, micro- and nanoseconds, of no time zone |
-//! | times | `INT64`, the count (of hours and minutes in seconds), to Arrow a duration: Parquet's end with the day |
-//! | dates and times that are finer | `INT64`, the count |
+//! | times | `INT64`, the count (of hours and minutes in seconds); to Arrow a duration, because Parquet's times end with the day |
+//! | finer dates and times | `INT64`, the count |
 //! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
-//! | several numbers a cell | `LIST`; dates, times and booleans are the numbers that are stored |
-//! | enumerations | the labels, as indices into a dictionary; a code without label is null, and the log says so |
+//! | several numbers per cell | `LIST`; dates, times and booleans as the stored numbers |
+//! | enumerations | the labels, as indices into a dictionary; a code without a label is null, and logged |
 //!
-//! Labels that are not all text are binary. A cell of a text that is not UTF-8 cannot be read: its row is in the error.
+//! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.
 //!
-//! "Not a time" is null. For readers that make Arrow of it the file has an Arrow schema too, where each field says its
-//! TileDB datatype in the metadata key `tiledb.datatype`.
+//! "Not a time" is null. For readers that convert to Arrow, the file also has an Arrow schema, in which each field has
+//! its TileDB datatype in the metadata key `tiledb.datatype`.
 
 mod chunk;
 mod file;
@@ -37,18 +37,19 @@ pub use groups::TileRows;
 use groups::{RowGroups, rows_of_group};
 use types::ParquetColumn;
 
-/// Whether a Parquet file can hold a field, and if not why.
+/// Checks whether a Parquet file can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
     ParquetColumn::check(field)
 }
 
-/// The Parquet file of columns with the same number of cells. Row groups begin where `tiles` do, if these are given.
+/// Returns the Parquet file of columns with the same number of cells. Row groups begin at the starts of `tiles`, if
+/// given.
 ///
-/// The size is known without reading a cell. The footer, and with it all places, needs one offset a row group of every
-/// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows. The footer counts
-/// the lists of columns in which they have a length each or can be null: it reads all their offsets and validity.
+/// The size is known without reading a cell. The footer, and therefore all positions, require one offset per row group
+/// of every column of variable length; a chunk with nulls requires the validity of its rows. The footer counts the
+/// lists of columns in which they vary in length or can be null, for which it reads all their offsets and validity.
 ///
-/// `metadata` is said of the whole table, by key.
+/// `metadata` describes the whole table, by key.
 pub fn parquet(
     columns: &[Column],
     tiles: Option<&dyn TileRows>,

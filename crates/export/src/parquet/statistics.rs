@@ -1,4 +1,4 @@
-//! The least and the greatest value of a chunk, where something says what they are.
+//! The least and the greatest value of a chunk, if bounds are known.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use super::types::{Layout, ParquetColumn};
 use crate::column::Summary;
 use crate::content::Content;
 
-/// Longer values are not put into the footer.
-pub const MOST_STATISTIC: usize = 64;
+/// Maximum length of a value in the footer.
+pub const MAX_STATISTIC: usize = 64;
 
-/// What is known of the values of a column in some rows, as Parquet stores them. What cannot be found out is not known.
+/// Returns the known bounds of the values of a column in a range of rows, as Parquet stores them. `None` if they cannot
+/// be determined.
 ///
-/// Labels are in another order than their codes, and lists in none.
+/// Labels and lists have none: labels are ordered differently from their codes, and lists have no order.
 pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics> {
     let summaries = column.summaries.as_ref()?;
     let summary = match summaries.summary(rows.clone()) {
@@ -32,7 +33,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
         Layout::Bytes => (least, greatest),
         Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } => return None,
     };
-    (least.len() <= MOST_STATISTIC && greatest.len() <= MOST_STATISTIC).then_some(Statistics { least, greatest })
+    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(Statistics { least, greatest })
 }
 
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ enum Ordering {
     Greatest,
 }
 
-/// One value as it is stored; `None` for "not a number" and "not a time", which are not in the order of the others.
+/// Returns a value as stored; `None` for "not a number" and "not a time", which are outside the order of the others.
 fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
     let datatype = column.datatype;
     if value.len() != datatype.size() || datatype.time_unit().is_some() && value == i64::MIN.to_le_bytes() {
@@ -57,7 +58,7 @@ fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec
     Some(bytes)
 }
 
-/// A zero as a bound is the one that no other zero lies beyond, since writers take both for the same.
+/// As a bound, a zero gets the sign that includes the other zero, since writers do not distinguish them.
 fn stored_float(value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
     let (is_nan, is_zero) = match value.len() {
         4 => value.as_chunks().0.first().map(|bytes| f32::from_le_bytes(*bytes)).map(|v| (v.is_nan(), v == 0.0))?,

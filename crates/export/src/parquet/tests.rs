@@ -1,5 +1,5 @@
-//! What readers cannot see: ranges, reading ahead, sizes, places, damage. The programs that read the files are in
-//! tests/export_tools.
+//! Checks that readers of the files cannot make: ranges, prefetching, sizes, positions, damage. The programs that read
+//! the files are in tests/export_tools.
 
 use tilefs_format::datatype::Datatype;
 
@@ -21,7 +21,7 @@ fn texts(name: &str, cells: &[Vec<u8>]) -> Column {
     Column::variable(field, vec![cells.len() as u64], Arc::new(cells.concat()), offsets)
 }
 
-/// Lists of none to four 16-bit numbers.
+/// Lists of zero to four 16-bit numbers.
 fn lists(name: &str, rows: usize) -> Column {
     let field = Field::new(name, Datatype::Int16).with_values_per_cell(None);
     let lengths: Vec<usize> = (0..rows).map(|row| row * 3 % 5).collect();
@@ -70,7 +70,7 @@ fn sample(rows: usize) -> Vec<Column> {
     ]
 }
 
-/// A file of groups of so many rows.
+/// A file with groups of this many rows.
 fn file_of(columns: &[Column], rows_of_group: u64) -> File {
     let stored: Vec<ParquetColumn> = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
     File::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None), Vec::new()).unwrap()
@@ -85,9 +85,9 @@ fn any_part_can_be_read() {
 }
 
 #[test]
-fn columns_are_read_ahead() {
+fn columns_are_prefetched() {
     let columns = sample(4000);
-    // The nulls of a chunk, codes without label and "not a time" among them, are counted before any of it is there.
+    // Nulls, including codes without a label and "not a time", are counted before any part of a chunk can be read.
     assert_reads_ahead_within(u64::MAX / 2, |sources| {
         let watched: Vec<Column> = columns
             .iter()
@@ -146,7 +146,7 @@ fn the_length_depends_on_no_value() {
 }
 
 #[test]
-fn the_length_of_lists_depends_on_none_of_them() {
+fn the_length_depends_on_no_list() {
     let length = |ends: [u64; 4], marks: [u8; 3]| {
         let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
         let offsets = le(ends.map(u64::to_le_bytes));
@@ -227,7 +227,7 @@ fn labels_that_are_not_utf8_are_bytes() {
     assert_eq!(**stored.dictionary.unwrap().plain, *b"\x01\0\0\0a\x01\0\0\0\xff\x01\0\0\0\xfe");
 }
 
-/// A value that is "not a time" is null: nothing is stored of it, in no unit.
+/// A value that is "not a time" is null, in every unit: no value is stored for it.
 #[test]
 fn not_a_time_is_null_in_every_unit() {
     for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {
@@ -250,7 +250,7 @@ fn not_a_time_is_null_in_every_unit() {
     }
 }
 
-/// Bounds that are nowhere else in the file.
+/// Bounds that do not occur elsewhere in the file.
 struct Bounds(Vec<u8>, Vec<u8>);
 
 impl Summaries for Bounds {
@@ -260,7 +260,7 @@ impl Summaries for Bounds {
 }
 
 #[test]
-fn bounds_are_those_of_stored_values() {
+fn bounds_match_stored_values() {
     let footer = |datatype: Datatype, least: &[u8], greatest: &[u8]| {
         let size = datatype.size();
         let column = Column::fixed(Field::new("a", datatype), vec![8], Arc::new(vec![0; 8 * size]));
@@ -269,7 +269,8 @@ fn bounds_are_those_of_stored_values() {
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };
-    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false"; before them field 3, of no null, or not.
+    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false"; before them field 3 with no nulls, or
+    // not.
     let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
         let length = |value: &[u8]| value.len() as u8;
         let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
@@ -283,7 +284,7 @@ fn bounds_are_those_of_stored_values() {
     assert!(has(&small, &[0xfb, 0xff, 0xff, 0xff], &[7, 0, 0, 0]));
     let days = footer(Datatype::DateTimeDay, &(-3i64).to_le_bytes(), &300i64.to_le_bytes());
     assert!(has(&days, &(-3i32).to_le_bytes(), &300i32.to_le_bytes()));
-    // A zero is a bound of both zeros.
+    // A zero bounds zeros of both signs.
     let zeros = footer(Datatype::Float64, &0f64.to_le_bytes(), &(-0f64).to_le_bytes());
     assert!(has(&zeros, &(-0f64).to_le_bytes(), &0f64.to_le_bytes()));
     let not_a_time = footer(Datatype::DateTimeMs, &i64::MIN.to_le_bytes(), &5i64.to_le_bytes());

@@ -1,8 +1,9 @@
-//! Thrift's compact protocol, as far as Parquet's metadata take it: structs of integers, booleans, bytes, structs and
-//! lists. See the specification `thrift-compact-protocol.md` of Apache Thrift. The crate `parquet` keeps its own to itself
-//! since 59, with the headers of pages, whose lengths are needed before any page is made.
+//! Thrift's compact protocol, as far as Parquet's metadata use it: structs of integers, booleans, bytes, structs and
+//! lists. Source: the specification `thrift-compact-protocol.md` of Apache Thrift. Since version 59, the crate
+//! `parquet` no longer exports its implementation or the headers of pages, whose lengths are needed before any page is
+//! made.
 
-/// What a field or an element of a list is, by its number in the protocol.
+/// The type of a field or a list element, by its number in the protocol.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     True = 1,
@@ -15,13 +16,13 @@ enum Kind {
     Struct = 12,
 }
 
-/// A struct that is being written. Fields are to be given by rising number.
+/// Writes a struct. Fields must be written in ascending order of their numbers.
 pub struct Fields<'a> {
     out: &'a mut Vec<u8>,
     last: i16,
 }
 
-/// The bytes of a struct.
+/// Returns the bytes of a struct.
 pub fn structure(fill: impl FnOnce(&mut Fields<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, fill);
@@ -35,7 +36,7 @@ fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut Fields<'_>)) {
     fields.out.push(0);
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number, seven bits per byte, lowest first.
 pub fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
@@ -44,7 +45,7 @@ pub fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// So that small negative numbers are short, too.
+/// Maps small negative numbers to small positive ones, so that they are short too.
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -66,7 +67,7 @@ impl Fields<'_> {
         self.head(number, if value { Kind::True } else { Kind::False });
     }
 
-    /// A byte as a field: it is not a variable-length number.
+    /// Writes a byte as a field, which is not a variable-length number.
     pub fn i8(&mut self, number: i16, value: i8) {
         const BYTE: u8 = 3;
         debug_assert!(number - self.last <= 15);
@@ -110,7 +111,7 @@ impl Fields<'_> {
         values.iter().for_each(|value| length_and_bytes(self.out, value.as_bytes()));
     }
 
-    /// A list of structs that were made by [`structure`].
+    /// Writes a list of structs made by [`structure`].
     pub fn structures(&mut self, number: i16, values: impl ExactSizeIterator<Item = impl AsRef<[u8]>>) {
         self.list(number, Kind::Struct, values.len());
         values.for_each(|value| self.out.extend_from_slice(value.as_ref()));
@@ -139,7 +140,7 @@ mod tests {
 
     /// Examples of the specification, worked out by hand.
     #[test]
-    fn fields_are_as_the_protocol_has_them() {
+    fn fields_follow_the_protocol() {
         let bytes = structure(|fields| {
             fields.i32(1, -1);
             fields.bool(2, true);

@@ -1,4 +1,4 @@
-//! How a column is stored in Parquet: its type, and its values where those are not the column's own.
+//! The representation of a column in Parquet: its type, and its values if they differ from the column's own.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::element::Converted;
 use crate::presence::Presence;
 use crate::utf8::Utf8Values;
 
-/// The types that values are stored as, by their numbers in Parquet.
+/// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Physical {
     Boolean = 0,
@@ -24,7 +24,7 @@ pub enum Physical {
     FixedLenByteArray = 7,
 }
 
-/// What stored values mean where that is more than their physical type.
+/// The meaning of stored values beyond their physical type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logical {
     String,
@@ -41,20 +41,20 @@ pub enum Unit {
     Nanos = 3,
 }
 
-/// How the values of a column lie in its pages.
+/// The arrangement of a column's values in its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// One value of so many bytes a cell.
+    /// One value of this many bytes per cell.
     Values(u64),
-    /// One bit a cell; `values` has a byte for each.
+    /// One bit per cell; `values` has one byte per cell.
     Bits,
-    /// The length of each cell in four bytes, and the cell.
+    /// The length of each cell in four bytes, followed by the cell.
     Bytes,
-    /// An index of so many bytes a cell into the chunk's dictionary.
+    /// An index of this many bytes per cell into the chunk's dictionary.
     Indices(u64),
-    /// A list of so many values of so many bytes a cell, none of them null.
+    /// A list of `values` values of `size` bytes per cell, never null.
     List { values: u64, size: u64 },
-    /// A list of values of so many bytes a cell, which can be null or has its own length.
+    /// A list of values of `size` bytes, which can be null or vary in length.
     VaryingList { size: u64 },
 }
 
@@ -69,47 +69,47 @@ impl Layout {
 pub struct Leaf {
     pub physical: Physical,
     pub logical: Option<Logical>,
-    /// Of [`Physical::FixedLenByteArray`].
+    /// For [`Physical::FixedLenByteArray`].
     pub length: Option<i32>,
 }
 
-/// What becomes of each value before it is stored.
+/// A conversion of the values before they are stored.
 pub type Conversion = fn(Arc<dyn Content>) -> Arc<dyn Content>;
 
 /// A column and its Parquet type.
 pub struct ParquetColumn {
-    /// As Arrow has it, for readers that make Arrow of Parquet.
+    /// The Arrow field, for readers that convert Parquet to Arrow.
     pub field: ArrowField,
     pub leaf: Leaf,
     pub layout: Layout,
-    /// The values of all rows as the column has them, of `size` bytes each, or all bytes where there are offsets.
+    /// The values of all rows as the column stores them, of `size` bytes each, or all bytes if there are offsets.
     pub values: Arc<dyn Content>,
     pub size: u64,
-    /// To be done to those values that are there.
+    /// Applied to the values that are not null.
     pub conversion: Option<Conversion>,
-    /// Of [`Layout::Bytes`] and lists of any length, as columns have them.
+    /// For [`Layout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
-    /// A byte a cell, 0 where there is no value.
+    /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
     pub dictionary: Option<Dictionary>,
-    /// What is known of the column's own values.
+    /// Known bounds of the column's own values.
     pub summaries: Option<Arc<dyn Summaries>>,
     pub datatype: Datatype,
 }
 
-/// The labels of an enumeration, stored one after the other.
+/// The labels of an enumeration, stored end to end.
 pub struct Dictionary {
     pub count: i32,
     pub plain: Arc<Vec<u8>>,
 }
 
 impl ParquetColumn {
-    /// Whether a field has a Parquet type, and if not why.
+    /// Checks whether a field has a Parquet type; returns the reason if not.
     pub fn check(field: &Field) -> FormatResult<()> {
         Stored::of(field).map(drop)
     }
 
-    /// The column's type and contents.
+    /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let stored = Stored::of(field)?;
@@ -148,7 +148,7 @@ impl ParquetColumn {
         })
     }
 
-    /// Bytes of a cell's values in a page, about; `None` where they vary.
+    /// Returns the approximate size of a cell's values in a page, in bytes; `None` if it varies.
     pub fn row_length(&self) -> Option<u64> {
         match self.layout {
             Layout::Values(size) | Layout::Indices(size) => Some(size),
@@ -160,10 +160,10 @@ impl ParquetColumn {
     }
 }
 
-/// Longer lists are no cells of a table.
-const MOST_LISTED: i32 = 1 << 16;
+/// Maximum number of values of a list of fixed length.
+const MAX_LISTED: i32 = 1 << 16;
 
-/// The types of a field and how its cells become values of them.
+/// The types of a field, and the conversion of its cells to values of these types.
 struct Stored {
     leaf: Leaf,
     layout: Layout,
@@ -187,13 +187,13 @@ impl Stored {
             (values, _) => {
                 let element = Stored::of_element(datatype);
                 let Layout::Values(size) = element.layout else {
-                    return Err(Unrepresentable::new("Parquet has no such lists"));
+                    return Err(Unrepresentable::new("Parquet cannot hold such lists"));
                 };
                 let items = ArrowField::of_items("element", element.arrow);
                 let (layout, arrow) = match values {
                     None => (Layout::VaryingList { size }, DataType::LargeList(items)),
                     Some(values) => {
-                        let length = i32::try_from(values).ok().filter(|&values| values <= MOST_LISTED);
+                        let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
                         let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
                         let layout = match field.nullable {
                             true => Layout::VaryingList { size },
@@ -212,7 +212,7 @@ impl Stored {
         let (leaf, layout, arrow) = match field.values_per_cell {
             Some(values) => {
                 let length = i32::try_from(values);
-                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells so long"))?;
+                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells of that length"))?;
                 let leaf = leaf(Physical::FixedLenByteArray, None, Some(length));
                 (leaf, Layout::Values(values.into()), DataType::FixedSizeBinary(length))
             }
@@ -265,8 +265,8 @@ impl Stored {
         }
     }
 
-    /// A number as an element of a list or as a label. Neither can be null here, and "not a time" is no date, so dates
-    /// and times are the counts that TileDB stores. Booleans are numbers.
+    /// Returns the type of a number as an element of a list or as a label. Neither can be null here, and "not a time"
+    /// is not a date, so dates and times are the counts that TileDB stores. Booleans are numbers.
     fn of_element(datatype: Datatype) -> Self {
         match datatype {
             _ if datatype.time_unit().is_some() => Stored::of_number(Datatype::Int64),
@@ -275,7 +275,7 @@ impl Stored {
         }
     }
 
-    /// One value a cell that is not a byte of a text.
+    /// Returns the type of a single value per cell that is not a byte of text.
     fn of_number(datatype: Datatype) -> Self {
         let plain = |physical, size, arrow| Stored {
             leaf: Leaf { physical, logical: None, length: None },
@@ -346,7 +346,7 @@ impl Stored {
     }
 }
 
-/// Integers of `SIZE` bytes as such of four.
+/// Widens integers of `SIZE` bytes to four bytes.
 fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>) -> Arc<dyn Content> {
     Arc::new(Converted::new(values, SIZE, 4, |from, to| {
         for (from, to) in from.as_chunks::<SIZE>().0.iter().zip(to.as_chunks_mut::<4>().0) {
@@ -358,7 +358,7 @@ fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>) -
     }))
 }
 
-/// Integers of `FROM` bytes as such of fewer, which they fit.
+/// Narrows integers of `FROM` bytes to `TO` bytes, in which they fit.
 fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>) -> Arc<dyn Content> {
     Arc::new(Converted::new(values, FROM, TO, |from, to| {
         for (from, to) in from.as_chunks::<FROM>().0.iter().zip(to.as_chunks_mut::<TO>().0) {
@@ -368,7 +368,7 @@ fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>) -> Arc
     }))
 }
 
-/// Days since 1970 as 32-bit numbers.
+/// Converts values to 32-bit days since 1970.
 fn days(values: Arc<dyn Content>, of: fn(i64) -> Option<i64>) -> Arc<dyn Content> {
     Arc::new(Converted::integers(values, "a day of 32 bits", move |value| {
         of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
@@ -379,7 +379,7 @@ fn multiplied(values: Arc<dyn Content>, factor: i64, what: &'static str) -> Arc<
     Arc::new(Converted::integers(values, what, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
 }
 
-/// The labels, PLAIN.
+/// Returns the labels, PLAIN.
 fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;

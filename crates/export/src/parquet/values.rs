@@ -1,4 +1,4 @@
-//! Values without the nulls between them, as Parquet's pages have them.
+//! Values without the nulls between them, as Parquet's pages store them.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use tilefs_reader::read::Output;
 use crate::content::{Content, check_range};
 use crate::var::read_offset;
 
-/// Rows between two places that are remembered.
+/// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;
 
-/// So many blocks are read at once.
+/// Number of blocks read at a time.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// Which rows of a page have a value.
+/// The rows of a page that have a value.
 #[derive(Clone)]
 pub struct Present {
-    /// A byte a row, 0 for none.
+    /// One byte per row, 0 for no value.
     marks: Arc<dyn Content>,
-    /// How many rows before each block have one, and at the end how many do at all.
+    /// The number of rows with a value before each block, and in total.
     before: Arc<Vec<u32>>,
 }
 
@@ -28,7 +28,7 @@ impl Present {
     /// Counts the values of at most 2^31 rows.
     ///
     /// # Errors
-    /// When any of the marks cannot be read.
+    /// Fails if any of the marks cannot be read.
     pub fn count(marks: Arc<dyn Content>) -> Result<Self> {
         let rows = marks.len();
         let (mut before, mut count) = (vec![0], 0);
@@ -46,7 +46,7 @@ impl Present {
         Ok(Present { marks, before: Arc::new(before) })
     }
 
-    /// How many rows have a value.
+    /// Returns the number of rows with a value.
     pub fn values(&self) -> u64 {
         self.before.last().copied().unwrap_or(0).into()
     }
@@ -59,7 +59,7 @@ impl Present {
         &self.marks
     }
 
-    /// The block that holds a value, by the number of that.
+    /// Returns the block that contains a value, given the value's number.
     fn block_of(&self, value: u64) -> usize {
         self.before.partition_point(|&before| u64::from(before) <= value).saturating_sub(1)
     }
@@ -70,16 +70,16 @@ impl Present {
     }
 }
 
-/// The values of those rows that have one, end to end.
+/// The values of the rows that have one, end to end.
 pub struct Compacted {
-    /// Of all rows.
+    /// The values of all rows.
     values: Arc<dyn Content>,
     size: u64,
     present: Present,
 }
 
 impl Compacted {
-    /// `values` has `size` bytes for each row.
+    /// Creates the content. `values` has `size` bytes for each row.
     pub fn new(values: Arc<dyn Content>, size: u64, present: Present) -> Self {
         Compacted { values, size, present }
     }
@@ -97,7 +97,7 @@ impl Content for Compacted {
         let before = &self.present.before;
         while !rest.is_empty() {
             let first = self.present.block_of(at / self.size);
-            // Of rows with nulls memory is taken for some blocks only.
+            // With nulls, memory is taken for a few blocks at a time.
             let last = self.present.block_of((at + rest.len() - 1) / self.size);
             let most = (BLOCKS_AT_ONCE / (self.size as usize / 64 + 1)).max(1);
             let end = if rest.wanted().is_some() { last.min(first.saturating_add(most - 1)) } else { last } + 1;
@@ -127,7 +127,7 @@ fn changed() -> Error {
     Error::damaged("nulls that are not the ones counted before")
 }
 
-/// Moves the values that are present to the front; returns how many bytes they are.
+/// Moves the present values to the front; returns their length in bytes.
 fn keep_present(values: &mut [u8], size: usize, marks: &[u8]) -> usize {
     match size {
         1 => keep_present_of::<1>(values, marks),
@@ -148,7 +148,7 @@ fn keep_present(values: &mut [u8], size: usize, marks: &[u8]) -> usize {
 fn keep_present_of<const SIZE: usize>(values: &mut [u8], marks: &[u8]) -> usize {
     let (values, _) = values.as_chunks_mut::<SIZE>();
     let mut to = 0;
-    // Without branches: each is written, and the next one over it where it is null.
+    // Branchless: each value is written, and overwritten by the next if it is null.
     for (row, mark) in marks.iter().enumerate().take(values.len()) {
         values[to] = values[row];
         to += usize::from(*mark != 0);
@@ -156,34 +156,35 @@ fn keep_present_of<const SIZE: usize>(values: &mut [u8], marks: &[u8]) -> usize 
     to * SIZE
 }
 
-/// Values of variable length that are read, and written anew between their lengths, at once.
+/// Bytes of variable-length values that are read at a time and written with their lengths.
 const TEXT_BATCH: u64 = 256 << 10;
 
-/// Bytes of the length before each value of a column of texts or bytes.
+/// Size of the length before each value of a column of texts or bytes.
 pub const LENGTH: u64 = 4;
 
-/// The values of some rows, each behind its length or, in lists, without it. Nulls are left out.
+/// The values of some rows, each preceded by its length or, in lists, without it. Nulls are omitted.
 pub struct LengthsAndBytes {
-    /// Of the whole column.
+    /// The values of the whole column.
     values: Arc<dyn Content>,
     offsets: Arc<dyn Content>,
     rows: Range<u64>,
-    /// Bytes of the length before each value, [`LENGTH`] or 0.
+    /// Size of the length before each value in bytes, [`LENGTH`] or 0.
     prefix: u64,
-    /// Where the bytes of these rows begin and end.
+    /// The position of the bytes of these rows.
     bytes: Range<u64>,
-    /// Which of these rows have a value, and where in this content the values of each block begin.
+    /// The rows that have a value, and the start of each block's values in this content.
     present: Option<(Present, Vec<u64>)>,
     length: u64,
-    /// The block at which the last read ended, and where that begins, which is where the next one usually does.
+    /// The block at which the last read ended, and its start: the next read usually begins there.
     last: Mutex<(u64, u64)>,
 }
 
 impl LengthsAndBytes {
-    /// The values of `rows`, whose bytes lie at `bytes`, each behind its length in `prefix` bytes: [`LENGTH`], or 0.
+    /// Creates the content for the values of `rows`, whose bytes lie at `bytes`, each preceded by its length in
+    /// `prefix` bytes: [`LENGTH`], or 0.
     ///
     /// # Errors
-    /// When there are nulls and their lengths cannot be read.
+    /// Fails if there are nulls and their lengths cannot be read.
     pub fn new(
         values: Arc<dyn Content>,
         offsets: Arc<dyn Content>,
@@ -220,13 +221,13 @@ impl LengthsAndBytes {
         Ok(new)
     }
 
-    /// The rows of a block, counted in the column.
+    /// Returns the rows of a block, as row numbers of the column.
     fn block(&self, number: u64) -> Range<u64> {
         let row = |block: u64| self.rows.start.saturating_add(block.saturating_mul(BLOCK_ROWS)).min(self.rows.end);
         row(number)..row(number + 1)
     }
 
-    /// Where the values of some rows lie: one more than there are rows.
+    /// Reads the offsets of the values of some rows and the final end.
     fn read_offsets(&self, rows: &Range<u64>, offsets: &mut Vec<u64>) -> Result<()> {
         let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
         self.offsets.read_at(8 * rows.start, &mut bytes)?;
@@ -235,12 +236,12 @@ impl LengthsAndBytes {
         let within =
             |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
-            return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+            return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
         }
         Ok(())
     }
 
-    /// Where the values of a block begin here.
+    /// Returns the start of a block's values in this content.
     fn start_of(&self, block: u64) -> Result<u64> {
         if let Some((_, starts)) = &self.present {
             return Ok(starts.get(block as usize).copied().unwrap_or(self.length));
@@ -248,10 +249,10 @@ impl LengthsAndBytes {
         let row = self.block(block).start;
         let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
         let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
-        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that fall"))
+        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that decrease"))
     }
 
-    /// The last block that begins at a place or before it, and where it begins.
+    /// Returns the last block that begins at or before a position, and its start.
     fn find(&self, place: u64) -> Result<(u64, u64)> {
         let (known, start) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut low, mut high) = (0, (self.rows.end - self.rows.start).div_ceil(BLOCK_ROWS));
@@ -259,7 +260,7 @@ impl LengthsAndBytes {
         if start <= place {
             found = (known, start);
             low = known;
-            // Near the last one, if any.
+            // Try the neighbourhood of the last read first.
             let next = known + 1;
             if next < high {
                 match self.start_of(next)? {
@@ -281,7 +282,8 @@ impl LengthsAndBytes {
         Ok(found)
     }
 
-    /// Gives `out` what it wants of the values of a block, which begin at `start`; it begins at `at`.
+    /// Writes to `out` its part of the values of a block, which begin at `start`; `out` begins at `at`. Advances `at`,
+    /// and returns the rest of `out`.
     fn read_block<'o>(&self, rows: Range<u64>, start: u64, at: &mut u64, mut out: Output<'o>) -> Result<Output<'o>> {
         let (mut offsets, mut marks) = (Vec::new(), vec![1; (rows.end - rows.start) as usize]);
         self.read_offsets(&rows, &mut offsets)?;
@@ -319,7 +321,7 @@ impl LengthsAndBytes {
                 (out, place, number) = (later, place + self.prefix + length, number + 1);
                 continue;
             }
-            // Whole values, those of which a part is wanted, and what of nulls lies between.
+            // Read whole values, including partly requested ones, and the bytes of nulls between them.
             let (first, wanted_end) = (offsets[number], *at + out.len());
             let (mut batch_end, mut batch_place) = (number, place);
             while batch_end < marks.len() && batch_place < wanted_end && offsets[batch_end + 1] - first <= TEXT_BATCH {
@@ -339,17 +341,17 @@ impl LengthsAndBytes {
             self.values.read_at(first, &mut scratch)?;
             let mut filled = 0;
             if let Some(out) = out.wanted().filter(|_| *at == place) {
-                // Those that are wanted whole.
+                // Copy the values that are requested whole.
                 while number < batch_end {
                     if marks[number] != 0 {
                         let value =
                             &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
-                        let Some(room) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else {
+                        let Some(target) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else {
                             break;
                         };
-                        let (prefix, room) = room.split_at_mut(self.prefix as usize);
+                        let (prefix, target) = target.split_at_mut(self.prefix as usize);
                         prefix.copy_from_slice(&(value.len() as u32).to_le_bytes()[..self.prefix as usize]);
-                        room.copy_from_slice(value);
+                        target.copy_from_slice(value);
                         filled += self.prefix as usize + value.len();
                     }
                     number += 1;
@@ -386,7 +388,7 @@ impl Content for LengthsAndBytes {
         self.length
     }
 
-    /// Lengths are read truly even ahead.
+    /// Prefetching reads the lengths into memory.
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.length, offset, out.len())?;
         if out.is_empty() {
@@ -452,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_behind_their_lengths() {
+    fn texts_follow_their_lengths() {
         let parts = [(3000, 0..3000, 0), (3000, 1100..2900, 3), (5000, 1..4999, 2), (10, 3..3, 0), (9000, 0..9000, 1)];
         for ((count, rows, every), prefix) in parts.into_iter().flat_map(|part| [(part.clone(), LENGTH), (part, 0)]) {
             let (values, offsets, texts) = texts(count);
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_ahead() {
+    fn values_are_prefetched() {
         assert_reads_ahead_within(8 * BLOCK_ROWS * BLOCKS_AT_ONCE as u64, |sources| {
             let present = Present::count(sources.values(Arc::new(marks(100_000, 3)))).unwrap();
             Arc::new(Compacted::new(sources.values(Arc::new(vec![1; 800_000])), 8, present))

@@ -1,4 +1,4 @@
-//! Where the cells of a column lie in its values: after each other, or where the offsets say.
+//! The positions of a column's cells among its values: consecutive, or given by offsets.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use tilefs_reader::read::Output;
 use crate::column::{Column, FormatResult, Unrepresentable};
 use crate::content::Content;
 
-/// The cells of a column, each some elements: numbers, or bytes of a text.
+/// The cells of a column, each consisting of elements: numbers, or bytes of a text.
 pub struct ColumnCells {
     name: String,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub size: u64,
     count: Count,
     values: Arc<dyn Content>,
-    /// A byte a cell, 0 for null.
+    /// One byte per cell, 0 for null.
     validity: Option<Arc<dyn Content>>,
 }
 
-/// How many elements a cell has.
+/// The number of elements of a cell.
 enum Count {
     Each(u64),
-    /// Where the offsets say.
+    /// Given by the offsets.
     Offsets(Arc<dyn Content>),
 }
 
 impl ColumnCells {
-    /// The cells of a column whose lengths agree.
+    /// Creates the cells of a column whose lengths agree.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let count = match (field.values_per_cell, &column.offsets) {
@@ -45,7 +45,7 @@ impl ColumnCells {
         })
     }
 
-    /// The elements of each cell, where all have the same number.
+    /// Returns the number of elements of each cell, if it is the same for all.
     pub fn each(&self) -> Option<u64> {
         match self.count {
             Count::Each(count) => Some(count),
@@ -53,7 +53,7 @@ impl ColumnCells {
         }
     }
 
-    /// The elements of all cells of so many rows.
+    /// Returns the total number of elements of this many rows.
     pub fn total(&self, rows: u64) -> Option<u64> {
         match self.each() {
             Some(each) => rows.checked_mul(each),
@@ -61,10 +61,10 @@ impl ColumnCells {
         }
     }
 
-    /// The number of the first element of each of `count` rows from `first`, and of the row after them.
+    /// Writes to `out` the number of the first element of each of `count` rows from `first`, and of the row after them.
     ///
     /// # Errors
-    /// When offsets cannot be read, or fall, or lie outside of the values.
+    /// Fails if offsets cannot be read, decrease, or lie outside the values.
     pub fn elements(&self, first: u64, count: u64, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         let offsets = match &self.count {
@@ -92,31 +92,31 @@ impl ColumnCells {
         Ok(())
     }
 
-    /// The number of the first element of a row; behind the last row, of all elements.
+    /// Returns the number of the first element of a row or, behind the last row, the number of all elements.
     ///
     /// # Errors
-    /// As [`ColumnCells::elements`].
+    /// As for [`ColumnCells::elements`].
     pub fn element(&self, row: u64) -> Result<u64> {
         let mut element = Vec::with_capacity(1);
         self.elements(row, 0, &mut element)?;
         Ok(element.first().copied().unwrap_or(0))
     }
 
-    /// Reads elements, into `scratch` where the text that they become is wanted.
+    /// Reads elements into `scratch`, or prefetches them if `out` has no memory.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     pub fn read_values(&self, elements: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
         let length = elements.end.saturating_sub(elements.start).saturating_mul(self.size);
         let values = out.aside(length, scratch);
         if values.is_empty() { Ok(()) } else { self.values.read(elements.start * self.size, values) }
     }
 
-    /// Reads the validity of rows, into `scratch` where their text is wanted: a byte each, or none at all where no cell
-    /// can be null.
+    /// Reads the validity of rows into `scratch`, one byte each, or prefetches it if `out` has no memory. Leaves
+    /// `scratch` empty if no cell can be null.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
         scratch.clear();
         match &self.validity {
@@ -127,11 +127,11 @@ impl ColumnCells {
         }
     }
 
-    /// Has the cells between two places decoded: their validity, their values, and where those are. A place is a row, and
-    /// how many elements of its cell are before it.
+    /// Prefetches the cells between two positions: their validity, values, and offsets. A position is a row, and the
+    /// number of elements of its cell before the position.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     pub fn read_ahead(&self, from: (u64, u64), to: (u64, u64)) -> Result<()> {
         let rows = from.0..to.0 + u64::from(to.1 > 0);
         if rows.is_empty() {

@@ -1,4 +1,4 @@
-//! Matrix Market's coordinate form of a two-dimensional sparse array: a line `row column value` a cell.
+//! Matrix Market's coordinate form of a two-dimensional sparse array: a line `row column value` per cell.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::rows::{Rows, TextColumn};
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 
-/// The coordinate form of Matrix Market: two sparse dimensions and one number attribute.
+/// Returns the coordinate form of Matrix Market for two sparse dimensions and one numeric attribute.
 ///
-/// The rows and columns are the integer coordinates counted from 1 at the `first` of each dimension's
-/// domain; `lengths` are the domain's.
+/// Rows and columns are the integer coordinates, counted from 1 at the `first` of each dimension's domain; `lengths`
+/// are the domain's.
 pub fn matrix_market(
     rows: &Column,
     columns: &Column,
@@ -41,27 +41,27 @@ pub fn matrix_market(
     Ok(Arc::new(Rows::new(header.into_bytes(), texts, cells, b' ', 1)?))
 }
 
-/// The box of a sparse matrix.
+/// The domain of a sparse matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixDomain {
     /// The lowest coordinate of each dimension.
     pub first: [i128; 2],
-    /// How many coordinates each dimension has.
+    /// The number of coordinates of each dimension.
     pub lengths: [u64; 2],
 }
 
-/// Whether [`matrix_market`] can hold a field over two dimensions, and if not why.
+/// Checks whether [`matrix_market`] can hold a field over two dimensions; returns the reason if not.
 pub fn check(rows: &Field, columns: &Field, values: &Field) -> FormatResult<()> {
     for dimension in [rows, columns] {
         let integers = matches!(dimension.datatype.kind(), Kind::Signed | Kind::Unsigned);
         if !integers || dimension.values_per_cell != Some(1) {
             return Err(Unrepresentable::new(
-                "Matrix Market counts rows and columns, and this dimension is no integer",
+                "Matrix Market counts rows and columns, and this dimension is not an integer",
             ));
         }
     }
     if values.datatype.kind() == Kind::Bytes || values.values_per_cell != Some(1) {
-        return Err(Unrepresentable::new("Matrix Market has one number a cell"));
+        return Err(Unrepresentable::new("Matrix Market has one number per cell"));
     }
     if values.datatype.time_unit().is_some() {
         return Err(Unrepresentable::new("Matrix Market has no dates"));

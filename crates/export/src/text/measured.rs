@@ -1,5 +1,5 @@
-//! A table whose every row has its place: checkpoints here and there, found in one pass, from which the rows between are
-//! written anew.
+//! A table that can be read at any position: one pass over the rows records checkpoints, and a read formats the rows
+//! from the checkpoint before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,35 +10,35 @@ use tilefs_reader::threads::{self, for_all};
 use super::table::{Position, Scratch, Table};
 use crate::content::{Content, check_range, read_head};
 
-/// Checkpoints are at least this far apart: what a read has to write in vain before its first byte.
+/// Minimum distance between checkpoints in bytes, which is the most that a read formats in vain before its first byte.
 const SPACING: u64 = 32 << 10;
 
-/// So many checkpoints are kept at most, of 32 bytes each; where there would be more, they are farther apart.
-pub(super) const MOST_CHECKPOINTS: usize = 1 << 18;
+/// Maximum number of checkpoints, of 32 bytes each; beyond it, they are spaced farther apart.
+pub(super) const MAX_CHECKPOINTS: usize = 1 << 18;
 
-/// So many rows are measured by one thread without a break.
+/// Rows that one thread measures at a time.
 const ROWS_AT_A_TIME: u64 = 64 << 10;
 
-/// So many of these for each thread are measured before their checkpoints are gathered.
+/// Number of these parts per thread that are measured before their checkpoints are gathered.
 const PARTS_OF_THREAD: usize = 16;
 
-/// The text of a table, which can be read from any place.
+/// The text of a table, readable at any position.
 pub struct Measured {
     table: Arc<Table>,
     checkpoints: Checkpoints,
     length: u64,
-    /// A place near the end of the last read, which is where the next one usually begins.
+    /// A position near the end of the last read: the next read usually begins there.
     last: Mutex<Checkpoint>,
 }
 
-/// The place of a position in the file.
+/// A position in the table, and its byte offset in the file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Checkpoint {
     place: u64,
     position: Position,
 }
 
-/// Checkpoints in rising order.
+/// Checkpoints in ascending order.
 struct Checkpoints {
     spacing: u64,
     most: usize,
@@ -50,7 +50,7 @@ impl Checkpoints {
         Checkpoints { spacing: SPACING, most, checkpoints: Vec::new() }
     }
 
-    /// Keeps a checkpoint behind all others, if it is far enough from the last one.
+    /// Adds a checkpoint behind all others, if it is far enough from the last one.
     fn add(&mut self, checkpoint: Checkpoint) {
         if self.checkpoints.last().is_some_and(|last| checkpoint.place - last.place < self.spacing) {
             return;
@@ -69,20 +69,21 @@ impl Checkpoints {
         self.checkpoints.push(checkpoint);
     }
 
-    /// The last checkpoint that is not behind a place.
+    /// Returns the last checkpoint at or before a byte.
     fn before(&self, place: u64) -> Checkpoint {
         let after = self.checkpoints.partition_point(|checkpoint| checkpoint.place <= place);
         after.checked_sub(1).and_then(|number| self.checkpoints.get(number)).copied().unwrap_or_default()
     }
 
-    /// Whether the row of a position begins at another place than a checkpoint says.
+    /// Returns whether a checkpoint for the same position has a different byte offset.
     fn contradict(&self, found: Checkpoint) -> bool {
         let key = |position: Position| (position.row, position.column, position.element);
         let number = self.checkpoints.binary_search_by_key(&key(found.position), |one| key(one.position));
         number.is_ok_and(|number| self.checkpoints[number].place != found.place)
     }
 
-    /// The position of the first checkpoint at a place or behind it; that behind the last of `rows` where there is none.
+    /// Returns the position of the first checkpoint at or behind a byte; the position behind the last of `rows` if
+    /// there is none.
     fn behind(&self, place: u64, rows: u64) -> Position {
         let behind = self.checkpoints.partition_point(|checkpoint| checkpoint.place < place);
         self.checkpoints
@@ -92,12 +93,12 @@ impl Checkpoints {
 }
 
 impl Measured {
-    /// As [`Measured::new`] made it in an earlier mount, of the same table.
+    /// Restores what [`Measured::new`] made in an earlier mount for the same table.
     pub(super) fn of_saved(table: Arc<Table>, bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
         let (length, spacing) = (numbers.next()?, numbers.next()?);
-        let (header, mut checkpoints) = (table.header.len() as u64, Checkpoints::new(MOST_CHECKPOINTS));
+        let (header, mut checkpoints) = (table.header.len() as u64, Checkpoints::new(MAX_CHECKPOINTS));
         let mut before = None;
         while let Some(place) = numbers.next() {
             let (row, column, element) = (numbers.next()?, u32::try_from(numbers.next()?).ok()?, numbers.next()?);
@@ -114,7 +115,7 @@ impl Measured {
         let begins =
             first.map_or(table.rows == 0, |first| first.place == header && first.position == Position::default());
         let is_sound = rest.is_empty() && begins && length >= header && length <= i64::MAX as u64;
-        if !is_sound || checkpoints.checkpoints.len() > MOST_CHECKPOINTS {
+        if !is_sound || checkpoints.checkpoints.len() > MAX_CHECKPOINTS {
             return None;
         }
         checkpoints.spacing = spacing;
@@ -122,7 +123,7 @@ impl Measured {
         Some(Measured { table, checkpoints, length, last: Mutex::new(start) })
     }
 
-    /// What [`Measured::of_saved`] makes it of.
+    /// Returns the bytes from which [`Measured::of_saved`] restores it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             [self.length, self.checkpoints.spacing].into_iter().flat_map(u64::to_le_bytes).collect();
@@ -135,7 +136,7 @@ impl Measured {
 
     pub(super) fn new(table: Arc<Table>) -> Result<Self> {
         let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
-        let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS);
+        let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS);
         let mut length = table.header.len() as u64;
         let mut first = 0;
         while first < table.rows {
@@ -159,9 +160,9 @@ impl Measured {
     }
 }
 
-/// The checkpoints of some rows, counted from the first of them, and their length.
+/// Measures some rows: returns their checkpoints, with offsets relative to the first row, and the length of their text.
 fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
-    let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
+    let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
     let (mut scratch, mut text, mut length) = (Scratch::default(), Vec::new(), 0u64);
     let mut position = Position { row: first, ..Position::default() };
     while position.row < end {
@@ -186,7 +187,7 @@ impl Content for Measured {
         }
         let end = start + rest.len();
         let Output::Into(rest) = rest else {
-            // Where a row begins between two checkpoints is known only to who writes the rows before it.
+            // The rows before a byte are not formatted, so the range is widened to the checkpoints around it.
             let behind = self.checkpoints.behind(end, self.table.rows);
             return self.table.read_ahead(self.checkpoints.before(start).position, behind);
         };
@@ -218,7 +219,7 @@ impl Content for Measured {
             }
             checkpoint = found;
         }
-        // The next read may begin within what was written last.
+        // The next read may begin within the part that was formatted last.
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;
         Ok(())
     }
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_thin_out_and_stay_in_order() {
+    fn checkpoints_thin_out_and_stay_ordered() {
         let mut checkpoints = Checkpoints::new(8);
         for row in 0..1000u64 {
             checkpoints

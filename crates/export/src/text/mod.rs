@@ -1,5 +1,5 @@
-//! Arrays as text: columns of fixed width and lines of texts, every byte of which is reached by arithmetic, and
-//! tables without padding, whose rows are measured first.
+//! Arrays as text: columns of fixed width and lines of texts, in which every byte is located by arithmetic, and tables
+//! without padding, whose rows are measured first.
 
 mod cells;
 pub mod matrix_market;
@@ -23,7 +23,7 @@ pub use style::Style;
 pub use table::Table;
 use table::TableColumn;
 
-/// Whether [`grid`] can hold a field, and if not why.
+/// Checks whether [`grid`] can hold a field; returns the reason if not.
 pub fn check_grid(field: &Field) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
         return Err(Unrepresentable::new("a grid has cells of one width, and here each cell has its own"));
@@ -31,13 +31,13 @@ pub fn check_grid(field: &Field) -> FormatResult<()> {
     TextColumn::check(field)
 }
 
-/// The values of a column, one row of the array a line: the last axis across, the others down. A column
-/// with one axis is one cell a line.
+/// Returns the values of a column with one row of the array per line: the last axis across, the others down. A column
+/// with one axis has one cell per line.
 ///
-/// ColumnCells are separated by a space. Each value has the width of its type's longest text and is padded on the
-/// left; it reads back to the same value. Several values a cell are one after the other. Enumerations show
-/// labels, in quotes where they have blanks or quotes or nothing in them, as R's `read.table` reads them. Nulls
-/// and codes without label are `NA`, for floats `NaN`, blanks for text.
+/// Cells are separated by a space. Each value has the width of its type's longest text and is padded on the left; it
+/// parses back to the same value. Several values per cell are adjacent. Enumerations show labels, in quotes if they
+/// contain blanks or quotes or are empty, as R's `read.table` reads them. Nulls and codes without a label are `NA`, for
+/// floats `NaN`, blanks for text.
 pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_grid(&column.field)?;
@@ -46,21 +46,21 @@ pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
 }
 
-/// Whether [`lines`] can hold a field, and if not why.
+/// Checks whether [`lines`] can hold a field; returns the reason if not.
 pub fn check_lines(field: &Field) -> FormatResult<()> {
     if field.datatype.kind() != Kind::Bytes || field.values_per_cell.is_some() {
         return Err(Unrepresentable::new("lines are for texts of any length"));
     }
     if !field.datatype.is_string() && field.datatype != tilefs_format::datatype::Datatype::GeomWkt {
-        return Err(Unrepresentable::new("blobs are no lines of text"));
+        return Err(Unrepresentable::new("blobs are not lines of text"));
     }
     TextColumn::check(field)
 }
 
-/// The texts of a variable-length column, one a line. A line break within a text becomes a space, byte for
-/// byte, so that the size is known: all bytes and one a cell.
+/// Returns the texts of a variable-length column, one per line. Each line break within a text becomes a space of the
+/// same length, so that the size is known: all bytes and one per cell.
 ///
-/// A null is a line of as many blanks as it has stored bytes, which are usually none.
+/// A null is a line of as many blanks as it has stored bytes, usually none.
 pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_lines(&column.field)?;
@@ -68,33 +68,34 @@ pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
     Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
 }
 
-/// The labels that the codes of a column stand for, one a line, as [`lines`] shows texts. A null or a code without
+/// Returns the labels of the codes of a column, one per line, in the form of [`lines`]. A null or a code without a
 /// label is an empty line.
 pub fn label_lines(column: &Column) -> FormatResult<Arc<Table>> {
     column.check()?;
     let labels = shown_labels(&column.field, one_line);
-    let labels = labels.ok_or_else(|| Unrepresentable::new("its values are no codes of labels"))?;
+    let labels = labels.ok_or_else(|| Unrepresentable::new("its values are not codes of labels"))?;
     let text = TableColumn::new(column, Style::Tsv, Some(labels))?;
     Ok(Arc::new(Table::new(Vec::new(), vec![text], column.cells(), b'\n')))
 }
 
-/// A table of columns, and those that have no form as text.
+/// A table of columns, and the columns that have no text form.
 pub struct Tabulated {
     pub table: Arc<Table>,
-    /// The name of each column left out, and why.
+    /// The name of each omitted column, with the reason.
     pub left_out: LeftOut,
 }
 
-/// A table of several columns with the same number of cells, one cell a row, under a row of names.
+/// Returns a table of several columns with the same number of cells, one cell per row, under a row of names.
 ///
-/// No value is padded or changed, but that a `CHAR` stands without the NUL that ends it. Texts and labels stand in quotes as the [`Style`] says; a null, a code without label
-/// and a time that is none has no character at all, where an empty text is `""`. Booleans are `true` and `false`, blobs
-/// hexadecimal. Several numbers a cell are separated by spaces, and none at all are `""`.
+/// No value is padded or changed, except that the NUL that ends a `CHAR` is dropped. Texts and labels are quoted as the
+/// [`Style`] requires; a null, a code without a label and "not a time" are empty, whereas an empty text is `""`.
+/// Booleans are `true` and `false`, blobs hexadecimal. Several numbers per cell are separated by spaces; a cell without
+/// numbers is `""`.
 pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     tabulated(columns, style, true)
 }
 
-/// As [`table`], without the row of names.
+/// Like [`table`], without the row of names.
 pub fn table_without_header(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     tabulated(columns, style, false)
 }
@@ -106,7 +107,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
         column.check()?;
         let field = &column.field;
         if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", field.name)));
+            return Err(Unrepresentable::new(format!("{}: not the same number of rows as the others", field.name)));
         }
         let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
         let labels = shown_labels(field, |label| {
@@ -129,7 +130,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
     }
     match header.last_mut() {
         Some(last) => *last = b'\n',
-        None => return Err(Unrepresentable::new("no column can be text")),
+        None => return Err(Unrepresentable::new("no column has a text form")),
     }
     if !has_header {
         header.clear();
@@ -137,7 +138,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
     Ok(Tabulated { table: Arc::new(Table::new(header, texts, rows, style.separator())), left_out })
 }
 
-/// The labels of an enumeration, one a line: line k + 1 is the label of code k.
+/// Returns the labels of an enumeration, one per line: line k + 1 is the label of code k.
 pub fn labels(labels: &Labels) -> Vec<u8> {
     let mut text = Vec::new();
     for label in labels.shown() {
@@ -147,7 +148,7 @@ pub fn labels(labels: &Labels) -> Vec<u8> {
     text
 }
 
-/// What is shown for each code, where a cell is one.
+/// Returns the label shown for each code, if a cell is one code.
 fn shown_labels(field: &Field, show: impl Fn(&[u8]) -> Vec<u8>) -> Option<Vec<Vec<u8>>> {
     let labels = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1))?;
     Some(labels.shown().iter().map(|label| show(label)).collect())
@@ -157,13 +158,13 @@ fn one_line(text: &[u8]) -> Vec<u8> {
     text.iter().copied().map(value::without_line_break).collect()
 }
 
-/// A label that stands among others which are separated by blanks.
+/// Quotes a label, if necessary, for a list separated by blanks.
 fn word(label: Vec<u8>) -> Vec<u8> {
     let is_plain = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'#');
     if !label.is_empty() && label.iter().all(is_plain) {
         return label;
     }
-    // Within quotes R takes a backslash for an escape.
+    // R treats a backslash within quotes as an escape.
     let escaped = label.into_iter().flat_map(|byte| match byte {
         b'"' | b'\\' => vec![b'\\', byte],
         _ => vec![byte],

@@ -1,4 +1,4 @@
-//! Writes a few rows at a time, column by column, into the bytes that a read wants, or has decoded what they are made of.
+//! Writes a few rows at a time, column by column, to the output of a read, or prefetches the cells they are made of.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use tilefs_reader::read::Output;
 use super::rows::{Rows, TextColumn};
 use crate::element::by_elements;
 
-/// The characters that a read wants, the rows at hand, and buffers that are used again for each batch.
+/// The requested characters, the current rows, and buffers that are reused for each batch.
 pub struct RowWriter<'a> {
-    /// The place in the file of the first character of `out`.
+    /// The position in the file of the first character of `out`.
     start: u64,
     out: Output<'a>,
-    /// The place of the next character of each row that is seen; then that of the row after them.
+    /// The position of the next character of each requested row, and of the row after them.
     places: Vec<u64>,
-    /// The row that holds the character after what is seen, counted from the first, and its place.
+    /// The row that contains the character after the requested ones, counted from the first, and its position.
     after: (u64, u64),
     at_end: bool,
     /// For each column, the number of the first element of each row, and of the row after.
@@ -25,7 +25,7 @@ pub struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// For a read of `out` from the place `start`.
+    /// Creates a writer for a read of `out` at the position `start`.
     pub fn new(start: u64, out: Output<'a>) -> Self {
         RowWriter {
             start,
@@ -43,7 +43,7 @@ impl<'a> RowWriter<'a> {
         self.start + self.out.len()
     }
 
-    /// Finds the places of `count` rows from `first`, which is at `place`, and keeps those that are seen.
+    /// Computes the positions of `count` rows from `first`, which is at `place`, and keeps those of requested rows.
     pub fn lay_out(&mut self, rows: &Rows, first: u64, count: u64, place: u64) -> Result<()> {
         self.elements.resize_with(rows.columns.len(), Vec::new);
         self.places.clear();
@@ -57,7 +57,7 @@ impl<'a> RowWriter<'a> {
         if self.places.first() != Some(&place) {
             return Err(Error::damaged("the offsets of the values do not begin at 0"));
         }
-        // Two rows at least: the first, whose place is before the end, and the one after it.
+        // At least two rows: the first, which begins before the end, and the one after it.
         let end = self.end();
         let seen = self.places[..self.places.len() - 1].partition_point(|&place| place < end);
         self.places.truncate(seen + 1);
@@ -67,17 +67,17 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Whether the rows that were laid out are the last that the read wants.
+    /// Returns whether the current rows are the last that the read requests.
     pub fn reaches_end(&self) -> bool {
         self.at_end
     }
 
-    /// The row that holds the character after what is seen of the batch, and its place.
+    /// Returns the row that contains the character after the requested part of the batch, and its position.
     pub fn next(&self, first: u64) -> (u64, u64) {
         (first + self.after.0, self.after.1)
     }
 
-    /// Writes what is seen of the rows that were laid out, of which `first` is the first.
+    /// Writes the requested part of the current rows, of which `first` is the first.
     pub fn write(&mut self, rows: &Rows, first: u64) -> Result<()> {
         self.places.pop();
         let elements = std::mem::take(&mut self.elements);
@@ -85,7 +85,7 @@ impl<'a> RowWriter<'a> {
         for (number, (column, elements)) in rows.columns.iter().zip(&elements).enumerate() {
             let marks = Separators {
                 separator: rows.separator,
-                // Of all columns but the last every cell is followed by a separator.
+                // In all columns but the last, every cell is followed by a separator.
                 rows_of_line: if number == last { rows.rows_of_line } else { u64::MAX },
                 row_of_line: if number == last { first % rows.rows_of_line } else { 0 },
             };
@@ -95,10 +95,10 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Writes the cells of a column, each with the mark behind it, and moves the places on.
+    /// Writes the cells of a column, each followed by its mark, and advances the positions.
     fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Separators) -> Result<()> {
         let count = self.places.len();
-        // Of the first and the last cell only what is seen is read: cells may be longer than memory.
+        // Only the requested part of the first and the last cell is read: cells may be larger than memory.
         let from = elements[0] + self.seen(column, elements, 0).start;
         let to = elements[count - 1] + self.seen(column, elements, count - 1).end;
         column.cells.read_values(from..to, &self.out, &mut self.values)?;
@@ -116,7 +116,7 @@ impl<'a> RowWriter<'a> {
             let null = self.validity.get(index) == Some(&0);
             let mark = marks.next();
             if index > 0 && index + 1 < count {
-                // Wholly seen, as only the first and the last row are cut.
+                // Only the first and the last row can be requested in part; this one is requested whole.
                 let out = &mut out[(text.start - start) as usize..(after + 1 - start) as usize];
                 let (text, end) = out.split_at_mut(out.len() - 1);
                 print(column, bytes(cell.start, cell.end), null, text);
@@ -140,7 +140,7 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// The elements of a row's cell that are seen.
+    /// Returns the requested elements of a row's cell.
     fn seen(&self, column: &TextColumn, elements: &[u64], index: usize) -> Range<u64> {
         let (place, count) = (self.places[index], elements[index + 1] - elements[index]);
         let skipped = (self.start.saturating_sub(place) / column.width).min(count);
@@ -148,7 +148,7 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Writes the elements of a cell into as many characters as they have.
+/// Writes the elements of a cell to the characters reserved for them.
 fn print(column: &TextColumn, values: &[u8], null: bool, out: &mut [u8]) {
     let (size, width, lead) = (column.cells.size as usize, column.width as usize, usize::from(column.spaced));
     match null {
@@ -169,7 +169,7 @@ fn print(column: &TextColumn, values: &[u8], null: bool, out: &mut [u8]) {
     }
 }
 
-/// What follows each cell of a column.
+/// The separators after each cell of a column.
 struct Separators {
     separator: u8,
     rows_of_line: u64,

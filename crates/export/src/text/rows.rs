@@ -1,9 +1,9 @@
-//! Rows of fixed width: the place of every row is computed from its number and the offsets of its texts, so
-//! any byte is found without a scan.
+//! Rows of fixed width: the position of every row is computed from its number and the offsets of its texts, so any byte
+//! is located without a scan.
 //!
-//! A column writes each element of a cell (a number, or a byte of text) in a fixed number of characters.
-//! The place of a row is therefore linear in its number and in the offsets of the variable-length columns,
-//! and the row at a place is found by bisection.
+//! A column writes each element of a cell (a number, or a byte of text) in a fixed number of characters. The position
+//! of a row is therefore linear in its number and in the offsets of the variable-length columns, and the row at a
+//! position is found by binary search.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,29 +19,29 @@ use crate::content::{Content, check_range, read_head};
 use crate::element::Converted;
 use crate::number;
 
-/// Rows are written in batches of this many, so that all columns of a batch stay in the processor's cache.
+/// Number of rows written together, so that all columns of a batch stay in the processor's cache.
 const BATCH: u64 = 1024;
 
-/// So many where nothing is written.
+/// The same if nothing is written.
 const BATCH_AHEAD: u64 = 16 * BATCH;
 
-/// A column and how its cells become text.
+/// A column, and the conversion of its cells to text.
 pub struct TextColumn {
     pub(super) cells: ColumnCells,
     pub(super) printer: Printer,
-    /// Characters of an element's text, a leading space included.
+    /// Characters of an element's text, including a leading space.
     pub(super) width: u64,
-    /// Whether a space stands before each element: where there may be several numbers.
+    /// Whether a space precedes each element: if there may be several numbers.
     pub(super) spaced: bool,
 }
 
 impl TextColumn {
-    /// Whether a field has a text form, and if not why.
+    /// Checks whether a field has a text form; returns the reason if not.
     pub fn check(field: &Field) -> FormatResult<()> {
         Printer::new(field, None).map(drop)
     }
 
-    /// The column; `labels` are what is shown instead of codes, in the order of these.
+    /// Creates the column; `labels` are shown instead of codes, in the order of the codes.
     pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
@@ -49,8 +49,8 @@ impl TextColumn {
         Ok(TextColumn { cells: ColumnCells::new(column)?, printer, width, spaced })
     }
 
-    /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
-    /// that lies outside is an error when it is read.
+    /// Shows integer coordinates as positions, counted from 1 at `first`, as wide as `length` requires. Reading a
+    /// coordinate outside the range is an error.
     pub fn counted_from(column: &Column, first: i128, length: u64) -> FormatResult<Self> {
         let datatype = column.field.datatype;
         let size = datatype.size();
@@ -67,12 +67,12 @@ impl TextColumn {
         TextColumn::new(&Column::fixed(field, column.shape.clone(), Arc::new(positions)), None)
     }
 
-    /// Characters of all cells, without what separates them.
+    /// Returns the number of characters of all cells, without separators.
     fn total(&self, rows: u64) -> Option<u64> {
         self.cells.total(rows)?.checked_mul(self.width)
     }
 
-    /// Whether the place of a row depends on offsets.
+    /// Returns whether the position of a row depends on offsets.
     pub(super) fn varies(&self) -> bool {
         self.cells.each().is_none()
     }
@@ -84,18 +84,17 @@ pub struct Rows {
     pub(super) columns: Vec<TextColumn>,
     rows: u64,
     pub(super) separator: u8,
-    /// So many rows are one line; the others end with the separator too.
+    /// Number of rows per line; rows within a line end with the separator.
     pub(super) rows_of_line: u64,
-    /// Characters of each row that do not depend on offsets.
+    /// Number of characters of each row that do not depend on offsets.
     pub(super) fixed: u64,
     length: u64,
-    /// A row and its place: where the last read ended, which is where the next one usually begins; and the same of
-    /// reading ahead.
+    /// A row and its position, where the last read ended: the next usually begins there. The second is for prefetching.
     last: [Mutex<(u64, u64)>; 2],
 }
 
 impl Rows {
-    /// All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
+    /// Creates the text. All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
     pub fn new(
         header: Vec<u8>,
         columns: Vec<TextColumn>,
@@ -114,7 +113,7 @@ impl Rows {
         Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
     }
 
-    /// The place of a row's first character.
+    /// Returns the position of a row's first character.
     fn place(&self, row: u64) -> Result<u64> {
         let mut place = self.header.len() as u64 + row * self.fixed;
         for column in self.columns.iter().filter(|column| column.varies()) {
@@ -123,12 +122,13 @@ impl Rows {
         Ok(place)
     }
 
-    /// Whether the place of some row depends on offsets.
+    /// Returns whether the position of any row depends on offsets.
     fn varies(&self) -> bool {
         self.columns.iter().any(TextColumn::varies)
     }
 
-    /// The row that the character at `place` belongs to, and that row's place; `last` are those of some other row.
+    /// Returns the row that contains the character at `place`, and that row's position; `last` is a hint: any row and
+    /// its position.
     fn row_at(&self, place: u64, last: (u64, u64)) -> Result<(u64, u64)> {
         let header = self.header.len() as u64;
         if !self.varies() {
@@ -140,7 +140,7 @@ impl Rows {
         if place < low_place {
             (low, low_place, high) = (0, header, low);
         } else {
-            // Usually it is near: try ever longer steps.
+            // Usually it is near: try increasing steps.
             let mut step = 1;
             while low + step < high {
                 let tried = self.place(low + step)?;
@@ -185,7 +185,7 @@ impl Content for Rows {
         let mut writer = RowWriter::new(offset, rest);
         loop {
             if is_ahead && !self.varies() && (offset..end).contains(&place) {
-                // No place has to be found but the one behind all whole rows.
+                // Only the position behind all whole rows is needed.
                 let whole = ((end - place) / self.fixed).min(self.rows - row);
                 self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
                 (row, place) = (row + whole, place + whole * self.fixed);
@@ -201,7 +201,7 @@ impl Content for Rows {
             writer.lay_out(self, row, count, place)?;
             writer.write(self, row)?;
             let at_end = writer.reaches_end();
-            // Of the last batch the row that the next read begins in.
+            // The next read begins in this row of the last batch.
             (row, place) = writer.next(row);
             if at_end {
                 break;

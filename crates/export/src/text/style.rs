@@ -1,18 +1,18 @@
-//! Tables whose columns are separated: which texts stand in quotes, and how.
+//! The quoting of texts in tables with separated columns.
 //!
-//! Texts are never changed: what cannot stand in a cell as it is stands in quotes, with the quotes in it doubled
-//! (RFC 4180). A null has no character at all, so that it differs from an empty text, which is `""`. This is what
-//! the readers of such tables take for the same values, tabs, line breaks and zero bytes included.
+//! Texts are never changed: a text that cannot be a cell as it is, is quoted, and the quotes in it are doubled (RFC
+//! 4180). A null is empty, which distinguishes it from an empty text, `""`. Readers of such tables restore the same
+//! values, including tabs, line breaks and zero bytes.
 
-/// Texts of more bytes than this stand in quotes in any case, so that nobody has to look through them first.
+/// Texts of more bytes than this are always quoted, so that they need not be scanned first.
 pub const LONG: usize = 64 << 10;
 
-/// How the columns of a table are separated.
+/// The separator of a table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// By tabs. Only those texts are in quotes that need them, so that `cut`, `awk` and `sort` see the others plain.
+    /// Tabs. Only texts that need quotes have them, so that `cut`, `awk` and `sort` see the others plain.
     Tsv,
-    /// By commas. All texts are in quotes: readers that guess types then leave `007` and `true` as they are.
+    /// Commas. All texts are quoted, so that readers that guess types leave `007` and `true` as they are.
     Csv,
 }
 
@@ -24,7 +24,7 @@ impl Style {
         }
     }
 
-    /// Appends a text, in quotes where it has to be.
+    /// Appends a text, quoted if necessary.
     pub fn append_text(self, text: &[u8], out: &mut Vec<u8>) {
         if self == Style::Tsv && is_plain(text) {
             out.extend_from_slice(text);
@@ -33,7 +33,7 @@ impl Style {
         }
     }
 
-    /// Appends the name of a column, which stands in quotes only where it has to.
+    /// Appends the name of a column, quoted only if necessary.
     pub fn append_name(self, name: &[u8], out: &mut Vec<u8>) {
         if is_plain(name) && !name.contains(&self.separator()) {
             out.extend_from_slice(name);
@@ -49,7 +49,7 @@ fn append_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a part of a text that stands in quotes.
+/// Appends a part of a quoted text.
 pub fn append_within_quotes(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(quote) = text.iter().position(|&byte| byte == b'"') {
         out.extend_from_slice(&text[..=quote]);
@@ -59,7 +59,8 @@ pub fn append_within_quotes(mut text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// Whether a text between tabs is taken for itself: not for a null, a comment, or padding that may be cut off.
+/// Returns whether readers of a tab-separated table take a text literally, and not for a null, a comment, or padding
+/// that may be dropped.
 fn is_plain(text: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
     let is_special = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b'"');
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_leave_plain_what_is_taken_for_itself() {
+    fn tsv_leaves_literal_texts_plain() {
         for plain in ["a", "a b", "a,b", "it's", "NAN", "a#", "ß\0", "-1", "\\t"] {
             assert_eq!(text(Style::Tsv, plain), plain);
         }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_have_all_texts_in_quotes() {
+    fn csv_quotes_all_texts() {
         assert_eq!(text(Style::Csv, "a"), "\"a\"");
         assert_eq!(text(Style::Csv, ""), "\"\"");
         assert_eq!(text(Style::Csv, "\"\","), "\"\"\"\"\",\"");

@@ -1,9 +1,9 @@
-//! Rows of separated cells without any padding: how long a row is depends on its values.
+//! Rows of separated cells without padding: the length of a row depends on its values.
 //!
-//! No place for padding is ignored by all readers: blanks within fields make Polars, SQLite and pandas take numbers
-//! for text, blank lines are rows to Polars and SQLite and the end to R's `fread`, a last column is one to all of
-//! them, and carriage returns break Polars and DuckDB. So the places of rows have to be measured, in one pass over
-//! all cells; see [`Table::measure`]. Who reads from the front need not wait for that; see [`Table::forward`].
+//! No form of padding is ignored by all readers: blanks within fields make Polars, SQLite and pandas take numbers for
+//! text; blank lines are rows to Polars and SQLite and the end to R's `fread`; an extra last column is a column to all
+//! of them; and carriage returns break Polars and DuckDB. Therefore the positions of rows must be measured, in one pass
+//! over all cells; see [`Table::measure`]. Sequential readers need not wait for that; see [`Table::forward`].
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use super::value::Printer;
 use crate::column::{Column, FormatResult};
 use crate::content::Forward;
 
-/// At most so many cells and rows are written together: enough to read columns in pieces worth a call, and so few
-/// that their text stays in the processor's cache.
-const MOST_CELLS: u64 = 32 << 10;
-const MOST_ROWS: u64 = 512;
+/// Maximum numbers of cells and of rows written together: enough for efficient reads of columns, and few enough for
+/// their text to stay in the processor's cache.
+const MAX_CELLS: u64 = 32 << 10;
+const MAX_ROWS: u64 = 512;
 
-/// Columns, and how their cells become rows of text.
+/// Columns, and the conversion of their cells to rows of text.
 pub struct Table {
     pub(super) header: Vec<u8>,
     columns: Vec<TableColumn>,
     pub(super) rows: u64,
     separator: u8,
-    /// How many rows are written together; 0 where one value of fixed size alone is too long for that.
+    /// Number of rows written together; 0 if a single value of fixed size is too long for that.
     rows_of_batch: u64,
 }
 
-/// A column and how its cells become text.
+/// A column, and the conversion of its cells to text.
 pub(super) struct TableColumn {
     cells: ColumnCells,
     printer: Printer,
     style: Style,
-    /// Whether a cell may have several numbers, with spaces between them.
+    /// Whether a cell may have several numbers, separated by spaces.
     is_list: bool,
 }
 
-/// A place within a table: in front of an element of a cell. In front of the first one the cell's opening quote is
-/// still to come.
+/// A position within a table: before an element of a cell. Before the first element, the cell's opening quote is still
+/// to be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Position {
     pub row: u64,
@@ -52,7 +52,7 @@ pub(super) struct Position {
     pub element: u64,
 }
 
-/// The values of a few rows, in buffers that are used again.
+/// The values of a few rows, in reusable buffers.
 #[derive(Default)]
 pub(super) struct Scratch {
     columns: Vec<Loaded>,
@@ -64,19 +64,19 @@ struct Loaded {
     /// The number of the first element of each row, and of the row after.
     elements: Vec<u64>,
     values: Vec<u8>,
-    /// Empty where no cell can be null.
+    /// Empty if no cell can be null.
     validity: Vec<u8>,
 }
 
 impl TableColumn {
-    /// The column in a style; `labels` are what is shown instead of codes, in the order of these.
+    /// Creates the column in a style; `labels` are shown instead of codes, in the order of the codes.
     pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?.in_table();
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
         Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
     }
 
-    /// Reads the cells of `count` rows from `first` into the buffers; the elements are known already.
+    /// Reads the cells of `count` rows from `first` into the buffers; `loaded.elements` must be filled already.
     fn load(&self, first: u64, count: u64, loaded: &mut Loaded) -> Result<()> {
         let (from, to) = (loaded.elements[0], loaded.elements[count as usize]);
         let wanted = Output::Into(&mut []);
@@ -84,7 +84,7 @@ impl TableColumn {
         self.cells.read_validity(first..first + count, &wanted, &mut loaded.validity)
     }
 
-    /// Appends a cell that was loaded.
+    /// Appends a loaded cell.
     fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) {
         if loaded.validity.get(row) == Some(&0) {
             return;
@@ -104,12 +104,12 @@ impl TableColumn {
         }
     }
 
-    /// The text of a value, or of the end of a long one.
+    /// Returns the text of a value, or of the end of a long one.
     fn text<'a>(&self, value: &'a [u8]) -> &'a [u8] {
         if self.printer.is_terminated() { value.strip_suffix(&[0]).unwrap_or(value) } else { value }
     }
 
-    /// Appends elements of a cell, the first of them that of the cell or not.
+    /// Appends elements of a cell; `from_first` tells whether they include the cell's first.
     fn append_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) {
         if self.printer.is_text() {
             return style::append_within_quotes(values, out);
@@ -121,13 +121,13 @@ impl TableColumn {
             let before = out.len();
             self.printer.append(value, out);
             if self.is_list && out.len() == before {
-                // A time that is none, which must not be lost among the others.
+                // "Not a time" must not vanish among the other values.
                 out.extend_from_slice(b"NaT");
             }
         }
     }
 
-    /// Appends the quote at either end of a list, a blob, or a text that is too long to look through.
+    /// Appends the quote at either end of a list, a blob, or a text that is too long to scan.
     fn append_quote(&self, is_empty: bool, out: &mut Vec<u8>) {
         if is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv) {
             out.push(b'"');
@@ -136,25 +136,25 @@ impl TableColumn {
 }
 
 impl Table {
-    /// All columns have `rows` cells.
+    /// Creates the table. All columns have `rows` cells.
     pub(super) fn new(header: Vec<u8>, columns: Vec<TableColumn>, rows: u64, separator: u8) -> Self {
         let widest = columns.iter().map(|column| column.cells.each().unwrap_or(0).saturating_mul(column.cells.size));
         let that_fit = LONG as u64 / widest.max().unwrap_or(0).max(1);
-        let rows_of_batch = (MOST_CELLS / columns.len().max(1) as u64).clamp(1, MOST_ROWS).min(that_fit);
+        let rows_of_batch = (MAX_CELLS / columns.len().max(1) as u64).clamp(1, MAX_ROWS).min(that_fit);
         Table { header, columns, rows, separator, rows_of_batch }
     }
 
-    /// The file, whose length and places of rows take a pass over all cells, on all cores. What is kept of it is a
-    /// place for every 32 KiB or more, of which there are [`super::measured::MOST_CHECKPOINTS`] at most.
+    /// Makes the file. Its length and the positions of rows require a pass over all cells, on all cores. The result
+    /// keeps one position per 32 KiB or more, at most [`super::measured::MAX_CHECKPOINTS`].
     ///
     /// # Errors
-    /// When a cell cannot be read, or the text would be longer than 2^63 bytes.
+    /// Fails if a cell cannot be read, or the text would be longer than 2^63 bytes.
     pub fn measure(self: Arc<Self>) -> Result<Measured> {
         Measured::new(self)
     }
 
-    /// As [`Table::measure`], of what [`Measured::to_bytes`] gave for the same table; `None` for bytes that do not say
-    /// it.
+    /// Restores the result of [`Table::measure`] from the bytes that [`Measured::to_bytes`] returned for the same
+    /// table; `None` if the bytes are invalid.
     pub fn measured_before(self: Arc<Self>, bytes: &[u8]) -> Option<Measured> {
         Measured::of_saved(self, bytes)
     }
@@ -167,13 +167,13 @@ impl Table {
         self.columns.len()
     }
 
-    /// The same bytes from the first on, without knowing how many there are.
+    /// Returns the same bytes in sequence, without determining their number.
     pub fn forward(self: Arc<Self>) -> impl Forward {
         FromFront { table: self, at: Position::default(), rows: 0 }
     }
 
-    /// Appends the text of some rows, or of a part of a row that is too long for memory, from a position; `end` is the
-    /// row after the last one that is wanted. Returns the position behind them.
+    /// Appends the text of some rows from a position, or a part of a row that is too long for memory; `end` is the row
+    /// after the last requested one. Returns the position behind the text.
     pub(super) fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
         cancellation::check()?;
         scratch.columns.resize_with(self.columns.len(), Loaded::default);
@@ -187,7 +187,7 @@ impl Table {
         self.append_part(at, scratch, out)
     }
 
-    /// Reads as many rows as fit, at most `most`, and says how many; 0 where a cell is longer than that.
+    /// Reads as many rows as fit, at most `most`, and returns their number; 0 if a cell is longer than that.
     fn load(&self, first: u64, most: u64, scratch: &mut Scratch) -> Result<u64> {
         let mut count = self.rows_of_batch.min(most);
         if count == 0 {
@@ -219,7 +219,7 @@ impl Table {
         }
     }
 
-    /// Appends one cell, or so much of it as is read at a time.
+    /// Appends one cell, or the part of it that is read at a time.
     fn append_part(&self, at: Position, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
         let number = at.column as usize;
         let (column, loaded) = (&self.columns[number], &mut scratch.columns[number]);
@@ -233,7 +233,7 @@ impl Table {
             column.load(at.row, 1, loaded)?;
             column.append(loaded, 0, out);
         } else {
-            // A part of it as a cell of its own, at least one element.
+            // Treat a part of at least one element as a cell of its own.
             let from = start + at.element;
             let to = end.min(from + (LONG as u64 / size).max(1));
             loaded.elements.clear();
@@ -259,7 +259,7 @@ impl Table {
         })
     }
 
-    /// Has decoded what the text between two positions is made of.
+    /// Prefetches the cells of the text between two positions.
     pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
         let mut columns = (0..).zip(&self.columns);
         columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
@@ -267,7 +267,8 @@ impl Table {
 }
 
 impl Position {
-    /// Where a column goes on at this position or behind it: the row, and how many elements of its cell are before that.
+    /// Returns the position at which a column continues, at or behind this position: the row, and the number of
+    /// elements of its cell before the position.
     fn in_column(self, number: u32) -> (u64, u64) {
         match number.cmp(&self.column) {
             Ordering::Less => (self.row + 1, 0),
@@ -277,17 +278,17 @@ impl Position {
     }
 }
 
-/// About so many bytes are made at a time once a reader has shown that a few rows are not all that is wanted.
+/// Target size in bytes of the text made at a time, once a reader has asked for more than the first rows.
 const PORTION: usize = 8 << 20;
 
-/// Of so many rows at first.
+/// Number of rows made at first.
 const FIRST_ROWS: u64 = 64;
 
-/// A table that is written from its front.
+/// A table written in sequence.
 struct FromFront {
     table: Arc<Table>,
     at: Position,
-    /// How many rows were made last; 0 before the header.
+    /// Number of rows made last; 0 before the header.
     rows: u64,
 }
 
@@ -304,7 +305,8 @@ impl Forward for FromFront {
         if self.at.row >= self.table.rows {
             return Ok(false);
         }
-        // Each thread makes a part. One that meets long rows stops early, and what the others made is dropped.
+        // Each thread makes a part. One that meets long rows stops early, and the parts of the threads after it are
+        // dropped.
         let share = self.rows.div_ceil(threads::decoding() as u64);
         let parts = for_all(threads::decoding(), |number| {
             let first = self.at.row.saturating_add(number as u64 * share);
@@ -328,7 +330,7 @@ impl Forward for FromFront {
 }
 
 impl Table {
-    /// The text from a position to the row `end`, or of so much as [`PORTION`] has room for.
+    /// Returns the text from a position to the row `end`, or the first [`PORTION`] bytes or so of it.
     fn some(&self, start: Position, end: u64) -> Result<(Position, Vec<u8>, Position)> {
         let (mut at, mut text, mut scratch) = (start, Vec::new(), Scratch::default());
         while at.row < end && text.len() < PORTION {

@@ -1,4 +1,4 @@
-//! Text against a plain second writer, which formats cell after cell.
+//! Compares text with a simple second writer, which formats cell by cell.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::read::Output;
@@ -57,7 +57,7 @@ fn nulls_are_readable() {
 }
 
 #[test]
-fn lines_have_the_bytes_of_the_values_and_one_more_each() {
+fn lines_have_one_byte_more_than_values() {
     let column = strings("a", Datatype::StringUtf8, &[b"one", b"", b"t\nw\ro", "drü".as_bytes()]);
     let content = lines(&column).unwrap();
     assert_eq!(text_of(&content), "one\n\nt w o\ndrü\n");
@@ -78,7 +78,7 @@ fn measured(columns: &[Column], style: Style) -> Measured {
     table(columns, style).unwrap().table.measure().unwrap()
 }
 
-/// All that [`Table::forward`] gives.
+/// Returns everything that [`Table::forward`] produces.
 fn forward(table: Arc<Table>) -> Vec<u8> {
     let (mut forward, mut all, mut part) = (table.forward(), Vec::new(), vec![b'#']);
     while forward.next(&mut part).unwrap() {
@@ -104,7 +104,7 @@ fn sample() -> Vec<Column> {
 }
 
 #[test]
-fn tables_have_names_and_say_what_they_left_out() {
+fn tables_have_names_and_list_omitted_columns() {
     let made = table(&sample(), Style::Tsv).unwrap();
     assert_eq!(made.left_out[0].0, "wide");
     let expected = "day\t\"ki,nd\t\"\tname\tor null\tblob\tpair\n\
@@ -123,7 +123,7 @@ fn tables_have_names_and_say_what_they_left_out() {
 }
 
 #[test]
-fn booleans_of_tables_are_words_and_those_of_grids_numbers() {
+fn booleans_are_words_in_tables_and_numbers_in_grids() {
     let column = Column::fixed(Field::new("b", Datatype::Bool), vec![3], le([[0u8], [1], [7]]))
         .with_validity(Arc::new(vec![1, 1, 1]));
     let pair = Field::new("pair", Datatype::Bool).with_values_per_cell(Some(2));
@@ -137,23 +137,23 @@ fn booleans_of_tables_are_words_and_those_of_grids_numbers() {
 }
 
 #[test]
-fn the_nul_that_ends_a_char_is_no_text() {
+fn final_nul_of_a_char_is_dropped() {
     let long = [vec![b'x'; style::LONG], b"\0".to_vec()].concat();
     let texts: [&[u8]; 5] = [b"A,<NON_REF>\0", b"\0", b"a\0b", b"", &long];
     let text = text_of(&measured(&[strings("c", Datatype::Char, &texts)], Style::Tsv));
     assert_eq!(text, format!("c\nA,<NON_REF>\n\"\"\na\0b\n\"\"\n\"{}\"\n", "x".repeat(style::LONG)));
-    // Of other texts it is part.
+    // In other texts it is part of the text.
     let text = text_of(&measured(&[strings("c", Datatype::StringAscii, &texts[..2])], Style::Tsv));
     assert_eq!(text, "c\nA,<NON_REF>\0\n\0\n");
 }
 
 #[test]
-fn labels_stand_for_their_codes() {
+fn labels_replace_codes() {
     let column = labelled("kind", &[b"T\ncell", b"", b"B", "it's \"ß\" \\".as_bytes()], &[2, 0, 1, 3, 4, 255]);
     assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
     let lines = label_lines(&column.clone().with_validity(Arc::new(vec![0, 1, 1, 1, 1, 1]))).unwrap();
     assert!(text_of(&lines.measure().unwrap()).starts_with("\nT cell\n"));
-    // In a grid, which is read by blanks.
+    // In a grid, which readers split at blanks.
     let grid = grid(&Column { shape: vec![3, 2], ..column }).unwrap();
     let width = r#""it's \"ß\" \\""#.len();
     let rows: Vec<&str> = vec!["B \"T cell\"", r#""" "it's \"ß\" \\""#, "NA NA"];
@@ -167,7 +167,7 @@ fn labels_stand_for_their_codes() {
     let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(numbers));
     let column = Column::fixed(field.clone(), vec![1], Arc::new(vec![0]));
     assert_eq!(text_of(&measured(&[column], Style::Csv)), "a\n257\n");
-    // Several codes a cell are no label.
+    // Several codes per cell have no label.
     let several = Column::fixed(field.with_values_per_cell(Some(2)), vec![1], Arc::new(vec![0, 0]));
     assert_eq!(text_of(&measured(std::slice::from_ref(&several), Style::Csv)), "a\n0 0\n");
     assert!(label_lines(&several).is_err());
@@ -212,7 +212,7 @@ fn wrong_offsets_are_errors_and_nothing_else() {
 }
 
 #[test]
-fn huge_texts_and_cells_cost_what_is_read_of_them() {
+fn huge_texts_cost_only_the_part_read() {
     let field = Field::new("a", Datatype::Float32);
     let column = Column::fixed(field.clone(), vec![1 << 20, 1 << 20], Arc::new(Repeat::zeros(4 << 40)));
     let content = grid(&column).unwrap();
@@ -238,7 +238,7 @@ fn huge_texts_and_cells_cost_what_is_read_of_them() {
     assert!(middle.iter().all(|byte| b" 0.".contains(byte)));
 }
 
-/// The text of one cell, written the plain way.
+/// Returns the text of one cell, formatted the simple way.
 fn plain_cell(column: &Column, row: usize, values: &[u8], offsets: &[u64], valid: bool, style: Style) -> Vec<u8> {
     let datatype = column.field.datatype;
     let (from, to) = match column.field.values_per_cell {
@@ -316,7 +316,7 @@ fn any_column(rows: usize) -> impl Strategy<Value = (Column, Vec<u8>, Vec<u64>, 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn tables_are_what_a_plain_writer_makes(
+    fn tables_match_a_simple_writer(
         columns in (0usize..30).prop_flat_map(|rows| proptest::collection::vec(any_column(rows), 1..5)),
         csv: bool,
     ) {
@@ -354,7 +354,7 @@ fn many_batches_join_without_a_seam() {
     let expected = format!("s\tn\n{expected}");
     assert!(text_of(&content) == expected);
     assert!(forward(table(&columns, Style::Tsv).unwrap().table) == expected.as_bytes());
-    // In sequence, as a reader does; backwards; and here and there.
+    // In sequence, as a reader does; backwards; and at random.
     let mut parts = vec![0; content.len() as usize];
     for (number, part) in parts.chunks_mut(99_991).enumerate() {
         content.read_at(number as u64 * 99_991, part).unwrap();
@@ -411,7 +411,7 @@ fn cells_that_are_longer_than_a_batch_are_whole() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_an_error() {
+fn unmeasurable_tables_are_errors() {
     let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
     for offsets in [[0u64, 3, 2, 6], [0, u64::MAX, 3, 6], [0, 7, 7, 7]] {
         let offsets = le(offsets.map(u64::to_le_bytes));
@@ -434,7 +434,7 @@ fn texts_and_numbers(rows: usize) -> [Column; 2] {
 }
 
 #[test]
-fn rows_of_fixed_width_are_read_ahead() {
+fn rows_of_fixed_width_are_prefetched() {
     let [texts, numbers] = texts_and_numbers(900);
     assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
     assert_reads_ahead(|sources| lines(&sources.column(texts.clone())).unwrap());
@@ -445,21 +445,21 @@ fn rows_of_fixed_width_are_read_ahead() {
         let columns = columns.map(|column| TextColumn::new(&column, None).unwrap());
         Arc::new(Rows::new(b"a header\n".to_vec(), columns.into(), 900, b' ', 1).unwrap())
     });
-    // Of more rows than are laid out at a time offsets are read that are not needed, of more of them than read ahead.
+    // For more rows than are written together, unneeded offsets are read; prefetching reads more of them.
     let [texts, numbers] = texts_and_numbers(40_000);
     assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
     assert_reads_ahead_within(1 << 20, |sources| lines(&sources.column(texts.clone())).unwrap());
 }
 
 #[test]
-fn rows_between_marks_are_read_ahead() {
+fn rows_between_checkpoints_are_prefetched() {
     let columns = texts_and_numbers(8_000);
     let table_of = |sources: &mut Sources, columns: &[Column]| -> Arc<dyn Content> {
         let columns: Vec<Column> = columns.iter().map(|column| sources.column(column.clone())).collect();
         Arc::new(measured(&columns, Style::Csv))
     };
     assert_reads_ahead_within(64 << 10, |sources| table_of(sources, &columns));
-    // Of cells that are longer than what is read at a time only the parts.
+    // For cells longer than what is read at a time, only parts are read.
     let long = style::LONG;
     let texts: [&[u8]; 4] = [b"one", &b"x".repeat(9 * long), b"", b"three"];
     let blobs: [&[u8]; 4] = [b"", &[0xab; 7], &vec![0xab; 5 * long], b"\x01"];
@@ -468,7 +468,7 @@ fn rows_between_marks_are_read_ahead() {
 }
 
 #[test]
-fn reading_ahead_of_any_length_formats_nothing() {
+fn prefetching_formats_nothing() {
     let rows = 1 << 55;
     let column = Column::fixed(Field::new("a", Datatype::Float32), vec![rows], Arc::new(Repeat::zeros(4 * rows)));
     let content = grid(&column).unwrap();
@@ -478,7 +478,7 @@ fn reading_ahead_of_any_length_formats_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn what_is_saved_of_a_table_shows_the_same_bytes_and_other_bytes_an_error(
+    fn saved_tables_restore_and_damaged_ones_fail(
         lengths in prop::collection::vec(0usize..120, 0..2500),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 8),
     ) {
@@ -496,7 +496,7 @@ proptest! {
             altered[at.index(bytes.len())] = byte;
             let Some(altered) = table.clone().measured_before(&altered) else { continue };
             let mut out = vec![0; altered.len().min(1 << 20) as usize];
-            // Read from the front, every place is met again.
+            // Reading from the front passes every checkpoint.
             if altered.read_at(0, &mut out).is_ok() {
                 prop_assert!(text.starts_with(&out));
             }

@@ -1,15 +1,15 @@
 //! Dates and times as ISO 8601, as precise as their unit: `2024-01-31`, `2024-01-31T10:15`, `10:15:00.250`.
 //!
-//! Years have four digits or more, and a sign before year 0 and after 9999. The smallest integer is not a
-//! time, `NaT`, as in NumPy.
+//! Years have at least four digits, and a sign before year 0 and after 9999. As in NumPy, the smallest integer is not a
+//! time, `NaT`.
 
 use tilefs_format::datatype::Datatype;
 
 use crate::calendar;
 
-/// Characters of the longest text of a date or time, which every text is padded to.
+/// Returns the length of the longest text of a date or time, to which every text is padded.
 ///
-/// All 64-bit counts have a text, so the coarse units have room for years that nobody will live to see.
+/// All 64-bit counts have a text, so coarse units need space for very large years.
 pub fn width(datatype: Datatype) -> usize {
     let unit = datatype.time_unit().unwrap_or_default();
     match (datatype.is_datetime(), unit) {
@@ -42,7 +42,7 @@ pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
     } else if datatype.is_datetime() {
         date(&mut text, datatype.time_unit().unwrap_or_default(), value);
     } else {
-        // Negative times have a sign, and the same digits as the positive ones.
+        // Negative times have a sign, and the same digits as positive ones.
         if value < 0 {
             text.put(b"-");
         }
@@ -52,7 +52,7 @@ pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
 }
 
 fn date(text: &mut Text, unit: &str, value: i64) {
-    // The days, and what is left of the day in the unit.
+    // The days, and the rest of the day in the unit.
     let (days, rest) = match unit {
         "Y" => return text.year(i128::from(value) + 1970),
         "M" => {
@@ -61,7 +61,7 @@ fn date(text: &mut Text, unit: &str, value: i64) {
             text.put(b"-");
             return text.digits(month.into(), 2);
         }
-        // Weeks begin on the epoch's weekday. Their days may exceed 64 bits, so reduce the cycles apart.
+        // Weeks begin on the epoch's weekday. Their days may exceed 64 bits, so 400-year cycles are split off first.
         "W" => return weeks(text, value),
         "D" => (value, 0),
         "h" => (value.div_euclid(24), value.rem_euclid(24)),
@@ -88,7 +88,7 @@ fn weeks(text: &mut Text, value: i64) {
     text.civil(i128::from(year) + 400 * i128::from(cycles), month, day);
 }
 
-/// Hours and what is below them, as far as the unit goes; more than 24 hours stay hours.
+/// Writes hours and smaller units down to the unit; more than 24 hours stay hours.
 fn time_of_day(text: &mut Text, unit: &str, value: u64) {
     match unit {
         "h" => text.digits(value, 2),
@@ -114,7 +114,7 @@ fn clock(text: &mut Text, unit: &str, seconds: u64, ticks: u64) {
     }
 }
 
-/// How many of the unit are a second: 1 for seconds, 10^18 for attoseconds.
+/// Returns the number of ticks of the unit per second: 1 for seconds, 10^18 for attoseconds.
 fn ticks_of_second(unit: &str) -> u64 {
     match unit {
         "ms" => 1_000,
@@ -143,7 +143,7 @@ impl Text {
         }
     }
 
-    /// A number with at least so many digits.
+    /// Appends a number with at least `least` digits.
     fn digits(&mut self, value: u64, least: usize) {
         if least == 2 && value < 100 {
             return self.put(&[b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
@@ -160,7 +160,7 @@ impl Text {
         if !(0..=9999).contains(&year) {
             self.put(if year < 0 { b"-" } else { b"+" });
         }
-        // A year has at most 19 digits: it comes from a 64-bit count.
+        // A year has at most 19 digits, since it comes from a 64-bit count.
         self.digits(u64::try_from(year.unsigned_abs()).unwrap_or(u64::MAX), 4);
     }
 
@@ -227,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn finer_units_say_the_same(seconds in -9_000_000_000i64..9_000_000_000) {
+        fn finer_units_give_the_same_time(seconds in -9_000_000_000i64..9_000_000_000) {
             let coarse = text(DateTimeSec, seconds);
             prop_assert_eq!(text(DateTimeNs, seconds * 1_000_000_000), format!("{coarse}.000000000"));
             prop_assert_eq!(text(DateTimeMin, seconds.div_euclid(60)), &coarse[..16]);

@@ -1,7 +1,7 @@
-//! One value as text: as short as it can be, or padded on the left to a width that depends on its type alone, so
-//! that offsets are arithmetic.
+//! One value as text: as short as possible, or padded on the left to a width that depends only on its type, so that
+//! offsets are computed.
 //!
-//! Every text reads back to the same value.
+//! Every text parses back to the same value.
 
 use tilefs_format::datatype::{Datatype, Kind};
 
@@ -9,9 +9,9 @@ use super::time;
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::number;
 
-/// How the stored bytes of one value become text.
+/// The conversion of the stored bytes of one value to text.
 #[derive(Debug, Clone)]
-enum Kinds {
+enum PrinterKind {
     Signed,
     Unsigned,
     Float32,
@@ -20,9 +20,9 @@ enum Kinds {
     Boolean,
     /// A date or time.
     Time,
-    /// A code: what is shown for each.
+    /// A code: the labels, in the order of the codes.
     Label(Vec<Vec<u8>>),
-    /// A byte of text, as it is.
+    /// A byte of text, unchanged.
     Text,
     /// A byte as two hexadecimal digits.
     Hex,
@@ -31,30 +31,30 @@ enum Kinds {
 /// Writes the values of one field.
 #[derive(Debug, Clone)]
 pub struct Printer {
-    kind: Kinds,
+    kind: PrinterKind,
     datatype: Datatype,
     width: usize,
 }
 
 impl Printer {
-    /// The printer of a field's values. `labels` are what is shown instead of codes, in the order of these.
+    /// Creates the printer of a field's values. `labels` are shown instead of codes, in the order of the codes.
     ///
     /// UTF-16 and UTF-32 text has no printer: its length as UTF-8 is not known without reading it.
     pub fn new(field: &Field, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let datatype = field.datatype;
         let (kind, width) = match (datatype.kind(), datatype.size(), labels) {
             (_, _, Some(labels)) => {
-                // Room for "NA", which a code without label is.
+                // Reserve space for "NA", which is shown for a code without a label.
                 let longest = labels.iter().map(Vec::len).max().unwrap_or(0).max(NO_VALUE.len());
-                (Kinds::Label(labels), longest)
+                (PrinterKind::Label(labels), longest)
             }
-            _ if datatype.time_unit().is_some() => (Kinds::Time, time::width(datatype)),
-            (Kind::Signed, size, _) => (Kinds::Signed, [4, 6, 11, 20][size.ilog2() as usize]),
-            (Kind::Unsigned, size, _) => (Kinds::Unsigned, [3, 5, 10, 20][size.ilog2() as usize]),
-            (Kind::Float, 4, _) => (Kinds::Float32, 16),
-            (Kind::Float, ..) => (Kinds::Float64, 24),
-            (Kind::Bytes, 1, _) if datatype.is_string() || datatype == Datatype::GeomWkt => (Kinds::Text, 1),
-            (Kind::Bytes, 1, _) => (Kinds::Hex, 2),
+            _ if datatype.time_unit().is_some() => (PrinterKind::Time, time::width(datatype)),
+            (Kind::Signed, size, _) => (PrinterKind::Signed, [4, 6, 11, 20][size.ilog2() as usize]),
+            (Kind::Unsigned, size, _) => (PrinterKind::Unsigned, [3, 5, 10, 20][size.ilog2() as usize]),
+            (Kind::Float, 4, _) => (PrinterKind::Float32, 16),
+            (Kind::Float, ..) => (PrinterKind::Float64, 24),
+            (Kind::Bytes, 1, _) if datatype.is_string() || datatype == Datatype::GeomWkt => (PrinterKind::Text, 1),
+            (Kind::Bytes, 1, _) => (PrinterKind::Hex, 2),
             (Kind::Bytes, ..) => {
                 return Err(Unrepresentable::new(
                     "UTF-16 and UTF-32 text has no UTF-8 form of a length known without reading",
@@ -64,58 +64,59 @@ impl Printer {
         Ok(Printer { kind, datatype, width })
     }
 
-    /// The same printer for a table, where booleans are `true` and `false`: readers that guess types take 0 and 1 for
-    /// integers. In a grid they stay numbers, as readers of grids know nothing else.
+    /// Adapts the printer to a table, in which booleans are `true` and `false`: readers that guess types take 0 and 1
+    /// for integers. In a grid they stay numbers, because readers of grids know nothing else.
     pub fn in_table(mut self) -> Self {
-        if self.datatype == Datatype::Bool && matches!(self.kind, Kinds::Unsigned) {
-            (self.kind, self.width) = (Kinds::Boolean, "false".len());
+        if self.datatype == Datatype::Bool && matches!(self.kind, PrinterKind::Unsigned) {
+            (self.kind, self.width) = (PrinterKind::Boolean, "false".len());
         }
         self
     }
 
-    /// Whether a NUL at the end of a value is no part of the text: in a `CHAR`, as C writes it. TileDB-VCF's `alleles` end
-    /// in one.
+    /// Returns whether a NUL at the end of a value is not part of the text: it ends a `CHAR`, as in C. TileDB-VCF's
+    /// `alleles` end with one.
     pub fn is_terminated(&self) -> bool {
         self.is_text() && self.datatype == Datatype::Char
     }
 
-    /// Characters of the longest value.
+    /// Returns the length of the longest value in characters.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Whether one value is a byte of a longer text, which has no spaces between values.
+    /// Returns whether one value is a byte of a longer text, without spaces between values.
     pub fn is_run(&self) -> bool {
         self.is_text() || self.is_hex()
     }
 
-    /// Whether one value is a byte of the user's text.
+    /// Returns whether one value is a byte of the user's text.
     pub fn is_text(&self) -> bool {
-        matches!(self.kind, Kinds::Text)
+        matches!(self.kind, PrinterKind::Text)
     }
 
-    /// Whether one value is a byte in two hexadecimal digits.
+    /// Returns whether one value is a byte shown as two hexadecimal digits.
     pub fn is_hex(&self) -> bool {
-        matches!(self.kind, Kinds::Hex)
+        matches!(self.kind, PrinterKind::Hex)
     }
 
-    /// Writes one value, little-endian, into `out` of exactly [`Self::width`] characters. A code without label is `NA`.
+    /// Writes one value, little-endian, to `out`, which has exactly [`Self::width`] characters. A code without a label
+    /// is `NA`.
     pub fn print(&self, value: &[u8], out: &mut [u8]) {
         match &self.kind {
-            Kinds::Text | Kinds::Hex => self.print_run(value, out),
-            Kinds::Label(_) => right(out, self.label(value).unwrap_or(NO_VALUE)),
+            PrinterKind::Text | PrinterKind::Hex => self.print_run(value, out),
+            PrinterKind::Label(_) => right(out, self.label(value).unwrap_or(NO_VALUE)),
             _ => self.value(value, |text| right(out, text)),
         }
     }
 
-    /// Appends one value, little-endian, in as few characters as it has. What is no value, a time that is none and a
-    /// code without label, has none.
+    /// Appends one value, little-endian, in as few characters as possible: none for "not a time" and a code without a
+    /// label.
     pub fn append(&self, value: &[u8], out: &mut Vec<u8>) {
         match &self.kind {
-            Kinds::Hex => value.iter().for_each(|byte| out.extend(hex(*byte))),
-            Kinds::Text => out.extend_from_slice(value),
-            Kinds::Label(_) => out.extend_from_slice(self.label(value).unwrap_or_default()),
-            Kinds::Time if unsigned(value) as i64 == i64::MIN => {}
+            PrinterKind::Hex => value.iter().for_each(|byte| out.extend(hex(*byte))),
+            PrinterKind::Text => out.extend_from_slice(value),
+            PrinterKind::Label(_) => out.extend_from_slice(self.label(value).unwrap_or_default()),
+            PrinterKind::Time if unsigned(value) as i64 == i64::MIN => {}
             _ => self.value(value, |text| out.extend_from_slice(text)),
         }
     }
@@ -123,17 +124,19 @@ impl Printer {
     /// Calls `write` with the text of a number, date or time.
     fn value(&self, value: &[u8], write: impl FnOnce(&[u8])) {
         match self.kind {
-            Kinds::Signed => write(itoa::Buffer::new().format(signed(value)).as_bytes()),
-            Kinds::Float32 => write(zmij::Buffer::new().format(f32::from_bits(unsigned(value) as u32)).as_bytes()),
-            Kinds::Float64 => write(zmij::Buffer::new().format(f64::from_bits(unsigned(value))).as_bytes()),
-            Kinds::Boolean => write(if value.iter().all(|byte| *byte == 0) { b"false" } else { b"true" }),
-            Kinds::Time => time::print(self.datatype, unsigned(value) as i64, write),
+            PrinterKind::Signed => write(itoa::Buffer::new().format(signed(value)).as_bytes()),
+            PrinterKind::Float32 => {
+                write(zmij::Buffer::new().format(f32::from_bits(unsigned(value) as u32)).as_bytes())
+            }
+            PrinterKind::Float64 => write(zmij::Buffer::new().format(f64::from_bits(unsigned(value))).as_bytes()),
+            PrinterKind::Boolean => write(if value.iter().all(|byte| *byte == 0) { b"false" } else { b"true" }),
+            PrinterKind::Time => time::print(self.datatype, unsigned(value) as i64, write),
             _ => write(itoa::Buffer::new().format(unsigned(value)).as_bytes()),
         }
     }
 
     fn label(&self, code: &[u8]) -> Option<&[u8]> {
-        let Kinds::Label(labels) = &self.kind else { return None };
+        let PrinterKind::Label(labels) = &self.kind else { return None };
         let code = number::integer(self.datatype, code).and_then(|code| usize::try_from(code).ok());
         code.and_then(|code| labels.get(code)).map(Vec::as_slice)
     }
@@ -151,20 +154,20 @@ impl Printer {
         }
     }
 
-    /// Writes a null: `NA`, for floats `NaN`, which all readers of numbers know; blanks for text.
+    /// Writes a null: `NA`, or `NaN` for floats, which all readers of numbers know; blanks for text.
     pub fn print_null(&self, out: &mut [u8]) {
         match self.kind {
-            Kinds::Text | Kinds::Hex => out.fill(b' '),
-            Kinds::Float32 | Kinds::Float64 => right(out, b"NaN"),
+            PrinterKind::Text | PrinterKind::Hex => out.fill(b' '),
+            PrinterKind::Float32 | PrinterKind::Float64 => right(out, b"NaN"),
             _ => right(out, NO_VALUE),
         }
     }
 }
 
-/// What stands in columns of fixed width where there is no value.
+/// The text for a missing value in columns of fixed width.
 const NO_VALUE: &[u8] = b"NA";
 
-/// A byte of text that stands on one line with others.
+/// Replaces a line break in a text that shares a line with others.
 pub fn without_line_break(byte: u8) -> u8 {
     if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }
 }
@@ -174,7 +177,7 @@ fn hex(byte: u8) -> [u8; 2] {
     [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
-/// Right-aligned. The widths above leave room for the longest text of each type.
+/// Right-aligns a text. The widths above fit the longest text of each type.
 fn right(out: &mut [u8], text: &[u8]) {
     debug_assert!(text.len() <= out.len(), "{} characters in {}", text.len(), out.len());
     let start = out.len().saturating_sub(text.len());

@@ -1,20 +1,20 @@
-//! The directories of a BigTIFF: tags in their order, and the values that do not fit beside their tag.
+//! The directories of a BigTIFF: tags in ascending order, and the values that do not fit into their tag.
 
 use std::sync::Arc;
 
 use crate::compose::Repeat;
 use crate::content::Content;
 
-/// The header: little-endian, BigTIFF, offsets of 8 bytes, and that of the first directory, which lies behind it.
+/// The header: little-endian, BigTIFF, 8-byte offsets, and the offset of the first directory, which follows the header.
 pub const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
 
-/// Bytes of a tag.
+/// Size of a tag in bytes.
 const TAG: u64 = 20;
 
-/// Values of at most so many bytes lie in the tag itself.
+/// Maximum size in bytes of values that are stored in the tag itself.
 const INLINE: u64 = 8;
 
-/// Values begin at multiples of this.
+/// Alignment of values.
 const PLACE: u64 = 8;
 
 /// The values of a tag.
@@ -23,11 +23,11 @@ pub enum Value {
     Short(Vec<u16>),
     Long(Vec<u32>),
     Double(Vec<f64>),
-    /// With the NUL that ends it.
+    /// Includes the final NUL.
     Text(Arc<Vec<u8>>),
-    /// Where directories are.
+    /// The positions of directories.
     Directories(Vec<u64>),
-    /// 64-bit numbers, which may be very many.
+    /// 64-bit numbers, possibly very many.
     Computed(Arc<dyn Content>),
 }
 
@@ -36,7 +36,7 @@ impl Value {
         Value::Text(Arc::new(text.bytes().filter(|&byte| byte != 0).chain([0]).collect()))
     }
 
-    /// Its type in TIFF, how many values there are, and their bytes.
+    /// Returns its TIFF type, the number of values, and their bytes.
     fn parts(&self) -> (u16, u64, Arc<dyn Content>) {
         let parts = |kind, count: usize, bytes: Vec<u8>| (kind, count as u64, Arc::new(bytes) as Arc<dyn Content>);
         match self {
@@ -58,25 +58,25 @@ impl Value {
     }
 }
 
-/// The tags of a picture.
+/// The tags of an image.
 #[derive(Default)]
 pub struct Directory {
     tags: Vec<(u16, Value)>,
 }
 
 impl Directory {
-    /// Adds a tag, in its place.
+    /// Adds a tag in ascending order.
     pub fn add(&mut self, tag: u16, value: Value) {
         let place = self.tags.partition_point(|(known, _)| *known < tag);
         self.tags.insert(place, (tag, value));
     }
 
-    /// Bytes of the tags themselves, behind which are the values that have no room in them.
+    /// Returns the size in bytes of the tags, behind which the values that do not fit into them are stored.
     fn bytes_of_tags(&self) -> u64 {
         (8 + TAG * self.tags.len() as u64 + 8).next_multiple_of(PLACE)
     }
 
-    /// Bytes of all tags and values, a multiple of 8; `None` where they are too many.
+    /// Returns the size in bytes of all tags and values, a multiple of 8; `None` if it is too large.
     pub fn length(&self) -> Option<u64> {
         self.tags.iter().try_fold(self.bytes_of_tags(), |end, (_, value)| {
             let length = value.parts().2.len();
@@ -84,8 +84,8 @@ impl Directory {
         })
     }
 
-    /// All tags and values of a directory that begins at the byte `start`, as many bytes as its length; `next` is where
-    /// the next begins, 0 for none.
+    /// Returns the bytes of a directory that begins at the byte `start`; their length is that of the directory. `next`
+    /// is the position of the next directory, 0 for none.
     pub fn contents(&self, start: u64, next: u64) -> Vec<Arc<dyn Content>> {
         let mut bytes = (self.tags.len() as u64).to_le_bytes().to_vec();
         let mut behind: Vec<Arc<dyn Content>> = Vec::new();
@@ -98,7 +98,7 @@ impl Directory {
             let length = content.len();
             if length <= INLINE {
                 let mut inline = [0; INLINE as usize];
-                // A few bytes that were made above, or computed, which cannot fail.
+                // A few bytes made above, or computed, which cannot fail.
                 if content.read_at(0, &mut inline[..length as usize]).is_ok() {
                     bytes.extend(inline);
                 }
@@ -124,7 +124,7 @@ mod tests {
     use crate::compose::Concat;
 
     #[test]
-    fn a_directory_is_as_long_as_it_says() {
+    fn directory_has_its_declared_length() {
         for tags in 1..5 {
             for length in 1..20 {
                 let mut directory = Directory::default();

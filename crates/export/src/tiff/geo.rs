@@ -1,4 +1,4 @@
-//! GeoTIFF: where the pixels lie, and in which coordinate system.
+//! GeoTIFF: the position of the pixels, and their coordinate system.
 
 use super::directory::{Directory, Value};
 use crate::georeference::Georeference;
@@ -11,16 +11,16 @@ const KEYS: u16 = 34735;
 const DOUBLES: u16 = 34736;
 const TEXTS: u16 = 34737;
 
-/// The number of whatever has none.
+/// The code for anything without an EPSG code.
 const USER_DEFINED: u16 = 32767;
 
-/// The EPSG's number of the degree.
+/// The EPSG code of the degree.
 const DEGREE: u16 = 9102;
 
-/// The keys of a system, in their order, with the values that do not fit into them.
+/// The keys of a system in ascending order, with the values that do not fit into them.
 #[derive(Default)]
 struct Keys {
-    /// A key, the tag its value is in (0: here), how many values there are, and the value or where they begin.
+    /// A key, the tag that contains its value (0: this one), the number of values, and the value or its index.
     entries: Vec<[u16; 4]>,
     doubles: Vec<f64>,
     texts: String,
@@ -36,7 +36,7 @@ impl Keys {
         self.doubles.push(value);
     }
 
-    /// A text, which ends with a bar; of more than TIFF's 16-bit places reach, nothing is said.
+    /// Adds a text, which ends with a bar; omits it if TIFF's 16-bit indexes do not reach it.
     fn text(&mut self, key: u16, text: &str) {
         let text: String = text.chars().map(|c| if c.is_ascii() && c != '|' { c } else { '_' }).collect();
         let place = u16::try_from(self.texts.len()).ok().zip(u16::try_from(text.len() + 1).ok());
@@ -48,7 +48,7 @@ impl Keys {
     }
 }
 
-/// Adds the tags of a place.
+/// Adds the tags of a georeference.
 pub fn add(directory: &mut Directory, place: &Georeference) {
     if let Some(transform @ [x, width, _, y, _, height]) = place.transform {
         match place.is_north_up() {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_are_numbers_or_texts() {
+    fn systems_are_codes_or_texts() {
         let of = |system: &str| {
             let keys = keys(system);
             (keys.entries, keys.doubles, keys.texts)

@@ -1,14 +1,15 @@
-//! A raster as an uncompressed BigTIFF: one directory, and behind it the tiles, all of one length or, as strips, of as many
-//! lines as a tile of the array has.
+//! A raster as an uncompressed BigTIFF: one directory, followed by tiles, all of the same length, or by strips with as
+//! many lines as a tile of the array.
 //!
-//! * Where the array's tiles are a multiple of 16 wide and high, which TIFF wants, they are the TIFF's; those on the edge
-//!   are filled up. Otherwise each row of tiles is a strip; one that would be very long is cut into tiles of
+//! * If the width and height of the array's tiles are multiples of 16, as TIFF requires, they become the TIFF's tiles;
+//!   those on the edge are padded. Otherwise each row of tiles is a strip; a very long one is divided into tiles of
 //!   about the size of the array's.
-//! * Bands of which all of a pixel lie together in the array do so here; others lie one behind the other.
-//! * GeoTIFF: the EPSG's number of the coordinate system. A projected system without one is its well-known text, as Esri
-//!   and GDAL write it, a geographic one its ellipsoid and meridian. Pixels are areas.
-//! * The value that marks missing ones, and what is known of each band, are in GDAL's tags.
-//! * A pyramid of pictures has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
+//! * If the bands of a pixel are adjacent in the array, they are so in the TIFF; otherwise the TIFF has one band after
+//!   the other.
+//! * GeoTIFF: the EPSG code of the coordinate system. A projected system without one is stored as its well-known text,
+//!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian. Pixels are areas.
+//! * The value that marks missing data, and the descriptions of bands, are in GDAL's tags.
+//! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
 //! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
 //! driver for tags 42112 and 42113; the OME-TIFF specification.
@@ -37,18 +38,18 @@ use page::{Page, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
 use tiles::{Axes, Layout, Tiles};
 
-/// Whether a TIFF can hold a field of an array with so many axes, and if not why.
+/// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     if rank < 2 {
-        return Err(Unrepresentable::new("a picture has two axes"));
+        return Err(Unrepresentable::new("an image has two axes"));
     }
     if field.is_bytes() {
-        return Err(Unrepresentable::new("a picture has no text or blobs"));
+        return Err(Unrepresentable::new("an image has no text or blobs"));
     }
     Raster::check(field, rank)
 }
 
-/// The picture of a column whose cells can be had box by box. No cell is read.
+/// Returns the image of a column whose cells can be read box by box. No cell is read.
 pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Content>> {
     let field = cells.field();
     check(field, cells.shape().len())?;
@@ -91,7 +92,7 @@ fn too_large() -> Unrepresentable {
     Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
 }
 
-/// Whether a picture may have so many columns and lines.
+/// Checks whether an image may have this many columns and lines.
 fn check_size(size: [u64; 2]) -> FormatResult<()> {
     match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
         true => Ok(()),
@@ -99,22 +100,22 @@ fn check_size(size: [u64; 2]) -> FormatResult<()> {
     }
 }
 
-/// What the axes of an array of so many are in its picture.
+/// Returns the role of each axis of an array of rank `rank` in its image.
 fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Axes> {
-    // Of two axes none is that of the bands; these are several values a cell.
+    // With two axes, the bands are the values of a cell.
     let band_axis = if rank == 2 { None } else { Some(band_axis.unwrap_or(0)) };
     let [lines, samples] = line_and_sample_axes(rank, band_axis)?;
     let planes = band_axis.filter(|_| !is_contiguous);
     Some(Axes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
 }
 
-/// The first byte from `end` on where the tiles of a picture may begin; `None` where they then end too late.
+/// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
 fn start_of_tiles(end: u64, layout: &Layout) -> Option<u64> {
     let start = end.checked_next_multiple_of(ALIGNMENT)?;
     start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
 }
 
-/// The tiles begin at a multiple of this, so that a reader's pages hold whole values.
+/// Alignment of the tiles, so that a reader's pages hold whole values.
 const ALIGNMENT: u64 = 64;
 
 fn are_colours(scene: &Scene) -> bool {
@@ -122,7 +123,7 @@ fn are_colours(scene: &Scene) -> bool {
     colours.eq(["Red", "Green", "Blue"].map(Some))
 }
 
-/// The colours of the values of the only band, as TIFF has them, which knows no opacity; `None` where there are none.
+/// Returns the colours of the values of the only band in TIFF's form, which has no opacity; `None` if there are none.
 fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
     let count = match field.datatype {
         Datatype::UInt8 => 1 << 8,
@@ -139,10 +140,10 @@ fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
     (!palette.is_empty()).then(|| (0..3).flat_map(of_part).collect())
 }
 
-/// What is known of the bands, as GDAL writes it into its tag; `None` where that is nothing.
+/// Returns the descriptions of the bands in GDAL's tag; `None` if there are none.
 fn of_bands(scene: &Scene, bands: u16) -> Option<String> {
     let items = |(number, band): (usize, &Band)| {
-        let said = [
+        let properties = [
             ("DESCRIPTION", "description", band.description.clone()),
             ("OFFSET", "offset", band.offset.map(|offset| offset.to_string())),
             ("SCALE", "scale", band.scale.map(|scale| scale.to_string())),
@@ -150,11 +151,11 @@ fn of_bands(scene: &Scene, bands: u16) -> Option<String> {
             ("COLORINTERP", "colorinterp", band.colour.clone().filter(|colour| colour != "Palette")),
         ];
         let item = move |(name, role, value): (&str, &str, Option<String>)| {
-            // GDAL undoes it twice.
+            // Escaped twice because GDAL unescapes twice.
             let value = escape(&escape(&value?));
             Some(format!("  <Item name=\"{name}\" sample=\"{number}\" role=\"{role}\">{value}</Item>\n"))
         };
-        said.into_iter().filter_map(item).collect::<String>()
+        properties.into_iter().filter_map(item).collect::<String>()
     };
     let text: String = scene.bands.iter().take(bands.into()).enumerate().map(items).collect();
     (!text.is_empty()).then(|| format!("<GDALMetadata>\n{text}</GDALMetadata>\n"))

@@ -1,6 +1,6 @@
-//! OME-XML: what the planes of a pyramid's directories are.
+//! OME-XML: the description of the planes of a pyramid's directories.
 //!
-//! Source: the OME data model of 2016-06 (`ome.xsd`), and how OME-TIFF uses it.
+//! Source: the OME data model of 2016-06 (`ome.xsd`), and its use in OME-TIFF.
 
 use std::fmt::Write;
 
@@ -11,14 +11,14 @@ use crate::xml::escape;
 
 const NAMESPACE: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 
-/// The picture that the planes make up.
+/// The image that the planes form.
 pub struct Image<'a> {
     pub name: &'a str,
-    /// What varies from one plane to the next, the fastest first: some of C, Z, T.
+    /// The axes along which planes vary, fastest first: some of C, Z, T.
     pub order: Vec<char>,
-    /// Lengths by their axes; those of X and Y, and of others that are not 1.
+    /// Lengths by axis: those of X and Y, and others that are not 1.
     pub lengths: Vec<(char, u64)>,
-    /// Bands of a plane that lie together, which are the channels.
+    /// Number of adjacent bands of a plane, which are the channels.
     pub samples: u64,
     pub kind: &'static str,
     pub channels: &'a [Channel],
@@ -26,7 +26,7 @@ pub struct Image<'a> {
     pub planes: u64,
 }
 
-/// What OME calls values of a type; `None` for types that it does not know.
+/// Returns OME's name of a type; `None` for types that it does not support.
 pub fn kind(datatype: Datatype) -> Option<&'static str> {
     Some(match datatype {
         Datatype::Int8 => "int8",
@@ -46,10 +46,10 @@ impl Image<'_> {
         self.lengths.iter().find(|(known, _)| *known == axis).map_or(1, |(_, length)| *length)
     }
 
-    /// The text for the tag ImageDescription.
+    /// Returns the text for the tag ImageDescription.
     pub fn xml(&self) -> String {
         let rest = "CZT".chars().filter(|axis| !self.order.contains(axis));
-        // Bands that lie together vary before all planes.
+        // Adjacent bands vary faster than all planes.
         let (first, behind): (Vec<char>, Vec<char>) = rest.partition(|&axis| axis == 'C' && self.samples > 1);
         let order: String = first.iter().chain(&self.order).chain(&behind).collect();
         let mut text = format!(
@@ -63,7 +63,7 @@ impl Image<'_> {
             self.kind,
             self.samples > 1,
         );
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         for axis in "XYZCT".chars() {
             let _ = write!(text, " Size{axis}=\"{}\"", self.length(axis));
         }
@@ -82,15 +82,16 @@ impl Image<'_> {
         text
     }
 
-    /// An element for each channel; for bands that lie together, one for all.
+    /// Writes one element for each channel; for adjacent bands, one for all.
     fn channels(&self, text: &mut String) {
         for number in 0..self.length('C') / self.samples.max(1) {
             let _ = write!(text, "<Channel ID=\"Channel:0:{number}\" SamplesPerPixel=\"{}\"", self.samples);
-            let said = self.channels.get(usize::try_from(number).unwrap_or(usize::MAX)).filter(|_| self.samples == 1);
-            if let Some(name) = said.and_then(|channel| channel.name.as_deref()) {
+            let channel =
+                self.channels.get(usize::try_from(number).unwrap_or(usize::MAX)).filter(|_| self.samples == 1);
+            if let Some(name) = channel.and_then(|channel| channel.name.as_deref()) {
                 let _ = write!(text, " Name=\"{}\"", escape(name));
             }
-            if let Some(colour) = said.and_then(|channel| channel.colour) {
+            if let Some(colour) = channel.and_then(|channel| channel.colour) {
                 let _ = write!(text, " Color=\"{}\"", i32::from_be_bytes(colour));
             }
             *text += "/>";
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_has_all_axes_and_begins_with_what_lies_together() {
+    fn order_has_all_axes_and_begins_with_adjacent_samples() {
         let steps = Steps::default();
         for (order, samples, expected) in [("CT", 1, "XYCTZ"), ("TC", 1, "XYTCZ"), ("T", 3, "XYCTZ"), ("", 1, "XYCZT")]
         {

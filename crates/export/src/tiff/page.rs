@@ -1,4 +1,4 @@
-//! A picture, or a plane of one, as a directory has it: its form, and where its tiles are.
+//! An image, or a plane of one, as described by a directory: its form, and the positions of its tiles.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use tilefs_format::datatype::{Datatype, Kind};
 use super::directory::{Directory, Value};
 use super::tiles::{Computed, Layout};
 
-/// What the values of a picture mean to those who show it.
+/// The interpretation of an image's values for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Photometric {
     Grey,
     /// The first three bands; a fourth is the opacity.
     Rgb,
-    /// All red parts of the colours, then all green and all blue ones.
+    /// All red components of the colours, then all green and all blue ones.
     Palette(Vec<u16>),
 }
 
-/// What all planes of a picture have alike.
+/// The properties shared by all planes of an image.
 #[derive(Clone)]
 pub struct Page {
     pub layout: Arc<Layout>,
     pub datatype: Datatype,
     pub bands: u16,
-    /// Whether the bands of a pixel lie together, rather than being a plane each.
+    /// Whether the bands of a pixel are adjacent, rather than being a plane each.
     pub is_contiguous: bool,
     pub photometric: Photometric,
 }
 
 impl Page {
-    /// The directory of these tiles, of which the first tile of the first plane is at the byte `start`. Its length does
-    /// not depend on where they are.
+    /// Returns the directory of these tiles; the first tile of the first plane is at the byte `start`. The directory's
+    /// length does not depend on the position of the tiles.
     pub fn directory(&self, tiles: Range<u64>, start: u64) -> Directory {
         let bands = self.bands;
         let form = match self.datatype.kind() {
@@ -62,7 +62,7 @@ impl Page {
         }
         let extra = bands.saturating_sub(if is_rgb { 3 } else { 1 });
         if extra > 0 {
-            // The fourth of a picture is its opacity, of others nothing is said.
+            // The fourth band of a colour image is its opacity; other extra bands are unspecified.
             directory.add(338, Value::Short(vec![if is_rgb { 2 } else { 0 }; extra.into()]));
         }
         let [offsets, counts] = match self.layout.tile() {

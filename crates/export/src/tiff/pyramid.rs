@@ -1,4 +1,4 @@
-//! A pyramid of pictures as one BigTIFF: OME-TIFF.
+//! An image pyramid as one BigTIFF: OME-TIFF.
 //!
 //! ```text
 //! header
@@ -8,9 +8,9 @@
 //! tiles of the next level; ...
 //! ```
 //!
-//! The planes are all combinations of channel, depth and time, in the order of the array; three or four channels of
-//! bytes that lie together are the samples of one plane. All directories but that of plane 0 are of one length, level by
-//! level, so that where anything is, is known by arithmetic. Memory: the OME-XML, and what the last tiles read keep open.
+//! The planes are all combinations of channel, depth and time, in the order of the array; three or four adjacent 8-bit
+//! channels are the samples of one plane. All directories of a level except that of plane 0 have the same length, so
+//! that all positions are computed. Memory: the OME-XML, and the contents of recently read tiles.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,24 +31,25 @@ use crate::compose::{Concat, Repeat};
 use crate::content::{Content, check_range};
 use crate::pyramid::{Level, Pyramid};
 
-/// More planes than this are no picture that anything opens; all are numbered by 31 bits in OME-XML.
-const MOST_PLANES: u64 = i32::MAX as u64;
+/// Maximum number of planes: OME-XML numbers them with 31 bits.
+const MAX_PLANES: u64 = i32::MAX as u64;
 
-/// For each channel there is an element of the OME-XML, which is in memory.
-const MOST_CHANNELS: u64 = 1 << 16;
+/// Maximum number of channels: each has an element in the OME-XML, which is held in memory.
+const MAX_CHANNELS: u64 = 1 << 16;
 
-/// A pyramid whose levels are half as long has fewer.
-const MOST_LEVELS: usize = 64;
+/// Maximum number of levels: a pyramid whose levels are half as long has fewer.
+const MAX_LEVELS: usize = 64;
 
-/// Whether a picture may have as many levels as a pyramid. No array is looked at.
+/// Checks whether an image may have as many levels as a pyramid, without opening an array.
 pub fn check_levels(pyramid: &Pyramid) -> FormatResult<()> {
     match pyramid.levels.len() {
-        0..=MOST_LEVELS => Ok(()),
-        count => Err(Unrepresentable::new(format!("it has {count} levels, and a pyramid has up to {MOST_LEVELS}"))),
+        0..=MAX_LEVELS => Ok(()),
+        count => Err(Unrepresentable::new(format!("it has {count} levels, and a pyramid has up to {MAX_LEVELS}"))),
     }
 }
 
-/// The levels of a pyramid, called `name`, as one picture: for each level its cells, in the same order. No cell is read.
+/// Returns the levels of a pyramid called `name` as one image; `cells` has the cells of each level, in the same order.
+/// No cell is read.
 pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> FormatResult<Arc<dyn Content>> {
     check_levels(pyramid)?;
     let planned = pyramid.levels.iter().zip(cells).map(|(level, cells)| Planned::of(level, cells));
@@ -78,13 +79,13 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
     Ok(Arc::new(Concat::new(parts)))
 }
 
-/// A level that a picture can hold.
+/// A level that an image can hold.
 struct Planned {
     cells: Arc<dyn Boxes>,
     page: Page,
-    /// What OME calls the type of its values.
+    /// OME's name of the type of its values.
     kind: &'static str,
-    /// The axes of the planes, in the order of the array, and their lengths.
+    /// The axes of the planes and their lengths, in the order of the array.
     planes: Vec<(char, u64)>,
 }
 
@@ -106,13 +107,13 @@ impl Planned {
         }
         let Some(kind) = ome::kind(field.datatype).filter(|_| field.values_per_cell == Some(1)) else {
             return Err(Unrepresentable::new(
-                "OME has integers of up to 32 bits and floating-point numbers, one a pixel",
+                "OME has integers of up to 32 bits and floating-point numbers, one per pixel",
             ));
         };
         let mut cells = cells.clone();
         if level.samples > 1 {
-            cells = Arc::new(SideBySide::new(cells, samples, level.samples).ok_or_else(|| {
-                refused(format!("the columns of its level {} are not {} a pixel", level.number, level.samples))
+            cells = Arc::new(AdjacentSamples::new(cells, samples, level.samples).ok_or_else(|| {
+                refused(format!("the columns of its level {} are not {} per pixel", level.number, level.samples))
             })?);
             axes.push('C');
         }
@@ -125,7 +126,7 @@ impl Planned {
         let planes: Vec<usize> = (0..axes.len()).filter(is_plane).collect();
         check_size([lengths[samples], lengths[lines]])?;
         let count = planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(lengths[axis]));
-        if !count.is_some_and(|count| (1..=MOST_PLANES).contains(&count)) {
+        if !count.is_some_and(|count| (1..=MAX_PLANES).contains(&count)) {
             return Err(Unrepresentable::new("an OME-TIFF has a plane at least, and up to 2^31-1"));
         }
         let named = planes.iter().map(|&axis| (axes[axis], lengths[axis])).collect();
@@ -137,15 +138,15 @@ impl Planned {
         Ok(Planned { cells, page, kind, planes: named })
     }
 
-    /// What OME-XML says of the picture whose largest level this is.
+    /// Returns the OME-XML description of the image whose largest level this is.
     fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<Image<'a>> {
         let [columns, lines] = self.page.layout.size();
         let bands = u64::from(self.page.bands);
         let mut lengths = vec![('X', columns), ('Y', lines)];
         lengths.extend((bands > 1).then_some(('C', bands)));
         lengths.extend(&self.planes);
-        if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MOST_CHANNELS) {
-            return Err(Unrepresentable::new(format!("an OME-TIFF here has up to {MOST_CHANNELS} channels")));
+        if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MAX_CHANNELS) {
+            return Err(Unrepresentable::new(format!("an OME-TIFF may have up to {MAX_CHANNELS} channels")));
         }
         Ok(Image {
             name,
@@ -160,24 +161,24 @@ impl Planned {
     }
 }
 
-/// The directories of all planes, each with those of the smaller levels behind it. They are made as they are read.
+/// The directories of all planes, each followed by those of its smaller levels. They are made when read.
 struct Directories {
-    /// Of each level, the largest first.
+    /// All levels, largest first.
     levels: Vec<Page>,
-    /// Where the tiles of each begin.
+    /// The start of the tiles of each level.
     starts: Vec<u64>,
     planes: u64,
-    /// Of the first directory.
+    /// For the first directory.
     description: Value,
-    /// Bytes of the directory of a plane in each level, and of all of them.
+    /// Length in bytes of the directory of a plane in each level; `each` is their sum.
     lengths: Vec<u64>,
     each: u64,
-    /// Bytes of those of the first plane.
+    /// Length in bytes of the directories of the first plane.
     first: u64,
 }
 
 impl Directories {
-    /// `None` where the file would be too long.
+    /// Creates the directories; `None` if the file would be too long.
     fn new(levels: Vec<Page>, planes: u64, description: Value) -> Option<Self> {
         let none = vec![0; levels.len()];
         let (starts, lengths) = (none.clone(), none);
@@ -195,7 +196,7 @@ impl Directories {
         Some(all)
     }
 
-    /// The bytes of the directories of a plane, counted from those of the first.
+    /// Returns the position of the directories of a plane, relative to those of the first.
     fn bytes(&self, plane: u64) -> Range<u64> {
         match plane.checked_sub(1) {
             None => 0..self.first,
@@ -206,17 +207,17 @@ impl Directories {
         }
     }
 
-    /// The plane of whose directories a byte is one.
+    /// Returns the plane whose directories contain a byte.
     fn plane(&self, offset: u64) -> u64 {
         offset.checked_sub(self.first).map_or(0, |behind| behind / self.each + 1)
     }
 
-    /// The directory of a plane in a level. In the file `behind` is where that of the next level begins.
+    /// Returns the directory of a plane in a level. `behind` is the position in the file of that of the next level.
     fn directory(&self, level: usize, plane: u64, behind: u64) -> Directory {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
         if level > 0 {
-            // A smaller picture of another.
+            // A reduced version of another image.
             directory.add(254, Value::Long(vec![1]));
             return directory;
         }
@@ -235,7 +236,7 @@ impl Directories {
         directory
     }
 
-    /// All directories of a plane.
+    /// Returns all directories of a plane.
     fn of_plane(&self, plane: u64) -> Concat {
         let place = |plane: u64| HEADER.len() as u64 + self.bytes(plane).start;
         let next = if plane + 1 < self.planes { place(plane + 1) } else { 0 };
@@ -271,15 +272,15 @@ impl Content for Directories {
     }
 }
 
-/// Cells whose samples lie side by side along the last axis, as cells with an axis for these.
-struct SideBySide {
+/// Cells whose samples are adjacent along the last axis, presented with an axis for the samples.
+struct AdjacentSamples {
     of: Arc<dyn Boxes>,
     samples: u64,
     shape: Vec<u64>,
 }
 
-impl SideBySide {
-    /// `None` where the axis of the columns is not the last, or is no multiple of the samples.
+impl AdjacentSamples {
+    /// Creates the view; `None` if the columns are not the last axis, or their number is not a multiple of the samples.
     fn new(of: Arc<dyn Boxes>, columns: usize, samples: u64) -> Option<Self> {
         let mut shape = of.shape().to_vec();
         let last = shape.last_mut()?;
@@ -288,11 +289,11 @@ impl SideBySide {
         }
         *last /= samples;
         shape.push(samples);
-        Some(SideBySide { of, samples, shape })
+        Some(AdjacentSamples { of, samples, shape })
     }
 }
 
-impl Boxes for SideBySide {
+impl Boxes for AdjacentSamples {
     fn field(&self) -> &Field {
         self.of.field()
     }
@@ -310,7 +311,7 @@ impl Boxes for SideBySide {
         extents
     }
 
-    /// Boxes have all samples of their pixels.
+    /// Boxes must contain all samples of their pixels.
     fn column(&self, cells: &IndexBox) -> Result<Column> {
         let mut within = cells.clone();
         let bands = within.first.pop().zip(within.count.pop());

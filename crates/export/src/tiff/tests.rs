@@ -1,4 +1,4 @@
-//! Pictures of columns in memory, tag by tag.
+//! Images of columns in memory, tag by tag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::pyramid::{Level, Pyramid, Steps};
 use crate::raster::Scene;
 use crate::testing::{assert_random_access, read_all};
 
-/// An array of numbers, each of which is its place, as much of that as it has bytes for.
+/// An array of numbers, each of which is its own index, truncated to the size of the type.
 struct Counted {
     field: Field,
     shape: Vec<u64>,
@@ -70,7 +70,7 @@ fn number(bytes: &[u8]) -> u64 {
 /// The values of each tag.
 type Tags = BTreeMap<u64, Vec<u64>>;
 
-/// The values of each tag of the only directory.
+/// Returns the values of each tag of the only directory.
 fn tags(file: &[u8]) -> Tags {
     assert_eq!(&file[..16], b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
     let (found, next) = directory(file, 16);
@@ -78,7 +78,7 @@ fn tags(file: &[u8]) -> Tags {
     found
 }
 
-/// The values of each tag of the directory at a byte, and where the next directory is.
+/// Returns the values of each tag of the directory at a byte, and the position of the next directory.
 fn directory(file: &[u8], at: usize) -> (Tags, usize) {
     let mut found = BTreeMap::new();
     let count = number(&file[at..at + 8]) as usize;
@@ -98,12 +98,12 @@ fn directory(file: &[u8], at: usize) -> (Tags, usize) {
     (found, number(&file[at + 8 + 20 * count..][..8]) as usize)
 }
 
-/// The values of the only picture, band after band.
+/// Returns the values of the only image, band by band.
 fn pixels(file: &[u8]) -> Vec<u64> {
     pixels_of(file, &tags(file))
 }
 
-/// The values of the picture of a directory, band after band.
+/// Returns the values of the image of a directory, band by band.
 fn pixels_of(file: &[u8], tags: &Tags) -> Vec<u64> {
     let one = |tag: u64| tags[&tag][0] as usize;
     let (width, height, bands, planar) = (one(256), one(257), one(277), one(284) == 2);
@@ -133,10 +133,10 @@ fn tiles_and_strips_have_every_pixel() {
         (pixels(&file), tags(&file))
     };
     for extents in [[16, 32], [32, 16], [5, 7], [1, 40], [100, 100], [64, 48], [37, 16]] {
-        let (flat, said) = of(&[37, 40], &extents, None);
+        let (flat, found) = of(&[37, 40], &extents, None);
         assert_eq!(flat, (0..37 * 40).collect::<Vec<_>>(), "{extents:?}");
-        // One that ends with the array is filled up.
-        assert_eq!(said.contains_key(&322), (extents[0] % 16 == 0 || extents == [37, 16]) && extents[1] % 16 == 0);
+        // A tile that ends with the array is padded.
+        assert_eq!(found.contains_key(&322), (extents[0] % 16 == 0 || extents == [37, 16]) && extents[1] % 16 == 0);
         let with_bands = |extent: u64, place: usize| {
             let mut all = extents.to_vec();
             all.insert(place, extent);
@@ -146,12 +146,12 @@ fn tiles_and_strips_have_every_pixel() {
             let places = (0..3).flat_map(|band| (0..37).flat_map(move |line| (0..40).map(move |s| [band, line, s])));
             places.map(|place| place.iter().zip(strides).map(|(index, stride)| index * stride).sum()).collect()
         };
-        let (bands, said) = of(&[3, 37, 40], &with_bands(1, 0), Some(0));
-        assert_eq!((bands, said[&284][0]), (by([37 * 40, 40, 1]), 2));
-        let (lines, said) = of(&[37, 3, 40], &with_bands(2, 1), Some(1));
-        assert_eq!((lines, said[&284][0]), (by([40, 120, 1]), 2));
-        let (pixels, said) = of(&[37, 40, 3], &with_bands(3, 2), Some(2));
-        assert_eq!((pixels, said[&284][0]), (by([1, 120, 3]), 1));
+        let (bands, found) = of(&[3, 37, 40], &with_bands(1, 0), Some(0));
+        assert_eq!((bands, found[&284][0]), (by([37 * 40, 40, 1]), 2));
+        let (lines, found) = of(&[37, 3, 40], &with_bands(2, 1), Some(1));
+        assert_eq!((lines, found[&284][0]), (by([40, 120, 1]), 2));
+        let (pixels, found) = of(&[37, 40, 3], &with_bands(3, 2), Some(2));
+        assert_eq!((pixels, found[&284][0]), (by([1, 120, 3]), 1));
     }
 }
 
@@ -165,31 +165,31 @@ fn strips_that_are_too_long_are_cut() {
     let content = tiff(&cells, &Scene::default()).unwrap();
     let mut head = vec![0; 1 << 16];
     content.read_at(0, &mut head).unwrap();
-    let said = tags(&head);
-    assert_eq!((said[&322][0], said[&323][0]), (1008, 1008));
+    let found = tags(&head);
+    assert_eq!((found[&322][0], found[&323][0]), (1008, 1008));
     // The first pixel of the second tile.
     let mut pixel = [0; 2];
-    content.read_at(said[&324][1], &mut pixel).unwrap();
+    content.read_at(found[&324][1], &mut pixel).unwrap();
     assert_eq!(u16::from_le_bytes(pixel), 1008);
 }
 
 #[test]
 fn the_edge_is_filled_and_missing_values_are_marked() {
     let file = read_all(&*picture(&[3, 5], &[16, 16], &Scene::default()));
-    let said = tags(&file);
-    let start = said[&324][0] as usize;
-    assert_eq!((start % 64, said[&325][0], file.len() - start), (0, 512, 512));
+    let found = tags(&file);
+    let start = found[&324][0] as usize;
+    assert_eq!((start % 64, found[&325][0], file.len() - start), (0, 512, 512));
     assert_eq!(file[start + 10..start + 14], [9, 9, 9, 9]);
-    let text: Vec<u8> = said[&42113].iter().map(|&byte| byte as u8).collect();
+    let text: Vec<u8> = found[&42113].iter().map(|&byte| byte as u8).collect();
     assert_eq!(text, b"2313\0");
 }
 
 #[test]
-fn a_place_is_a_scale_or_a_transformation() {
+fn georeference_is_a_scale_or_a_transformation() {
     let doubles = |transform: [f64; 6], tag: u64| -> Option<Vec<f64>> {
         let scene = Scene { place: Some(Georeference::new(transform, "")), ..Scene::default() };
-        let said = tags(&read_all(&*picture(&[3, 5], &[3, 5], &scene)));
-        said.get(&tag).map(|values| values.iter().map(|&bits| f64::from_bits(bits)).collect())
+        let found = tags(&read_all(&*picture(&[3, 5], &[3, 5], &scene)));
+        found.get(&tag).map(|values| values.iter().map(|&bits| f64::from_bits(bits)).collect())
     };
     let north_up = [10.0, 2.0, 0.0, 50.0, 0.0, -4.0];
     assert_eq!(doubles(north_up, 33550), Some(vec![2.0, 4.0, 0.0]));
@@ -200,7 +200,7 @@ fn a_place_is_a_scale_or_a_transformation() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsupported_columns_are_refused() {
     let field = Field::new("a", Datatype::UInt16);
     assert!(check(&field, 1).is_err() && check(&field, 2).is_ok() && check(&field, 4).is_err());
     assert!(check(&Field::new("a", Datatype::StringUtf8), 2).is_err());
@@ -210,7 +210,7 @@ fn what_does_not_fit_is_refused() {
     assert!(tiff(&cells(&[0, 5]), &Scene::default()).is_err());
     assert!(tiff(&cells(&[1 << 31, 5]), &Scene::default()).is_err());
     assert!(tiff(&cells(&[70_000, 5, 5]), &Scene::default()).is_err());
-    // So large that its places are computed as they are read.
+    // So large that the positions are computed when read.
     let huge = tiff(&cells(&[1 << 30, 1 << 29]), &Scene::default()).unwrap();
     let mut end = [0; 2];
     huge.read_at(huge.len() - 2, &mut end).unwrap();
@@ -218,7 +218,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_palette_is_a_map_of_colours() {
+fn palette_is_a_colour_map() {
     let of = |datatype: Datatype, palette: Vec<[i16; 4]>| {
         let field = Field::new("a", datatype);
         let cells: Arc<dyn Boxes> = Arc::new(Counted { field, shape: vec![3, 5], extents: vec![3, 5] });
@@ -226,9 +226,9 @@ fn a_palette_is_a_map_of_colours() {
         tags(&read_all(&*tiff(&cells, &Scene { bands: vec![band], ..Scene::default() }).unwrap()))
     };
     let colours = vec![[1, 2, 3, 255], [-7, 300, 255, 0]];
-    let said = of(Datatype::UInt8, colours.clone());
-    assert_eq!((said[&262][0], said[&320].len()), (3, 3 * 256));
-    let part = |place: usize| said[&320][256 * place..][..3].to_vec();
+    let found = of(Datatype::UInt8, colours.clone());
+    assert_eq!((found[&262][0], found[&320].len()), (3, 3 * 256));
+    let part = |place: usize| found[&320][256 * place..][..3].to_vec();
     assert_eq!([0, 1, 2].map(part), [vec![257, 0, 0], vec![514, 65535, 0], vec![771, 65535, 0]]);
     assert_eq!(of(Datatype::UInt16, colours.clone())[&320].len(), 3 * 65536);
     assert_eq!(of(Datatype::Int16, colours)[&262], [1]);
@@ -256,8 +256,8 @@ fn levels(axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64) -> (P
     (pyramid, shapes.iter().map(cells).collect())
 }
 
-/// The bytes of the places from 0 on, in the order in which a picture has them: `strides` of its planes, then bands,
-/// lines and columns, with their lengths.
+/// The bytes of the indexes from 0 on, in the order of an image: `axes` are the lengths and strides of its planes, then
+/// bands, lines and columns.
 fn places(size: u32, axes: &[(u64, u64)]) -> Vec<u64> {
     let mut all = vec![0];
     for &(length, stride) in axes {
@@ -295,24 +295,24 @@ fn a_pyramid_has_every_pixel_of_every_level() {
         (planes, directory(&file, 16).0)
     };
     let plain: Order = &|shape| vec![(shape.iter().product(), 1)];
-    let (planes, said) = check("CYX", Datatype::UInt16, &[&[3, 37, 40], &[3, 19, 20], &[3, 10, 10]], 1, plain);
-    assert_eq!((planes, said[&277][0], said[&262][0]), (3, 1, 1));
+    let (planes, found) = check("CYX", Datatype::UInt16, &[&[3, 37, 40], &[3, 19, 20], &[3, 10, 10]], 1, plain);
+    assert_eq!((planes, found[&277][0], found[&262][0]), (3, 1, 1));
     assert_eq!(check("YX", Datatype::Float32, &[&[5, 4]], 1, plain).0, 1);
     assert_eq!(check("TCZYX", Datatype::UInt8, &[&[2, 3, 4, 9, 8], &[2, 3, 4, 5, 4]], 1, plain).0, 24);
-    // Channels behind the columns: together where they are colours.
+    // Channels behind the columns: adjacent if they are colours.
     let last: Order = &|shape| vec![(shape[2], 1), (shape[0], shape[1] * shape[2]), (shape[1], shape[2])];
-    let (planes, said) = check("YXC", Datatype::UInt8, &[&[37, 40, 3], &[19, 20, 3]], 1, last);
-    assert_eq!((planes, said[&277][0], said[&262][0], said[&284][0]), (1, 3, 2, 1));
+    let (planes, found) = check("YXC", Datatype::UInt8, &[&[37, 40, 3], &[19, 20, 3]], 1, last);
+    assert_eq!((planes, found[&277][0], found[&262][0], found[&284][0]), (1, 3, 2, 1));
     assert_eq!(check("YXC", Datatype::UInt8, &[&[37, 40, 5]], 1, last).0, 5);
     assert_eq!(check("YXC", Datatype::UInt16, &[&[37, 40, 3]], 1, last).0, 3);
     // The same within the columns.
     let within: Order = &|shape| vec![(3, 1), (shape[0], shape[1]), (shape[1] / 3, 3)];
-    let (planes, said) = check("YX", Datatype::UInt8, &[&[37, 120], &[19, 60]], 3, within);
-    assert_eq!((planes, said[&256][0], said[&277][0], said[&262][0]), (1, 40, 3, 2));
+    let (planes, found) = check("YX", Datatype::UInt8, &[&[37, 120], &[19, 60]], 3, within);
+    assert_eq!((planes, found[&256][0], found[&277][0], found[&262][0]), (1, 40, 3, 2));
 }
 
 #[test]
-fn a_pyramid_says_what_it_is() {
+fn pyramid_describes_itself() {
     let (pyramid, cells) = levels("TCYX", Datatype::Int16, &[&[2, 3, 37, 40]], 1);
     let file = read_all(&*ome_tiff(&pyramid, &cells, "name").unwrap());
     let text: Vec<u8> = directory(&file, 16).0[&270].iter().map(|&byte| byte as u8).collect();
@@ -325,7 +325,7 @@ fn a_pyramid_says_what_it_is() {
 }
 
 #[test]
-fn what_is_no_pyramid_of_pictures_is_refused() {
+fn other_groups_are_refused() {
     let reason = |axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64| {
         let (pyramid, cells) = levels(axes, datatype, shapes, samples);
         ome_tiff(&pyramid, &cells, "a").err().map(|reason| reason.to_string()).unwrap_or_default()
@@ -345,7 +345,7 @@ fn what_is_no_pyramid_of_pictures_is_refused() {
         assert!(found.contains(part), "{axes} {shape:?}: {found}");
     }
     assert!(reason("YX", Datatype::Int64, &[&[4, 5]], 1).contains("32 bits"));
-    assert!(reason("YX", Datatype::UInt8, &[&[4, 5]], 3).contains("are not 3 a pixel"));
+    assert!(reason("YX", Datatype::UInt8, &[&[4, 5]], 3).contains("are not 3 per pixel"));
     assert!(reason("CYX", Datatype::UInt8, &[&[3, 4, 5], &[2, 2, 3]], 1).contains("its level 1 has other axes"));
     assert!(reason("YX", Datatype::UInt8, &vec![&[4, 5][..]; 65], 1).contains("65 levels"));
 }
@@ -358,7 +358,7 @@ fn a_pyramid_of_very_many_planes_takes_no_time() {
     let mut end = [0; 2];
     content.read_at(content.len() - 2, &mut end).unwrap();
     assert_eq!(u16::from_le_bytes(end), ((1u64 << 30) * 300 - 1) as u16);
-    // The first directory says where the second is, and each from then on is as far from the one before.
+    // The first directory contains the position of the second; after that, directories are evenly spaced.
     let mut head = vec![0; 4096];
     content.read_at(0, &mut head).unwrap();
     let next = |head: &[u8], at: usize| directory(head, at).1 as u64;

@@ -1,4 +1,4 @@
-//! The tiles or strips of a picture: which cells are in each, and where it lies.
+//! The tiles or strips of an image: the cells and the position of each.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -13,30 +13,30 @@ use crate::boxes::{Boxes, Framed};
 use crate::content::{Content, check_range};
 use crate::element::by_elements;
 
-/// TIFF has tiles whose sides are multiples of this.
+/// TIFF requires the sides of tiles to be multiples of this.
 const SIDE: u64 = 16;
 
-/// Tiles whose contents are kept.
+/// Number of tiles whose contents are kept.
 const KEPT: usize = 16;
 
-/// Reading ahead goes by as many tiles as have about this many bytes.
+/// Target size in bytes of a band of tiles for prefetching.
 const BAND: u64 = 1 << 20;
 
-/// A longer strip is cut into tiles, though these are not the array's.
-const MOST_STRIP: u64 = 32 << 20;
+/// Maximum size in bytes of a strip. A longer one is divided into tiles, which differ from the array's.
+const MAX_STRIP: u64 = 32 << 20;
 
-/// What a picture has along each axis of an array. Those that are not named here have one index.
+/// The roles of an array's axes in an image. Axes that are not listed have length 1.
 #[derive(Debug, Clone)]
 pub struct Axes {
     pub lines: usize,
     pub samples: usize,
-    /// The bands of a pixel that lie together.
+    /// The axis of the adjacent bands of a pixel.
     pub bands: Option<usize>,
-    /// For each combination of their indices there is a plane; those of the last axis follow each other.
+    /// Each combination of indexes along these axes is a plane; the last axis varies fastest.
     pub planes: Vec<usize>,
 }
 
-/// Which of the cells are in which tile or strip, counted from the first of the first plane on.
+/// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
 pub struct Layout {
     axes: Axes,
     /// The lengths of the array's axes.
@@ -45,19 +45,19 @@ pub struct Layout {
     samples: u64,
     lines: u64,
     planes: u64,
-    /// Columns and lines of a tile; of a strip the columns are all.
+    /// Columns and lines of a tile; a strip has all columns.
     width: u64,
     height: u64,
     is_tiled: bool,
-    /// Bytes of a pixel in one plane.
+    /// Size in bytes of a pixel in one plane.
     pixel: u64,
-    /// Tiles of a plane, and its bytes.
+    /// Number of tiles of a plane, and its size in bytes.
     tiles_of_plane: u64,
     plane_bytes: u64,
 }
 
 impl Layout {
-    /// The layout of cells of which there is one at least; `None` where they have too many bytes.
+    /// Returns the layout of cells, of which there must be at least one; `None` if they have too many bytes.
     pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
         let (shape, extents) = (cells.shape().to_vec(), cells.extents());
         let length = |axis: usize| shape.get(axis).copied().filter(|&length| length > 0);
@@ -65,11 +65,11 @@ impl Layout {
         let (wide, high) = (*extents.get(axes.samples)?, *extents.get(axes.lines)?);
         let planes = axes.planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(length(axis)?))?;
         let pixel = cells.field().cell_size()?.checked_mul(axes.bands.map_or(Some(1), length)?)?;
-        // A tile may end behind the picture, but not within the array's next.
+        // A tile may end behind the image, but must not reach into the next tile of the array.
         let fits = wide.is_multiple_of(SIDE) && (high.is_multiple_of(SIDE) || high >= lines && wide < samples);
         let strip = samples.checked_mul(high.min(lines))?.checked_mul(pixel)?;
-        let is_tiled = fits || wide < samples && strip > MOST_STRIP;
-        // A tile that is longer than the picture holds no more of it.
+        let is_tiled = fits || wide < samples && strip > MAX_STRIP;
+        // A tile need not be longer than the image.
         let side = |extent: u64, length: u64| extent.min(length).checked_next_multiple_of(SIDE);
         let (width, height) = match is_tiled {
             true => (side(wide, samples)?, side(high, lines)?),
@@ -97,7 +97,7 @@ impl Layout {
         })
     }
 
-    /// Columns and lines of the picture.
+    /// Returns the numbers of columns and lines of the image.
     pub fn size(&self) -> [u64; 2] {
         [self.samples, self.lines]
     }
@@ -106,54 +106,54 @@ impl Layout {
         self.planes
     }
 
-    /// The sides of a tile; `None` of strips.
+    /// Returns the sides of a tile; `None` for strips.
     pub fn tile(&self) -> Option<[u32; 2]> {
         let side = |length: u64| u32::try_from(length).unwrap_or(u32::MAX);
         self.is_tiled.then(|| [side(self.width), side(self.height)])
     }
 
-    /// Lines of a strip.
+    /// Returns the number of lines of a strip.
     pub fn lines_of_strip(&self) -> u32 {
         u32::try_from(self.height).unwrap_or(u32::MAX)
     }
 
-    /// How many tiles or strips there are.
+    /// Returns the number of tiles or strips.
     pub fn count(&self) -> u64 {
         self.tiles_of_plane.saturating_mul(self.planes)
     }
 
-    /// Those of a plane.
+    /// Returns the tiles or strips of a plane.
     pub fn tiles_of_plane(&self, plane: u64) -> Range<u64> {
         let first = plane.saturating_mul(self.tiles_of_plane);
         first..first.saturating_add(self.tiles_of_plane)
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all of them in bytes.
     pub fn bytes(&self) -> u64 {
         self.plane_bytes.saturating_mul(self.planes)
     }
 
-    /// Bytes of each but the last strip of a plane.
+    /// Returns the size in bytes of each, except the last strip of a plane.
     fn each(&self) -> u64 {
         self.width * self.height * self.pixel
     }
 
-    /// Where a tile begins, from the first on.
+    /// Returns the position of a tile, relative to the first.
     pub fn offset(&self, number: u64) -> u64 {
         number / self.tiles_of_plane * self.plane_bytes + number % self.tiles_of_plane * self.each()
     }
 
-    /// Bytes of a tile.
+    /// Returns the size of a tile in bytes.
     pub fn length(&self, number: u64) -> u64 {
         self.each().min(self.plane_bytes - number % self.tiles_of_plane * self.each())
     }
 
-    /// The tile of a byte.
+    /// Returns the tile that contains a byte.
     fn at(&self, offset: u64) -> u64 {
         offset / self.plane_bytes * self.tiles_of_plane + offset % self.plane_bytes / self.each()
     }
 
-    /// The cells of a tile that lie within the picture, and the lengths that it has itself.
+    /// Returns the cells of a tile that lie within the image, and the tile's own lengths.
     fn cells(&self, number: u64) -> Option<(IndexBox, Vec<u64>)> {
         let (mut plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
         let across = self.samples.div_ceil(self.width);
@@ -184,7 +184,7 @@ impl Layout {
     }
 }
 
-/// The bytes of all tiles, one behind the other. Memory: what the last tiles read keep open.
+/// The bytes of all tiles, end to end. Memory: the contents of recently read tiles.
 pub struct Tiles {
     cells: Arc<dyn Boxes>,
     layout: Arc<Layout>,
@@ -202,7 +202,7 @@ impl Tiles {
         if let Some(tile) = kept().get(&number) {
             return Ok(tile.clone());
         }
-        let outside = || Error::internal(format!("there is no tile {number} of a picture"));
+        let outside = || Error::internal(format!("there is no tile {number} of an image"));
         let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
         let column = self.cells.column(&cells)?;
         let size = column.field.cell_size().unwrap_or(1) as usize;
@@ -240,10 +240,10 @@ impl Content for Tiles {
     }
 }
 
-/// Computes a number from its place in a row.
+/// Computes a number from its index.
 type Compute = Box<dyn Fn(u64) -> u64 + Send + Sync>;
 
-/// 64-bit numbers that are computed.
+/// A sequence of computed 64-bit numbers.
 pub struct Computed {
     count: u64,
     of: Compute,

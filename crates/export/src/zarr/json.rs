@@ -1,4 +1,4 @@
-//! What `zarr.json` says.
+//! The contents of `zarr.json`.
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
@@ -8,7 +8,7 @@ use super::{Array, Group, Node};
 use crate::column::Metadatum;
 use crate::number as numbers;
 
-/// The text of a group's or an array's `zarr.json`; that of a group has the metadata of all that is in it.
+/// Returns the text of a group's or an array's `zarr.json`; that of a group contains the metadata of all its members.
 pub fn text(node: &Node) -> String {
     let value = match node {
         Node::Array(array) => of_array(array),
@@ -23,7 +23,7 @@ pub fn text(node: &Node) -> String {
     pretty(&value)
 }
 
-/// A text that people can read, too.
+/// Returns formatted JSON, readable for people.
 pub fn pretty(value: &Value) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
@@ -44,7 +44,7 @@ fn members(group: &Group, prefix: &str, all: &mut Map<String, Value>) {
     }
 }
 
-/// What is said of a group itself.
+/// Returns the metadata of a group itself.
 pub fn of_group(group: &Group) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes})
 }
@@ -64,7 +64,7 @@ fn of_array(array: &Array) -> Value {
     })
 }
 
-/// A number of a datatype that is no text, as Zarr writes fill values: what is no number, or infinite, as a word.
+/// Returns a number of a datatype in Zarr's form for fill values: not-a-number and infinities as words.
 pub fn number(datatype: Datatype, value: &[u8]) -> Value {
     let bits = || -> String { value.iter().rev().map(|byte| format!("{byte:02x}")).collect() };
     let float = match (datatype, value) {
@@ -91,7 +91,8 @@ pub fn number(datatype: Datatype, value: &[u8]) -> Value {
     }
 }
 
-/// A value of the array's metadata as an attribute: text, a number, or a list of them. What is no text is numbers.
+/// Returns a metadata value as an attribute: text, a number, or a list of numbers. Bytes that are not valid text become
+/// numbers.
 pub fn metadatum(metadatum: &Metadatum) -> Value {
     let datatype = metadatum.datatype;
     if let Some(text) = texts::decode(datatype, &metadatum.value) {

@@ -1,24 +1,25 @@
-//! A Zarr hierarchy (version 3 of the format) of an array: a group with an array for each attribute and dimension, whose
-//! chunks are the array's own tiles.
+//! A Zarr hierarchy (version 3 of the format) of an array: a group with an array for each attribute and dimension,
+//! whose chunks are the array's own tiles.
 //!
-//! * The grid of chunks is that of the space tiles, from the low end of what is shown on; no chunk is longer than its
-//!   axis. A chunk on the edge is as long as the others, with the fill value behind the last cell. The only codec is
-//!   `bytes`, little-endian, so that the length of a chunk is known without reading a cell.
-//! * Text and bytes of variable length are `string` (`vlen-utf8`) and `variable_length_bytes` (`vlen-bytes`), the length of
-//!   whose chunks takes their offsets. Numbers of variable length have no place in Zarr.
-//! * The axes of a dense array are dimensions with coordinate arrays of their names. The cells of a sparse array are
-//!   the dimension `cells`, and its coordinates arrays along it, in chunks of about a MiB; with one dimension the cells lie
-//!   along that, and have its name.
-//! * Several values a cell are a dimension more, `NAME_values`; text of one fixed length is `null_terminated_bytes`.
-//! * What is said of arrays follows the CF conventions, as in netCDF: dates are counts "since 1970-01-01" (years, months
-//!   and weeks become days), the coordinates of a raster those of the centres of its pixels, with the coordinate system in
-//!   `crs`.
-//! * What marks missing values is the attribute `_FillValue`, encoded as xarray has it: see
+//! * The chunk grid is that of the space tiles, starting at the low end of the part shown; no chunk is longer than its
+//!   axis. Chunks on the edge are padded with the fill value to the same length as the others. The only codec is
+//!   `bytes`, little-endian, so the length of a chunk is known without reading a cell.
+//! * Text and bytes of variable length are `string` (`vlen-utf8`) and `variable_length_bytes` (`vlen-bytes`); the
+//!   length of their chunks requires their offsets. Zarr cannot store numbers of variable length.
+//! * The axes of a dense array are dimensions with coordinate arrays of the same names. The cells of a sparse array are
+//!   the dimension `cells`, and their coordinates are arrays along it, in chunks of about one MiB; if the array has
+//!   only one dimension, the cells lie along that dimension, and have its name.
+//! * Several values per cell are an additional dimension, `NAME_values`; text of fixed length is
+//!   `null_terminated_bytes`.
+//! * Attributes follow the CF conventions, as in netCDF: dates are counts "since 1970-01-01" (years, months and weeks
+//!   become days), and the coordinates of a raster are those of its pixel centres, with the coordinate system in `crs`.
+//! * The marker of missing values is the attribute `_FillValue`, encoded as xarray does: see
 //!   [`Field::no_data`](super::Field). The `fill_value` is the array's own.
-//! * Nulls hold `_FillValue` where a value is free for it, else what the array has stored; `NAME_valid` is false for them.
+//! * Nulls hold `_FillValue` if a value is free for it, otherwise the value stored in the array; `NAME_valid` is false
+//!   for them.
 //! * The labels of an enumeration are `NAME_labels`, and up to 256 of them `flag_meanings`.
-//! * The metadata are attributes of the group, those of one field alone of its array. All metadata are consolidated in
-//!   the group's `zarr.json`.
+//! * The array's metadata are attributes of the group; those about one field are attributes of its array. All metadata
+//!   are consolidated in the group's `zarr.json`.
 
 pub mod anndata;
 mod array;
@@ -41,13 +42,13 @@ use array::Attributes;
 pub use array::Array;
 pub use types::Elements;
 
-/// The name of the file that says what an array or group is.
+/// The name of the file that describes an array or group.
 pub const METADATA: &str = "zarr.json";
 
-/// The folder of an array's chunks; of one without axes, the chunk.
+/// The folder of an array's chunks; for an array without axes, the chunk itself.
 pub const CHUNKS: &str = "c";
 
-/// The attribute that says why something is not there which one may look for.
+/// The attribute that gives the reasons why expected members are missing.
 pub const LEFT_OUT: &str = "left_out";
 
 /// A group or an array.
@@ -57,7 +58,7 @@ pub enum Node {
     Array(Arc<Array>),
 }
 
-/// A group: attributes, and members by their names.
+/// A group: attributes, and members by name.
 #[derive(Default)]
 pub struct Group {
     pub attributes: Attributes,
@@ -65,12 +66,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// The text of its `zarr.json` without the metadata of what is in it: readers look for those member by member.
+    /// Returns the text of its `zarr.json` without the metadata of its members, which readers look up one by one.
     pub fn own_metadata(&self) -> String {
         json::pretty(&json::of_group(self))
     }
 
-    /// Says why something is not here.
+    /// Records why something is missing.
     pub fn leave_out(&mut self, what: &str, reason: String) {
         leave_out(&mut self.attributes, what, reason);
     }
@@ -84,30 +85,30 @@ fn leave_out(attributes: &mut Attributes, what: &str, reason: String) {
 }
 
 impl Node {
-    /// The text of its `zarr.json`.
+    /// Returns the text of its `zarr.json`.
     pub fn metadata(&self) -> String {
         json::text(self)
     }
 }
 
-/// Whether a Zarr array can hold a field, and if not why.
+/// Checks whether a Zarr array can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
     types::ZarrType::of(field).map(drop)
 }
 
-/// The group of an array. Columns that Zarr cannot hold are left out.
+/// Returns the group of an array. Columns that Zarr cannot hold are omitted.
 pub fn zarr(columns: &BoxedColumns) -> Group {
     variables::group(columns)
 }
 
-/// The group of variables that share dimensions, of which it says nothing that their arrays do not.
+/// Returns the group of variables that share dimensions. Its attributes contain nothing beyond the dataset's metadata.
 pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
     variables::of_dataset(dataset)
 }
 
-/// The group of a group: its metadata, and where they tell of a pyramid of pictures what OME-NGFF says of that. Its
-/// members are found by who lists its folder, so nothing is consolidated. `left_out` is what it could be expected to be
-/// beside, and why it is not.
+/// Returns the `zarr.json` of a TileDB group: its metadata and, for an image pyramid, the OME-NGFF metadata. Readers
+/// find the members by listing the folder, so nothing is consolidated. `left_out` names a form of the group that is
+/// missing, with the reason.
 pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> String {
     let mut attributes: Attributes =
         metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();

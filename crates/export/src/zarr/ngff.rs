@@ -1,11 +1,11 @@
-//! What OME-NGFF 0.5 says of a pyramid of pictures.
+//! The OME-NGFF 0.5 metadata of an image pyramid.
 
 use serde_json::{Map, Value, json};
 
 use crate::column::{FormatResult, Unrepresentable};
 use crate::pyramid::{ATTRIBUTE, Channel, Level, Pyramid};
 
-/// The `ome` attribute of a pyramid, or why NGFF has no place for it.
+/// Returns the `ome` attribute of a pyramid, or the reason why NGFF cannot describe it.
 pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
     let [first, others @ ..] = &pyramid.levels[..] else {
         return Err(Unrepresentable::new("it has no levels"));
@@ -16,7 +16,7 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
         return Err(Unrepresentable::new(reason));
     }
     if pyramid.levels.iter().any(|level| level.samples != 1) {
-        return Err(Unrepresentable::new("the samples of its pixels lie side by side, for which NGFF has no axis"));
+        return Err(Unrepresentable::new("the samples of its pixels are adjacent, for which NGFF has no axis"));
     }
     let axes: Vec<Value> = first.axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
     let dataset = |level: &Level| {
@@ -41,7 +41,8 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
     Ok(ome)
 }
 
-/// Whether NGFF allows these axes in their order: time, then channels, then two or three of space, in any order.
+/// Checks whether NGFF allows these axes in this order: time, then channels, then two or three spatial axes, in any
+/// order.
 fn check_axes(axes: &str) -> FormatResult<()> {
     let rank = |axis: char| match axis {
         'T' => Some(0),
@@ -69,14 +70,14 @@ fn axis_of(axis: char, pyramid: &Pyramid) -> Value {
         'C' => "channel",
         _ => "space",
     };
-    let mut said = json!({"name": axis.to_string(), "type": kind});
+    let mut object = json!({"name": axis.to_string(), "type": kind});
     if let Some(step) = pyramid.steps.along(axis) {
-        said["unit"] = step.unit.name.into();
+        object["unit"] = step.unit.name.into();
     }
-    said
+    object
 }
 
-/// The name, colour and limits of a channel; `None` for one without a name.
+/// Returns the name, colour and limits of a channel; `None` for one without a name.
 fn channel(channel: &Channel) -> Option<Value> {
     let mut out = Map::new();
     out.insert("label".to_owned(), channel.name.as_deref()?.into());
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
     use crate::column::Metadatum;
 
-    fn said(levels: &str, xml: &str) -> FormatResult<Value> {
+    fn ome_of(levels: &str, xml: &str) -> FormatResult<Value> {
         let channels = json!({"channels": {"intensity": [
             {"name": "a", "color": {"red": 255, "green": 0, "blue": 10, "alpha": 255}, "min": 0.0, "max": 9.0}
         ]}});
@@ -121,7 +122,7 @@ mod tests {
             {"level": 0, "name": "l_0.tdb", "axes": "CYX", "shape": [3, 256, 300]}]"#;
         let xml =
             r#"<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25" PhysicalSizeYUnit="mm"/></Image></OME>"#;
-        let ome = said(levels, xml).unwrap();
+        let ome = ome_of(levels, xml).unwrap();
         let scale = &ome["multiscales"][0];
         assert_eq!(scale["axes"][0], json!({"name": "C", "type": "channel"}));
         assert_eq!(scale["axes"][2], json!({"name": "X", "type": "space", "unit": "micrometer"}));
@@ -131,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn axes_are_as_they_are_stored_or_it_is_said_why_not() {
+    fn axes_are_as_stored_or_refused_with_the_reason() {
         let of = |axes: &str| {
             let shape = vec![4; axes.len()];
-            said(&json!([{"level": 0, "name": "a", "axes": axes, "shape": shape}]).to_string(), "no xml")
+            ome_of(&json!([{"level": 0, "name": "a", "axes": axes, "shape": shape}]).to_string(), "no xml")
         };
         for axes in ["TCZYX", "YX", "CYX", "TXYZ", "CXY"] {
-            let said = of(axes).unwrap();
+            let found = of(axes).unwrap();
             let names =
-                said["multiscales"][0]["axes"].as_array().unwrap().iter().map(|axis| axis["name"].as_str().unwrap());
+                found["multiscales"][0]["axes"].as_array().unwrap().iter().map(|axis| axis["name"].as_str().unwrap());
             assert_eq!(names.collect::<String>(), axes);
         }
         for axes in ["YXC", "CTYX", "SYX", "YXT", "Y", "CYY", "", "ZYXC"] {
@@ -147,6 +148,6 @@ mod tests {
         }
         let two = r#"[{"level": 0, "name": "a", "axes": "YX", "shape": [4, 4]},
             {"level": 1, "name": "b", "axes": "XY", "shape": [2, 2]}]"#;
-        assert!(said(two, "").unwrap_err().0.contains("YX and XY"));
+        assert!(ome_of(two, "").unwrap_err().0.contains("YX and XY"));
     }
 }

@@ -1,12 +1,13 @@
-//! Version 2 of Zarr as another spelling of version 3: what the files `.zgroup`, `.zarray`, `.zattrs` and `.zmetadata` say
-//! where a `zarr.json` is known. The chunks are the same bytes.
+//! Version 2 of Zarr as another representation of version 3: the files `.zgroup`, `.zarray`, `.zattrs` and
+//! `.zmetadata`, derived from a `zarr.json`. The chunks are the same bytes.
 //!
-//! * Types are NumPy's (`<f4`); text and bytes of variable length are objects with the filter `vlen-utf8` or `vlen-bytes`.
-//! * The dimensions are the attribute `_ARRAY_DIMENSIONS`, as xarray and GDAL have it.
-//! * `fill_value` is what marks missing values, as xarray takes it, and null where nothing does: no chunk is absent, so
-//!   that no reader needs one for that.
-//! * Chunks have folders for their numbers (`dimension_separator`).
-//! * What OME-NGFF 0.5 has in `ome` has no such name in 0.4.
+//! * Types are NumPy's (`<f4`); text and bytes of variable length are objects with the filter `vlen-utf8` or
+//!   `vlen-bytes`.
+//! * The dimensions are the attribute `_ARRAY_DIMENSIONS`, as in xarray and GDAL.
+//! * `fill_value` is the marker of missing values, as xarray interprets it, or null if there is none: no chunk is
+//!   absent, so readers do not need it for missing chunks.
+//! * Chunk numbers are folders (`dimension_separator`).
+//! * The contents of `ome` in OME-NGFF 0.5 are attributes of the group itself in 0.4.
 //!
 //! Source: the specification of Zarr version 2, and the conventions of xarray and OME-NGFF 0.4.
 
@@ -17,14 +18,14 @@ use tilefs_format::datatype::Datatype;
 
 use super::json::{number, pretty};
 
-/// The files in the folder of a group or an array, and its chunk where the array has no axes.
+/// The files in the folder of a group or an array, and the chunk of an array without axes.
 pub const GROUP: &str = ".zgroup";
 pub const ARRAY: &str = ".zarray";
 pub const ATTRIBUTES: &str = ".zattrs";
 pub const CONSOLIDATED: &str = ".zmetadata";
 pub const ONLY_CHUNK: &str = "0";
 
-/// What version 2 says of a group or an array.
+/// The version 2 metadata of a group or an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     pub is_array: bool,
@@ -34,8 +35,8 @@ pub struct Described {
     pub files: Vec<(&'static str, String)>,
 }
 
-/// What version 2 says of what `metadata`, a `zarr.json`, describes; `None` where that is no group and no array that this
-/// library writes.
+/// Returns the version 2 metadata of the group or array that `metadata`, a `zarr.json`, describes; `None` if it is not
+/// one that this library writes.
 pub fn described(metadata: &Value) -> Option<Described> {
     let (name, own, attributes) = spelled(metadata)?;
     let mut files = vec![(name, pretty(&own)), (ATTRIBUTES, pretty(&attributes))];
@@ -55,7 +56,7 @@ pub fn described(metadata: &Value) -> Option<Described> {
     Some(Described { is_array, is_scalar, files })
 }
 
-/// The name of the file that says what a group or an array is, what it says, and the attributes.
+/// Returns the name of the file that describes a group or an array, its contents, and the attributes.
 fn spelled(metadata: &Value) -> Option<(&'static str, Value, Value)> {
     let mut attributes = metadata["attributes"].as_object().cloned().unwrap_or_default();
     if metadata["node_type"] == "group" {
@@ -81,7 +82,7 @@ fn spelled(metadata: &Value) -> Option<(&'static str, Value, Value)> {
     Some((ARRAY, array, attributes.into()))
 }
 
-/// NumPy's name of a type, and the filters that make its values of bytes.
+/// Returns NumPy's name of a type, and the filters that decode its values from bytes.
 fn dtype(data_type: &Value) -> Option<(String, Value)> {
     if let Some(name) = data_type.as_str() {
         let of_objects = |filter: &str| Some(("|O".to_owned(), json!([{"id": filter}])));
@@ -110,10 +111,10 @@ fn dtype(data_type: &Value) -> Option<(String, Value)> {
     Some((dtype, Value::Null))
 }
 
-/// The value that xarray's `_FillValue` of version 3 stands for, which has floats as the bytes of a double in base 64.
+/// Returns the value of xarray's `_FillValue` of version 3, in which floats are the bytes of a double in base 64.
 fn as_number(dtype: &str, value: Value) -> Value {
     match value.as_str().filter(|_| dtype.contains('f')).and_then(|text| STANDARD.decode(text).ok()) {
-        // The bits of a NaN have no place here.
+        // The exact bits of a NaN cannot be represented.
         Some(bytes) if bytes.as_slice().try_into().is_ok_and(|bytes| f64::from_le_bytes(bytes).is_nan()) => {
             "NaN".into()
         }
@@ -122,7 +123,7 @@ fn as_number(dtype: &str, value: Value) -> Value {
     }
 }
 
-/// Says what OME-NGFF says of a pyramid as its version 0.4 does.
+/// Converts the OME-NGFF metadata of a pyramid to version 0.4.
 fn lift_pictures(attributes: &mut Map<String, Value>) {
     let Some(Value::Object(ome)) = attributes.remove("ome") else { return };
     for (key, mut value) in ome.into_iter().filter(|(key, _)| key != "version") {
@@ -154,9 +155,9 @@ mod tests {
     fn every_type_has_a_name_in_numpy() {
         let numbers = [("bool", "|b1"), ("int8", "|i1"), ("uint16", "<u2"), ("float32", "<f4"), ("int64", "<i8")];
         for (name, dtype) in numbers {
-            let said = file(&described(&array(json!(name), json!({}))).unwrap(), ARRAY);
+            let found = file(&described(&array(json!(name), json!({}))).unwrap(), ARRAY);
             assert_eq!(
-                (&said["dtype"], &said["filters"], &said["fill_value"]),
+                (&found["dtype"], &found["filters"], &found["fill_value"]),
                 (&json!(dtype), &Value::Null, &Value::Null)
             );
         }
@@ -170,15 +171,15 @@ mod tests {
                 Value::Null,
             ),
         ] {
-            let said = file(&described(&array(data_type, json!({}))).unwrap(), ARRAY);
-            assert_eq!((&said["dtype"], &said["filters"]), (&json!(dtype), &filters));
+            let found = file(&described(&array(data_type, json!({}))).unwrap(), ARRAY);
+            assert_eq!((&found["dtype"], &found["filters"]), (&json!(dtype), &filters));
         }
         assert_eq!(described(&array(json!("complex64"), json!({}))), None);
         assert_eq!(described(&json!({"node_type": "other"})), None);
     }
 
     #[test]
-    fn what_marks_missing_values_is_the_fill_value() {
+    fn marker_of_missing_values_is_the_fill_value() {
         let of = |kind: &str, value: Value| {
             let found = described(&array(json!(kind), json!({"_FillValue": value, "units": "K"}))).unwrap();
             assert_eq!(file(&found, ATTRIBUTES), json!({"units": "K", "_ARRAY_DIMENSIONS": ["x"]}));
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_what_is_in_it() {
+    fn group_contains_its_members() {
         let members =
             json!({"v": array(json!("int8"), json!({})), "g": {"node_type": "group", "attributes": {"a": 1}}});
         let ome = json!({"version": "0.5", "multiscales": [{"axes": []}], "omero": {}});

@@ -1,7 +1,7 @@
-//! Cells of variable length as the codecs `vlen-utf8` and `vlen-bytes` have them: how many there are, then each with its
-//! length in front, all `u32` little-endian.
+//! Cells of variable length as encoded by the codecs `vlen-utf8` and `vlen-bytes`: their number, then each cell
+//! preceded by its length, all `u32` little-endian.
 //!
-//! Source: the codecs of numcodecs, which Zarr's registry of extensions describes.
+//! Source: the codecs of numcodecs, described in Zarr's registry of extensions.
 
 use std::sync::Arc;
 
@@ -12,22 +12,24 @@ use crate::boxes::Frame;
 use crate::content::{Content, check_range, read_head};
 use crate::var::read_offset;
 
-/// Bytes of a length.
+/// Size of a length in bytes.
 const LENGTH: u64 = 4;
 
-/// The chunk of a box of cells; those of the frame around it are empty. Memory of a read: the offsets of the cells that it
-/// meets, and their values once.
+/// The chunk of a box of cells; padding cells around the box are empty. A read takes memory for the offsets of the
+/// cells in its range, and once for their values.
 pub struct Interleaved {
     values: Arc<dyn Content>,
-    /// As a [`Column`](crate::Column) has them.
+    /// As in [`Column`](crate::Column).
     offsets: Arc<dyn Content>,
     frame: Frame,
     cells: u32,
 }
 
 impl Interleaved {
+    /// Creates the chunk.
+    ///
     /// # Errors
-    /// Where there are more cells than such a chunk counts.
+    /// Fails if there are more cells than such a chunk can count.
     pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, shape: &[u64], chunk: &[u64]) -> Result<Self> {
         let frame = Frame::new(shape, chunk);
         let cells = frame.cells();
@@ -36,12 +38,12 @@ impl Interleaved {
         Ok(Interleaved { values, offsets, frame, cells })
     }
 
-    /// Where the values of a cell begin among all values; of one behind the last, where they end.
+    /// Returns the start of a cell's values among all values; for the cell behind the last, the end.
     fn value_start(&self, cell: u64) -> Result<u64> {
         read_offset(&self.offsets, self.frame.own_before(cell))
     }
 
-    /// The last cell whose bytes here begin at or before `at`, of those behind the count.
+    /// Returns the last cell whose bytes begin at or before `at`, counted from behind the number of cells.
     fn cell_at(&self, at: u64) -> Result<u64> {
         let (mut low, mut high) = (0, u64::from(self.cells));
         while high - low > 1 {
@@ -54,7 +56,7 @@ impl Interleaved {
         Ok(low)
     }
 
-    /// The bytes from `at` of what is behind the count; there are some.
+    /// Reads a non-empty range of bytes from `at`, counted from behind the number of cells.
     fn read_cells(&self, at: u64, mut out: Output<'_>) -> Result<()> {
         let end = at + out.len();
         let (first, last) = (self.cell_at(at)?, self.cell_at(end - 1)?);
@@ -62,7 +64,8 @@ impl Interleaved {
         let mut bytes = Vec::new();
         self.offsets.read(own.start * 8, out.aside((own.end - own.start + 1) * 8, &mut bytes))?;
         let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
-        // The values before a byte of a cell: those of the cells before, and its own up to there.
+        // The number of value bytes before a byte of a cell: those of the cells before it, and of the cell itself up to
+        // there.
         let before = |cell: u64, at: u64| -> Result<u64> {
             let (start, end) = (self.value_start(cell)?, self.value_start(cell + 1)?);
             Ok(start + at.saturating_sub(cell * LENGTH + start + LENGTH).min(end.saturating_sub(start)))
@@ -80,7 +83,7 @@ impl Interleaved {
             };
             let length = end.checked_sub(start).ok_or_else(backwards)?;
             let length = u32::try_from(length).map_err(|_| Error::unsupported("a text of more than 2^32 - 1 bytes"))?;
-            // What of this cell lies before the range.
+            // The part of this cell before the range.
             let into = at.saturating_sub(cell * LENGTH + start);
             let head = &length.to_le_bytes()[into.min(LENGTH) as usize..];
             let (now, later) = out.split_at_mut(head.len().min(out.len()));
@@ -132,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_cell_has_its_length_in_front(
+        fn each_cell_is_preceded_by_its_length(
             rows in 1u64..5, columns in 1u64..5, more in 0u64..3, all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 25)
         ) {
             let values = &all[..(rows * columns) as usize];
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_tell_which_values_are_read_ahead() {
+    fn offsets_determine_prefetched_values() {
         let values: Vec<Vec<u8>> = (0..3000usize).map(|i| vec![i as u8; i * 7 % 1000]).collect();
         assert_reads_ahead(|sources| {
             let offsets = sources.index(offsets(&values));

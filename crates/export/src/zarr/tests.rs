@@ -87,7 +87,7 @@ fn chunk(array: &Array, numbers: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn chunks_are_tiles_and_those_on_the_edge_are_full() {
+fn chunks_are_tiles_and_edges_are_padded() {
     let group = group_of(Field::new("v", Datatype::UInt8).with_fill([200]));
     let v = array(&group, "v");
     assert_eq!(v.grid(), [2, 2]);
@@ -98,11 +98,11 @@ fn chunks_are_tiles_and_those_on_the_edge_are_full() {
         assert!(v.chunk(outside).unwrap().is_none());
     }
     assert_eq!(chunk(array(&group, "x"), &[0]), [0, 1, 2]);
-    let said = metadata(v);
-    assert_eq!(said["shape"], json!([3, 3]));
-    assert_eq!(said["chunk_grid"]["configuration"]["chunk_shape"], json!([2, 2]));
-    assert_eq!((&said["data_type"], &said["fill_value"]), (&json!("uint8"), &json!(200)));
-    assert_eq!(said["dimension_names"], json!(["y", "x"]));
+    let found = metadata(v);
+    assert_eq!(found["shape"], json!([3, 3]));
+    assert_eq!(found["chunk_grid"]["configuration"]["chunk_shape"], json!([2, 2]));
+    assert_eq!((&found["data_type"], &found["fill_value"]), (&json!("uint8"), &json!(200)));
+    assert_eq!(found["dimension_names"], json!(["y", "x"]));
 }
 
 #[test]
@@ -119,33 +119,33 @@ fn labels_and_the_only_dimension_of_cells_are_coordinates() {
         auxiliary,
         georeference: None,
     };
-    let said = |columns: &BoxedColumns| metadata(array(&zarr(columns), "v"));
+    let found = |columns: &BoxedColumns| metadata(array(&zarr(columns), "v"));
     let label = AuxiliaryCoordinates { axis: 0, column: axis("height", 3) };
-    let labelled = said(&columns(false, vec![axis("lat", 3)], vec![label]));
+    let labelled = found(&columns(false, vec![axis("lat", 3)], vec![label]));
     assert_eq!(
         (&labelled["dimension_names"], &labelled["attributes"]["coordinates"]),
         (&json!(["lat"]), &json!("height"))
     );
     let series = columns(true, vec![axis("date", 3)], Vec::new());
-    assert_eq!(said(&series)["dimension_names"], json!(["date"]));
+    assert_eq!(found(&series)["dimension_names"], json!(["date"]));
     assert_eq!(metadata(array(&zarr(&series), "date"))["dimension_names"], json!(["date"]));
-    assert_eq!(said(&series)["attributes"], json!({}));
-    let cells = said(&columns(true, vec![axis("y", 3), axis("x", 3)], Vec::new()));
+    assert_eq!(found(&series)["attributes"], json!({}));
+    let cells = found(&columns(true, vec![axis("y", 3), axis("x", 3)], Vec::new()));
     assert_eq!((&cells["dimension_names"], &cells["attributes"]["coordinates"]), (&json!(["cells"]), &json!("y x")));
 }
 
 #[test]
 fn the_group_has_all_metadata() {
     let group = Arc::new(group_of(Field::new("v", Datatype::UInt8)));
-    let said: Value = serde_json::from_str(&Node::Group(group.clone()).metadata()).unwrap();
-    assert_eq!(said["attributes"]["title"], "t");
-    let all = said["consolidated_metadata"]["metadata"].as_object().unwrap();
+    let found: Value = serde_json::from_str(&Node::Group(group.clone()).metadata()).unwrap();
+    assert_eq!(found["attributes"]["title"], "t");
+    let all = found["consolidated_metadata"]["metadata"].as_object().unwrap();
     assert_eq!(all.keys().collect::<Vec<_>>(), ["y", "x", "v"]);
     assert_eq!(all["v"], metadata(array(&group, "v")));
 }
 
 #[test]
-fn nulls_have_a_mask_and_where_it_is_free_a_value() {
+fn nulls_have_a_mask_and_a_free_value() {
     let mut field = Field::new("v", Datatype::UInt8).with_nullable(true);
     let group = group_of(field.clone());
     assert_eq!(chunk(array(&group, "v"), &[0, 1]), [3, 0, 6, 0]);

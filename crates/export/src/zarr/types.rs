@@ -1,4 +1,4 @@
-//! How the cells of a field are stored: Zarr's data type, and the bytes of a chunk.
+//! The representation of a field's cells: Zarr's data type, and the bytes of a chunk.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::content::Content;
 use crate::element::Converted;
 use crate::utf8::Utf8Values;
 
-/// The type of an array's elements, and how cells become them.
+/// The type of an array's elements, and the conversion of cells to them.
 #[derive(Debug, Clone)]
 pub struct ZarrType {
     pub data_type: Value,
     pub codecs: Value,
     pub fill_value: Value,
-    /// So many elements a cell, which need an axis of their own; `None` for one.
+    /// Number of elements per cell, which then need an axis of their own; `None` for one.
     pub values: Option<u64>,
     datatype: Datatype,
     layout: Layout,
@@ -31,7 +31,7 @@ pub struct ZarrType {
     is_text: bool,
 }
 
-/// Elements one behind the other.
+/// The elements of an array in one piece.
 pub struct Elements {
     /// Little-endian; those of variable length end to end.
     pub values: Arc<dyn Content>,
@@ -39,17 +39,17 @@ pub struct Elements {
     pub offsets: Option<Arc<dyn Content>>,
 }
 
-/// The bytes of the cells of a chunk.
+/// The encoding of the cells of a chunk.
 #[derive(Debug, Clone)]
 enum Layout {
-    /// Cells of one size, of which this one fills a chunk up.
+    /// Cells of fixed size; `fill` is the padding cell.
     Fixed { fill: Vec<u8> },
-    /// Each with its length in front.
+    /// Each cell preceded by its length.
     Variable,
 }
 
 impl ZarrType {
-    /// The type of a field's array, or why there is none.
+    /// Returns the type of a field's array; returns the reason if there is none.
     pub fn of(field: &Field) -> FormatResult<Self> {
         let (datatype, size) = (field.datatype, field.datatype.size() as u64);
         let is_bytes = datatype.kind() == Kind::Bytes && size == 1;
@@ -58,7 +58,9 @@ impl ZarrType {
             let (data_type, codec) = match is_bytes {
                 true if is_text => ("string", "vlen-utf8"),
                 true => ("variable_length_bytes", "vlen-bytes"),
-                false => return Err(Unrepresentable::new("the cells of a Zarr array have as many numbers each")),
+                false => {
+                    return Err(Unrepresentable::new("the cells of a Zarr array all have the same number of values"));
+                }
             };
             return Ok(ZarrType {
                 data_type: data_type.into(),
@@ -98,7 +100,7 @@ impl ZarrType {
         })
     }
 
-    /// As [`ZarrType::of`], but dates in the units that pandas knows are dates instead of counts.
+    /// Like [`ZarrType::of`], but dates in the units that pandas supports are dates instead of counts.
     pub fn with_dates(field: &Field) -> FormatResult<Self> {
         use Datatype::{DateTimeMs, DateTimeNs, DateTimeSec, DateTimeUs};
         let mut kind = Self::of(field)?;
@@ -111,7 +113,7 @@ impl ZarrType {
         Ok(kind)
     }
 
-    /// Bytes of a cell; `None` where they vary.
+    /// Returns the size of a cell in bytes; `None` if it varies.
     pub fn cell_size(&self) -> Option<u64> {
         match &self.layout {
             Layout::Fixed { fill } => Some(fill.len() as u64),
@@ -119,7 +121,7 @@ impl ZarrType {
         }
     }
 
-    /// The type of what says which cells have a value.
+    /// Returns the type of an array that marks valid or null cells.
     pub fn booleans() -> Self {
         ZarrType {
             data_type: "bool".into(),
@@ -132,7 +134,7 @@ impl ZarrType {
         }
     }
 
-    /// The elements of the cells of a column.
+    /// Returns the elements of the cells of a column.
     pub fn elements(&self, column: Column) -> Elements {
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if self.is_text => {
@@ -144,10 +146,10 @@ impl ZarrType {
         Elements { values, offsets: column.offsets }
     }
 
-    /// The chunk with these lengths that holds the cells of a column.
+    /// Returns the chunk with these lengths that holds the cells of a column.
     ///
     /// # Errors
-    /// When offsets cannot be read.
+    /// Fails if offsets cannot be read.
     pub fn chunk(&self, column: Column, chunk: &[u64]) -> Result<Arc<dyn Content>> {
         let shape = column.shape.clone();
         let Elements { values, offsets } = self.elements(column);
@@ -160,13 +162,13 @@ impl ZarrType {
         }
     }
 
-    /// One value, as the array holds it; `None` where it does not fit.
+    /// Returns one value as the array holds it; `None` if it does not fit.
     pub fn value(&self, value: &[u8]) -> Option<Value> {
         let value = in_days(self.datatype, value)?;
         (value.len() == self.datatype.size()).then(|| number(unsigned(self.datatype), &value))
     }
 
-    /// A value as the attribute `_FillValue` has it for xarray: floats as the bytes of a double in base 64.
+    /// Returns a value in the form of xarray's attribute `_FillValue`: floats as the bytes of a double in base 64.
     pub fn fill_value_attribute(&self, value: &[u8]) -> Option<Value> {
         let double = match self.datatype {
             Datatype::Float32 => f64::from(f32::from_le_bytes(value.try_into().ok()?)),
@@ -179,7 +181,7 @@ impl ZarrType {
     fn encoded(&self, values: Arc<dyn Content>) -> Arc<dyn Content> {
         match cf::days_of(self.datatype) {
             Some(days) => Arc::new(Converted::integers(values, "days", move |value| {
-                // Not a time: no day either.
+                // "Not a time" stays that in days.
                 if value == i64::MIN { Some(value) } else { days(value) }.map(i64::to_le_bytes)
             })),
             None => values,
@@ -187,7 +189,7 @@ impl ZarrType {
     }
 }
 
-/// A value of a date that CF counts in days; `None` where there is no such day.
+/// Converts a date that CF counts in days; `None` if the day does not fit.
 fn in_days(datatype: Datatype, value: &[u8]) -> Option<Vec<u8>> {
     let Some(days) = cf::days_of(datatype) else { return Some(value.to_vec()) };
     let counts = value.as_chunks().0.iter().map(|count| i64::from_le_bytes(*count));
@@ -195,7 +197,7 @@ fn in_days(datatype: Datatype, value: &[u8]) -> Option<Vec<u8>> {
     Some(days.collect::<Option<Vec<i64>>>()?.into_iter().flat_map(i64::to_le_bytes).collect())
 }
 
-/// The type of a value's number, where it is bytes or characters.
+/// Returns the unsigned type for bytes or characters; other types unchanged.
 fn unsigned(datatype: Datatype) -> Datatype {
     match (datatype.kind(), datatype.size()) {
         (Kind::Bytes, 1) => Datatype::UInt8,

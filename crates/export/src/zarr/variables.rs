@@ -1,4 +1,4 @@
-//! The arrays of a group and what is said of them.
+//! The arrays of a group and their attributes.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
 use crate::boxes::{BoxedColumns, Boxes, Rows};
-use crate::cf::{self, Direction, Remark, Said};
+use crate::cf::{self, CfAttribute, CfValue, Direction};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::dataset::{Dataset, Variable};
 use crate::georeference::{Georeference, GeoreferencedAxes};
 use crate::names::Names;
 
-/// The coordinates of an axis are in chunks of so many.
+/// Number of coordinates of an axis in a chunk.
 const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
 
-/// The group of an array.
+/// Returns the group of an array.
 pub fn group(columns: &BoxedColumns) -> Group {
     let mut builder = Builder::new(&columns.metadata);
     builder.group.attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
@@ -30,7 +30,7 @@ pub fn group(columns: &BoxedColumns) -> Group {
     builder.group
 }
 
-/// The group of variables that share dimensions.
+/// Returns the group of variables that share dimensions.
 pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
     let mut builder = Builder::new(&dataset.metadata);
     let dimensions: Vec<String> = dataset.dimensions.iter().map(|(name, _)| builder.names.give(name)).collect();
@@ -47,9 +47,9 @@ pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
 
 struct Builder {
     group: Group,
-    /// Of arrays and dimensions alike: only an axis shares its name with its coordinates.
+    /// Names of arrays and dimensions; only an axis has the same name as its coordinates.
     names: Names,
-    /// What is said of every array over the cells.
+    /// Attributes of every array over the cells.
     shared: Attributes,
 }
 
@@ -104,7 +104,7 @@ impl Builder {
         }
     }
 
-    /// Says of all arrays to come that the members from a number on are their coordinates.
+    /// Makes the members from index `from` the coordinates of all later arrays.
     fn share_coordinates(&mut self, from: usize) {
         let names = self.group.members.iter().skip(from).map(|(name, _)| name.as_str());
         if let Some(coordinates) = cf::list_of_names(names) {
@@ -112,7 +112,7 @@ impl Builder {
         }
     }
 
-    /// The coordinates along an axis of a dense array.
+    /// Adds the coordinates along an axis of a dense array.
     fn axis(&mut self, axis: &Arc<dyn Boxes>, number: usize, name: &str, georeference: Option<&GeoreferencedAxes>) {
         let field = axis.field();
         let Ok(kind) = ZarrType::of(field) else { return };
@@ -133,15 +133,15 @@ impl Builder {
                 Arc::new(Rows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
             }
             _ => {
-                attributes = said_of(field, name);
+                attributes = field_attributes(field, name);
                 axis.clone()
             }
         };
         if let Some((on_earth, direction)) =
             earthly.filter(|(on_earth, _)| on_earth.are_labelled || transform.is_some())
         {
-            for remark in cf::axis_remarks(&on_earth.place, direction) {
-                attributes.entry(remark.name).or_insert_with(|| said(&remark));
+            for attribute in cf::axis_attributes(&on_earth.place, direction) {
+                attributes.entry(attribute.name).or_insert_with(|| attribute_value(&attribute));
             }
         }
         let kind = if transform.is_some() { ZarrType::of(placed.field()).unwrap_or(kind) } else { kind };
@@ -150,7 +150,7 @@ impl Builder {
         self.add(name.to_owned(), &placed, chunk, kind, attributes, &[name.to_owned()], None);
     }
 
-    /// One attribute, or coordinates of cells, and the arrays that explain it.
+    /// Adds one attribute, or coordinates of cells, and the arrays that explain it.
     fn column(&mut self, column: &Arc<dyn Boxes>, axes: &[String]) {
         if ZarrType::of(column.field()).is_ok() {
             let name = self.names.give(&column.field().name);
@@ -158,11 +158,11 @@ impl Builder {
         }
     }
 
-    /// The same under a name that is its own already.
+    /// Like [`Self::column`], under a name that is already reserved.
     fn column_of_name(&mut self, name: String, column: &Arc<dyn Boxes>, axes: &[String]) {
         let field = column.field();
         let Ok(kind) = ZarrType::of(field) else { return };
-        let mut attributes = said_of(field, &name);
+        let mut attributes = field_attributes(field, &name);
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
         let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
         let missing = missing.and_then(|value| Some((value, kind.fill_value_attribute(value)?)));
@@ -191,7 +191,7 @@ impl Builder {
         self.add(name, column, chunk, kind, attributes, axes, null.filter(|_| field.nullable));
     }
 
-    /// Whether each cell of a nullable column has a value, as booleans.
+    /// Adds the array of booleans that marks the cells of a nullable column that have a value.
     fn validity(&mut self, name: String, of: &str, column: &Arc<dyn Boxes>, chunk: Vec<u64>, axes: &[String]) {
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
@@ -199,7 +199,7 @@ impl Builder {
         self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
     }
 
-    /// All labels of an enumeration, in the order of their codes.
+    /// Adds all labels of an enumeration, in the order of their codes.
     fn labels(&mut self, name: &str, labels: &Labels) {
         let column = labels.column(name);
         let count = column.cells();
@@ -215,11 +215,14 @@ impl Builder {
         self.add(array, &rows, vec![count.max(1)], kind, attributes, &[axis], None);
     }
 
-    /// The array that readers look up the coordinate system in.
+    /// Adds the array that describes the coordinate system.
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
         self.shared.insert("grid_mapping".to_owned(), name.clone().into());
-        let attributes = cf::grid_mapping(place).iter().map(|remark| (remark.name.to_owned(), said(remark))).collect();
+        let attributes = cf::grid_mapping(place)
+            .iter()
+            .map(|attribute| (attribute.name.to_owned(), attribute_value(attribute)))
+            .collect();
         let field = Field::new(&name, Datatype::Int32);
         // There always is a type for a number.
         let Ok(kind) = ZarrType::of(&field) else { return };
@@ -229,8 +232,8 @@ impl Builder {
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
 
-    /// An array of the cells of a column; `null` is what takes the place of null cells.
-    #[expect(clippy::too_many_arguments, reason = "each says another thing of the array")]
+    /// Adds an array of the cells of a column; `null` replaces null cells.
+    #[expect(clippy::too_many_arguments, reason = "each describes another property of the array")]
     fn add(
         &mut self,
         name: String,
@@ -250,18 +253,18 @@ impl Builder {
     }
 }
 
-fn said(remark: &Remark) -> Value {
-    match &remark.value {
-        Said::Text(text) => text.as_str().into(),
-        Said::Numbers(numbers) => match numbers.as_slice() {
+fn attribute_value(attribute: &CfAttribute) -> Value {
+    match &attribute.value {
+        CfValue::Text(text) => text.as_str().into(),
+        CfValue::Numbers(numbers) => match numbers.as_slice() {
             &[number] => number.into(),
             several => several.into(),
         },
     }
 }
 
-/// What is said of the values of any column.
-fn said_of(field: &Field, name: &str) -> Attributes {
+/// Returns the attributes that the values of any column get.
+fn field_attributes(field: &Field, name: &str) -> Attributes {
     let mut attributes = Map::new();
     if name != field.name {
         attributes.insert("long_name".to_owned(), field.name.as_str().into());
@@ -276,12 +279,12 @@ fn said_of(field: &Field, name: &str) -> Attributes {
     attributes
 }
 
-/// Adds what the array's metadata says of a field to what we say. `kind` is the type of its values.
+/// Adds the array's metadata about a field to the generated attributes. `kind` is the type of its values.
 fn add_notes(attributes: &mut Attributes, field: &Field, kind: Option<&ZarrType>) {
     for note in &field.notes {
         let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
         match (attributes.get_mut(&note.key), note.key.as_str()) {
-            // It is among ours if a value of this type can be it.
+            // Generated already if a value of this type can be it.
             (_, "_FillValue") => {}
             (Some(ours), "long_name" | "comment") => {
                 if let Some(text) = text() {

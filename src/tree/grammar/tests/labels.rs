@@ -1,4 +1,4 @@
-//! Selections by labels against a filter of all labels.
+//! Selections by labels, compared with a filter of all labels.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tilefs_format::scalar;
 use super::*;
 use crate::tree::grammar::labels::{DimensionLabel, Label};
 
-/// Labels in memory, which are looked through.
+/// Labels in memory, found by a linear search.
 struct Listed {
     name: &'static str,
     datatype: Datatype,
@@ -40,7 +40,7 @@ impl Label for Listed {
     }
 }
 
-/// What cannot be read.
+/// A label that cannot be read.
 struct Unreadable;
 
 impl Label for Unreadable {
@@ -61,7 +61,7 @@ fn label(name: &'static str, datatype: Datatype, values: impl IntoIterator<Item 
     DimensionLabel(Arc::new(Listed { name, datatype, values: values.into_iter().collect() }))
 }
 
-/// Rows 10 to 15 with latitudes that fall, and columns -2 to 1 with days, names and a label called like the rows.
+/// Rows 10 to 15 with descending latitudes, and columns -2 to 1 with days, names and a label named like the rows.
 fn grid() -> [DimensionBounds; 2] {
     let lat = label("lat", Datatype::Float64, [90.0, 60.0, 45.5, 45.0, 10.0, -30.0].map(Scalar::Float64));
     let days = [19_362, 19_363, 19_389, 19_420].map(Scalar::Signed);
@@ -81,8 +81,9 @@ fn grid() -> [DimensionBounds; 2] {
 #[test]
 fn labels_name_the_cells_that_they_label() {
     let dimensions = grid();
-    let of =
-        |text: &str| coordinates(text, By::Coordinate, &dimensions).unwrap_or_else(|e| panic!("{}", explain(text, &e)));
+    let of = |text: &str| {
+        coordinates(text, Addressing::Coordinate, &dimensions).unwrap_or_else(|e| panic!("{}", explain(text, &e)))
+    };
     let (all, none): (Vec<i128>, Vec<i128>) = ((-2..2).collect(), Vec::new());
     for (text, rows) in [
         ("lat=40..50", vec![12, 13]),
@@ -90,7 +91,7 @@ fn labels_name_the_cells_that_they_label() {
         ("lat=..0+60..", vec![15, 10, 11]),
         ("lat=first", vec![15]),
         ("lat=last-30..", vec![10, 11]),
-        // A dimension of that name counts more.
+        // A dimension of that name takes precedence.
         ("y=10+15", vec![10, 15]),
     ] {
         assert_eq!(of(text), [rows, all.clone()], "{text}");
@@ -112,12 +113,12 @@ fn labels_name_the_cells_that_they_label() {
 }
 
 #[test]
-fn what_is_wrong_with_a_label_is_told() {
+fn errors_in_labels_are_explained() {
     let dimensions = grid();
     for (text, kind, at, message) in [
         ("lat=46..50", SelectionErrorKind::Outside, 4, "label lat: no cell has such a label"),
-        ("lat=95..", SelectionErrorKind::Outside, 4, "label lat: nothing that is shown lies there; give both ends"),
-        ("time=2024", SelectionErrorKind::Outside, 5, "label time: nothing of this lies within the domain"),
+        ("lat=95..", SelectionErrorKind::Outside, 4, "label lat: nothing shown lies there; give both ends"),
+        ("time=2024", SelectionErrorKind::Outside, 5, "label time: no part of this lies within the domain"),
         ("time=2023..2023..2", SelectionErrorKind::Syntax, 5, "label time: labels are selected without steps"),
         ("lat=10..90,y=1", SelectionErrorKind::Syntax, 11, "y has its ranges already; several are joined by '+'"),
         ("10,lat=45", SelectionErrorKind::Syntax, 3, "y has its ranges already; several are joined by '+'"),
@@ -129,13 +130,13 @@ fn what_is_wrong_with_a_label_is_told() {
         ),
         ("lost=1", SelectionErrorKind::Unread, 0, "label lost: damaged data: no such tile"),
     ] {
-        let error = dense(text, By::Coordinate, &dimensions).expect_err(text);
+        let error = dense(text, Addressing::Coordinate, &dimensions).expect_err(text);
         assert_eq!((error.kind, error.at, error.message.as_str()), (kind, at, message), "{text}");
         assert_eq!(error.cause.is_some(), kind == SelectionErrorKind::Unread);
     }
-    let valid = dense("lat=95..99", By::Coordinate, &dimensions).unwrap_err().valid;
+    let valid = dense("lat=95..99", Addressing::Coordinate, &dimensions).unwrap_err().valid;
     assert_eq!(valid.as_deref(), Some("-30.0..90.0"));
-    let error = dense("lat=0:2", By::Position, &dimensions).unwrap_err();
+    let error = dense("lat=0:2", Addressing::Position, &dimensions).unwrap_err();
     assert_eq!(error.message, "label lat: a label has no positions of its own: use slice/, or positions of y");
 }
 
@@ -144,8 +145,8 @@ fn labels_within_a_current_domain_are_clipped_to_it() {
     let [mut rows, columns] = grid();
     rows.limit = Some(scalar::Range { low: Scalar::Unsigned(11), high: Scalar::Unsigned(12) });
     let dimensions = [rows, columns];
-    assert_eq!(coordinates("lat=40..90", By::Coordinate, &dimensions).unwrap()[0], [11, 12]);
-    assert_eq!(dense("lat=45", By::Coordinate, &dimensions).unwrap_err().kind, SelectionErrorKind::Outside);
+    assert_eq!(coordinates("lat=40..90", Addressing::Coordinate, &dimensions).unwrap()[0], [11, 12]);
+    assert_eq!(dense("lat=45", Addressing::Coordinate, &dimensions).unwrap_err().kind, SelectionErrorKind::Outside);
 }
 
 proptest! {
@@ -155,7 +156,7 @@ proptest! {
         let labelled = label("l", Datatype::Int16, values.iter().copied().map(Scalar::Signed));
         let dimensions = [DimensionBounds { labels: vec![labelled], ..counted("x", Datatype::Int8, 0, last) }];
         let wanted: Vec<i128> = (0..).zip(&values).filter(|(_, value)| (low..=low + length).contains(value)).map(|(n, _)| n).collect();
-        let found = coordinates(&format!("l={low}..{}", low + length), By::Coordinate, &dimensions);
+        let found = coordinates(&format!("l={low}..{}", low + length), Addressing::Coordinate, &dimensions);
         match wanted.is_empty() {
             true => prop_assert_eq!(found.unwrap_err().kind, SelectionErrorKind::Outside),
             false => prop_assert_eq!(&found.unwrap()[0], &wanted),

@@ -1,4 +1,4 @@
-//! What the tests of the grammar share: dimensions, and selections as lists of coordinates.
+//! Helpers shared by the tests of the grammar: dimensions, and selections as lists of coordinates.
 
 mod labels;
 mod properties;
@@ -35,8 +35,8 @@ fn strings(name: &str) -> DimensionBounds {
     DimensionBounds { name: name.to_owned(), datatype, domain: None, limit: None, shown: None, labels: Vec::new() }
 }
 
-/// The coordinates that a selection selects along each axis of a dense array.
-fn coordinates(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<i128>>> {
+/// Returns the coordinates that a selection selects along each axis of a dense array.
+fn coordinates(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<i128>>> {
     let selection = dense(text, by, dimensions)?;
     let axes = selection.axes().iter().zip(dimensions);
     Ok(axes
@@ -54,7 +54,7 @@ fn contains(range: &CoordinateRange, coordinate: &Scalar) -> bool {
         && (range.step == 1 || range.low.as_ref().is_some_and(steps))
 }
 
-/// Whether any coordinate of another range may be selected.
+/// Returns whether any coordinate of another range may be selected.
 fn overlaps(range: &CoordinateRange, other: &Range) -> bool {
     range.low.as_ref().is_none_or(|low| low.compare(&other.high).is_le())
         && range.high.as_ref().is_none_or(|high| high.compare(&other.low).is_ge())

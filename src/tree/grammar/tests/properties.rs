@@ -1,4 +1,4 @@
-//! The grammar against a second implementation that knows nothing of it: selections are made as structures, written as
+//! Compares the grammar with an independent second implementation: selections are generated as structures, written as
 //! text, and evaluated by loops over the coordinates.
 
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::bounds::integer;
 use super::*;
 
-/// A range as a structure, to be written as text and to be evaluated by loops.
+/// A range as a structure, which can be written as text and evaluated by loops.
 #[derive(Debug, Clone)]
 enum Typed {
     One(i128),
@@ -26,7 +26,7 @@ impl Typed {
         }
     }
 
-    /// The coordinates within the limit, one after the other; `None` where it is an error.
+    /// Returns the coordinates within the limit in order; `None` if it is an error.
     fn coordinates(&self, limit: (i128, i128), shown: (i128, i128)) -> Option<Vec<i128>> {
         let walk = |first: i128, step: i128, goes_on: &dyn Fn(i128) -> bool| {
             let mut walked = Vec::new();
@@ -60,7 +60,8 @@ impl Typed {
         }
     }
 
-    /// The same by NumPy's rules for an axis of `length`: what `range(length)[a:b:c]` gives in Python, by trying all.
+    /// Returns the positions by NumPy's rules for an axis of `length`: the result of `range(length)[a:b:c]` in Python,
+    /// by trying all.
     fn positions(&self, length: i128) -> Option<Vec<i128>> {
         let (from, to, step) = match *self {
             Typed::One(value) => {
@@ -104,7 +105,7 @@ fn text_of(ranges: &[Typed]) -> String {
     ranges.iter().map(Typed::text).collect::<Vec<_>>().join("+")
 }
 
-/// Domain, limit and what is shown, each within the one before.
+/// The domain, the limit and the shown range, each within the one before.
 fn bounds() -> impl Strategy<Value = (DimensionBounds, (i128, i128), (i128, i128))> {
     (-6i128..6, 0i128..12, 0i128..4, 0i128..4, 0i128..4, 0i128..4).prop_map(|(low, length, a, b, c, d)| {
         let ends = |low, high| Range { low: Scalar::Signed(low as i64), high: Scalar::Signed(high as i64) };
@@ -129,12 +130,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn slices_are_those_of_the_loops(ranges in prop::collection::vec(typed(), 1..4), (bounds, limit, shown) in bounds()) {
+    fn slices_match_loops(ranges in prop::collection::vec(typed(), 1..4), (bounds, limit, shown) in bounds()) {
         let wanted = naive(&ranges, |range| range.coordinates(limit, shown));
         let text = text_of(&ranges);
-        let found = coordinates(&text, By::Coordinate, std::slice::from_ref(&bounds)).ok().map(|mut all| all.remove(0));
+        let found = coordinates(&text, Addressing::Coordinate, std::slice::from_ref(&bounds)).ok().map(|mut all| all.remove(0));
         prop_assert_eq!(&found, &wanted, "{}", text);
-        let selected = sparse(&text, By::Coordinate, &[bounds]).ok();
+        let selected = sparse(&text, Addressing::Coordinate, &[bounds]).ok();
         prop_assert_eq!(selected.is_some(), wanted.is_some());
         if let (Some(selected), Some(wanted)) = (selected, wanted) {
             for value in -30..40 {
@@ -147,12 +148,12 @@ proptest! {
     }
 
     #[test]
-    fn positions_are_those_of_python(ranges in prop::collection::vec(typed(), 1..4), (bounds, _, shown) in bounds()) {
+    fn positions_match_python(ranges in prop::collection::vec(typed(), 1..4), (bounds, _, shown) in bounds()) {
         let length = shown.1 - shown.0 + 1;
         let wanted = naive(&ranges, |range| range.positions(length));
         let wanted = wanted.map(|all| all.into_iter().map(|position| shown.0 + position).collect::<Vec<_>>());
         let text = text_of(&ranges);
-        let found = coordinates(&text, By::Position, &[bounds]).ok().map(|mut all| all.remove(0));
+        let found = coordinates(&text, Addressing::Position, &[bounds]).ok().map(|mut all| all.remove(0));
         prop_assert_eq!(found, wanted, "{}", text);
     }
 
@@ -162,7 +163,7 @@ proptest! {
         let text: Vec<String> = ranges.iter().map(|(from, to)| format!("{}..{}", number(from), number(to))).collect();
         let ends: Vec<(i32, i32)> = ranges.iter().map(|(from, to)| (from.unwrap_or(-8), to.unwrap_or(8))).collect();
         let wrong = ends.iter().any(|&(from, to)| from > to || from > 8 || to < -8);
-        match sparse(&text.join("+"), By::Coordinate, &[floats("x", -2.0, 2.0)]) {
+        match sparse(&text.join("+"), Addressing::Coordinate, &[floats("x", -2.0, 2.0)]) {
             Err(_) => prop_assert!(wrong),
             Ok(selected) => {
                 prop_assert!(!wrong);
@@ -181,7 +182,7 @@ proptest! {
     fn texts_are_compared(ranges in prop::collection::vec(("|[ab]{1,3}", "|[ab]{1,3}"), 1..5)) {
         let text: Vec<String> = ranges.iter().map(|(from, to)| format!("{from}..{to}")).collect();
         let wrong = ranges.iter().any(|(from, to)| !to.is_empty() && from > to);
-        match sparse(&text.join("+"), By::Coordinate, &[strings("s")]) {
+        match sparse(&text.join("+"), Addressing::Coordinate, &[strings("s")]) {
             Err(_) => prop_assert!(wrong),
             Ok(selected) => {
                 prop_assert!(!wrong);
@@ -212,12 +213,12 @@ proptest! {
         };
         let text = coordinate_text(datatype, &coordinate);
         prop_assert!(!text.contains(['/', ',', '+', '=']) && !text.chars().any(char::is_control));
-        let one = sparse(&format!("x={text}"), By::Coordinate, std::slice::from_ref(&bounds)).unwrap();
+        let one = sparse(&format!("x={text}"), Addressing::Coordinate, std::slice::from_ref(&bounds)).unwrap();
         let wanted = CoordinateRange { low: Some(coordinate.clone()), high: Some(coordinate.clone()), step: 1 };
         prop_assert_eq!(&one[0], &[wanted], "{}", text);
         let range = Range { low: coordinate.clone(), high: coordinate };
         let text = range_text(datatype, &range);
-        prop_assert_eq!(&sparse(&text, By::Coordinate, &[bounds]).unwrap()[0], &one[0], "{}", text);
+        prop_assert_eq!(&sparse(&text, Addressing::Coordinate, &[bounds]).unwrap()[0], &one[0], "{}", text);
     }
 
     #[test]
@@ -227,7 +228,7 @@ proptest! {
             counted("t", Datatype::DateTimeNs, i128::from(i64::MIN), i128::from(i64::MAX)),
             counted("c", Datatype::TimeAs, 0, 1), counted("u", Datatype::UInt64, 0, i128::from(u64::MAX)),
         ];
-        for by in [By::Coordinate, By::Position] {
+        for by in [Addressing::Coordinate, Addressing::Position] {
             for prefix in ["", "f=", "s=", "t=", "c=", "u=", "1,2,"] {
                 let text = format!("{prefix}{text}");
                 if let Err(error) = sparse(&text, by, &dimensions) {

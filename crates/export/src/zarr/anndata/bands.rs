@@ -1,9 +1,9 @@
-//! A sparse matrix by rows, of cells that are stored tile by tile: in bands of rows that are as high as a tile.
+//! A sparse matrix in row order whose cells are stored tile by tile: it is read in bands of rows as high as a tile.
 //!
-//! The cells of a band follow each other, and within it those of a row come from the left to the right, as tiles do and as
-//! cells do within a tile. So nothing has to be sorted: one pass over the rows of all cells counts how many each row has,
-//! which is `indptr`, and a pass over a band puts its cells behind each other row by row. That pass also proves what it
-//! relies on, and cells that are stored in another order are an error.
+//! The cells of a band are consecutive, and within the band the cells of a row are ordered from left to right, like the
+//! tiles and the cells within a tile. So nothing needs sorting: one pass over the rows of all cells counts the cells of
+//! each row, which gives `indptr`, and a pass over a band distributes its cells row by row. That pass also verifies
+//! these assumptions; cells stored in another order are an error.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,25 +18,25 @@ use tilefs_reader::threads::cancellation;
 use crate::content::{Content, check_range, unknown_band};
 use crate::element::by_elements;
 
-/// Cells that are looked at together: as many coordinates as one batch from a far storage has.
+/// Number of cells examined at a time: as many coordinates as one batch from a remote storage has.
 const LOOKED_AT: u64 = 1 << 21;
 
-/// Bands that are kept at least, for readers of two places.
-const LEAST_KEPT: usize = 2;
+/// Minimum number of bands kept, for readers at two positions.
+const MIN_BANDS: usize = 2;
 
-/// Where the rows of a matrix begin among its cells. Memory: 8 bytes for each row of the matrix, once it was wanted.
+/// The starts of a matrix's rows among its cells. Memory: 8 bytes per row of the matrix, once requested.
 pub struct RowBands {
-    /// `i64`, of each cell as they are stored.
+    /// The row of each cell in stored order, `i64`.
     rows: Arc<dyn Content>,
-    /// How many rows the matrix has, and a band.
+    /// Number of rows of the matrix, and of a band.
     count: u64,
     extent: u64,
     starts: Once<Vec<u64>>,
 }
 
 impl RowBands {
-    /// The bands of cells with these rows, each `extent` rows high. `None` where remembering where each row begins would
-    /// take more than `most_memory`.
+    /// Creates the bands of cells with these rows, each `extent` rows high. `None` if the starts of the rows would take
+    /// more memory than `most_memory` bytes.
     pub fn new(rows: Arc<dyn Content>, count: u64, extent: u64, most_memory: usize) -> Option<Arc<Self>> {
         let fits = count < (most_memory as u64) / 8;
         (fits && extent > 0).then(|| Arc::new(RowBands { rows, count, extent, starts: Once::new() }))
@@ -46,11 +46,11 @@ impl RowBands {
         self.rows.len() / 8
     }
 
-    /// For each row how many cells are before it, and behind the last the number of all. The first call reads the rows of
-    /// all cells.
+    /// Returns the number of cells before each row, and the total at the end. The first call reads the rows of all
+    /// cells.
     ///
     /// # Errors
-    /// When they cannot be read; [`Error::Damaged`] for cells that are not in bands, or outside of the matrix.
+    /// Fails if they cannot be read; [`Error::Damaged`] for cells that are not in bands, or outside the matrix.
     fn starts(&self) -> Result<&[u64]> {
         let starts = self.starts.get_or_make(|| {
             let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
@@ -67,7 +67,7 @@ impl RowBands {
                         return Err(out_of_order());
                     }
                     band = row / self.extent;
-                    // Below `count`, which is the number of the last.
+                    // Less than `count`, which is the number of the last.
                     starts[row as usize + 1] += 1;
                 }
                 Ok(())
@@ -80,7 +80,7 @@ impl RowBands {
         Ok(starts)
     }
 
-    /// The rows of some cells.
+    /// Reads the rows of some cells.
     fn rows_of<'b>(
         &self,
         cells: Range<u64>,
@@ -93,7 +93,7 @@ impl RowBands {
         }))
     }
 
-    /// The rows of the band that a cell is in, and its cells.
+    /// Returns the rows of the band that contains a cell, and the band's cells.
     fn band_of(&self, cell: u64) -> Result<(Range<u64>, Range<u64>)> {
         let starts = self.starts()?;
         let row = (starts.partition_point(|start| *start <= cell) as u64).saturating_sub(1);
@@ -112,7 +112,7 @@ fn out_of_order() -> Error {
     Error::damaged("cells that are not in the order of the array")
 }
 
-/// Calls `work` with the cells, a few million at a time.
+/// Calls `work` with the cells, about two million at a time.
 fn for_each_piece(cells: Range<u64>, mut work: impl FnMut(Range<u64>) -> Result<()>) -> Result<()> {
     let mut first = cells.start;
     while first < cells.end {
@@ -125,17 +125,17 @@ fn for_each_piece(cells: Range<u64>, mut work: impl FnMut(Range<u64>) -> Result<
 }
 
 fn read_cells(of: &dyn Content, size: usize, cells: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
-    // As many as LOOKED_AT, of a few bytes.
+    // At most LOOKED_AT cells of a few bytes.
     memory::resize(buffer, (cells.end - cells.start) as usize * size, "cells of a matrix")?;
     of.read_at(cells.start * size as u64, buffer)
 }
 
-/// `indptr`: for each row how many cells are before it, `i64`, and behind the last the number of all.
+/// `indptr`: for each row, the number of cells before it, and the total at the end, `i64`.
 pub struct RowStarts(pub Arc<RowBands>);
 
 impl Content for RowStarts {
     fn len(&self) -> u64 {
-        // Its rows fit in memory.
+        // The starts of its rows fit in memory.
         (self.0.count + 1) * 8
     }
 
@@ -151,28 +151,28 @@ impl Content for RowStarts {
     }
 }
 
-/// What the cells of a matrix have, row by row. Memory: bands that were wanted last, of [`Room::all`] bytes together or
-/// [`LEAST_KEPT`].
+/// The cells of a matrix in row order. Memory: recently used bands of [`BandLimits::all`] bytes in total, or
+/// [`MIN_BANDS`] bands.
 pub struct InRowOrder {
     bands: Arc<RowBands>,
-    /// Of each cell as they are stored.
+    /// Of each cell in stored order.
     of: Arc<dyn Content>,
     size: usize,
     /// Whether the values are columns, `i64`, which ascend in each row.
     are_columns: bool,
-    /// The same in the order of rows by another way, for bands that are too large for this one.
+    /// The same cells in row order, read in another way, for bands that are too large for this one.
     otherwise: Arc<dyn Content>,
-    room: Room,
-    /// By their first cells.
+    limits: BandLimits,
+    /// Keyed by first cell.
     kept: Mutex<LruCache<u64, Arc<Band>>>,
 }
 
-/// How much memory bands may take.
+/// The memory that bands may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
-    /// Bytes of one band; a larger one is not put into order.
+pub struct BandLimits {
+    /// Maximum size in bytes of a band that is reordered.
     pub band: usize,
-    /// Bytes of all that are kept.
+    /// Total size in bytes of the bands that are kept.
     pub all: usize,
 }
 
@@ -182,38 +182,38 @@ struct Band {
 }
 
 impl InRowOrder {
-    /// Of `of`, which has `size` bytes for each cell. `otherwise` is the same in the order of rows.
+    /// Reorders `of`, which has `size` bytes for each cell. `otherwise` has the same cells in row order.
     pub fn new(
         bands: Arc<RowBands>,
         of: Arc<dyn Content>,
         size: usize,
         are_columns: bool,
         otherwise: Arc<dyn Content>,
-        room: Room,
+        limits: BandLimits,
     ) -> Self {
-        InRowOrder { bands, of, size, are_columns, otherwise, room, kept: Mutex::new(LruCache::unbounded()) }
+        InRowOrder { bands, of, size, are_columns, otherwise, limits, kept: Mutex::new(LruCache::unbounded()) }
     }
 
     fn bytes_of(&self, cells: &Range<u64>) -> u64 {
         (cells.end - cells.start).saturating_mul(self.size as u64)
     }
 
-    /// A band, made or to be made.
+    /// Returns the slot of a band, which may not be filled yet.
     fn slot(&self, cells: &Range<u64>) -> Arc<Band> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Arc::new(Band { cells: cells.clone(), bytes: Once::new() });
         let slot = kept.get_or_insert(cells.start, new).clone();
         let mut bytes: u64 = kept.iter().map(|(_, band)| self.bytes_of(&band.cells)).sum();
-        while bytes > self.room.all as u64 && kept.len() > LEAST_KEPT {
+        while bytes > self.limits.all as u64 && kept.len() > MIN_BANDS {
             bytes -= kept.pop_lru().map_or(bytes, |(_, band)| self.bytes_of(&band.cells));
         }
         slot
     }
 
-    /// The cells of a band, row by row.
+    /// Returns the cells of a band, row by row.
     fn sorted(&self, rows: &Range<u64>, cells: &Range<u64>) -> Result<Vec<u8>> {
         let starts = self.bands.starts()?.get(rows.start as usize..=rows.end as usize).unwrap_or_default();
-        // Where the next cell of each row goes.
+        // The destination of the next cell of each row.
         let mut next: Vec<u64> = starts.iter().map(|start| start - cells.start).collect();
         let mut sorted = Vec::new();
         memory::resize(&mut sorted, (cells.end - cells.start) as usize * self.size, "a band of a matrix")?;
@@ -255,7 +255,7 @@ impl InRowOrder {
             let length = (to - cell) * size;
             let own = out.part(done..done + length);
             match own {
-                own if self.bytes_of(&cells) > self.room.band as u64 => self.otherwise.read(cell * size, own)?,
+                own if self.bytes_of(&cells) > self.limits.band as u64 => self.otherwise.read(cell * size, own)?,
                 Output::Ahead(_) => {
                     self.bands.rows.read(cells.start * 8, Output::Ahead((cells.end - cells.start) * 8))?;
                     self.of.read(cells.start * size, Output::Ahead(self.bytes_of(&cells)))?;
@@ -273,18 +273,18 @@ impl InRowOrder {
     }
 }
 
-/// Where the cells of a band go.
+/// The destinations of a band's cells.
 struct Places<'a> {
     rows: &'a Range<u64>,
-    /// Where each row begins among all cells, and where the last ends.
+    /// The start of each row among all cells, and the end of the last.
     starts: &'a [u64],
     first_cell: u64,
-    /// Where in the band the next cell of each row goes.
+    /// The destination in the band of the next cell of each row.
     next: &'a mut [u64],
 }
 
 impl Places<'_> {
-    /// The place of the next cell of a row.
+    /// Returns the destination of the next cell of a row.
     fn take(&mut self, row: u64) -> Result<usize> {
         let number = row.checked_sub(self.rows.start).ok_or_else(out_of_order)? as usize;
         let end = self.starts.get(number + 1).ok_or_else(out_of_order)? - self.first_cell;
@@ -339,10 +339,10 @@ mod tests {
         Arc::new(values.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>())
     }
 
-    const ROOM: Room = Room { band: 1 << 20, all: 1 << 20 };
+    const LIMITS: BandLimits = BandLimits { band: 1 << 20, all: 1 << 20 };
 
-    /// `indptr`, columns and values of cells as they are stored.
-    fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, room: Room) -> [Arc<dyn Content>; 3] {
+    /// `indptr`, columns and values of cells in stored order.
+    fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, limits: BandLimits) -> [Arc<dyn Content>; 3] {
         let bands = RowBands::new(longs(cells.iter().map(|cell| cell.0)), count, extent, 1 << 20).unwrap();
         let mut sorted: Vec<((i64, i64), u32)> = cells.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
@@ -355,11 +355,11 @@ mod tests {
             8,
             true,
             longs(sorted.iter().map(|(cell, _)| cell.1)),
-            room,
+            limits,
         );
         let own = values(&mut (0..cells.len() as u32));
         let otherwise = values(&mut sorted.iter().map(|(_, number)| *number));
-        let values = InRowOrder::new(bands.clone(), own, 4, false, otherwise, room);
+        let values = InRowOrder::new(bands.clone(), own, 4, false, otherwise, limits);
         [Arc::new(RowStarts(bands)), Arc::new(columns), Arc::new(values)]
     }
 
@@ -373,7 +373,7 @@ mod tests {
         ) {
             let mut stored: Vec<(i64, i64)> = cells.iter().copied().collect();
             stored.sort_by_key(|&(row, column)| (row / extents.0, column / extents.1, row, column));
-            let [starts, columns, values] = by_rows(&stored, 20, extents.0 as u64, Room { band, all });
+            let [starts, columns, values] = by_rows(&stored, 20, extents.0 as u64, BandLimits { band, all });
             let numbers: Vec<u32> = read_all(&*values).as_chunks().0.iter().map(|one| u32::from_le_bytes(*one)).collect();
             let columns_read: Vec<i64> = read_all(&*columns).as_chunks().0.iter().map(|one| i64::from_le_bytes(*one)).collect();
             let starts_read: Vec<u64> = read_all(&*starts).as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).collect();
@@ -396,11 +396,11 @@ mod tests {
             (vec![(-1, 0)], "a negative row"),
             (vec![(9, 0)], "a row too many"),
         ] {
-            let [_, columns, _] = by_rows(&cells, 9, 4, ROOM);
+            let [_, columns, _] = by_rows(&cells, 9, 4, LIMITS);
             assert!(columns.read_at(0, &mut [0; 8]).is_err(), "{what}");
         }
-        // Reading ahead tells nothing that the read itself would not, and stops nobody.
-        let [starts, columns, _] = by_rows(&[(0, 1), (0, 0)], 9, 4, ROOM);
+        // Prefetching does not report errors that the read itself will not, and does not fail.
+        let [starts, columns, _] = by_rows(&[(0, 1), (0, 0)], 9, 4, LIMITS);
         assert!(starts.read_at(0, &mut [0; 80]).is_ok() && columns.read(0, Output::Ahead(16)).is_ok());
     }
 

@@ -18,22 +18,22 @@ use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, METADATA, Node};
 
-/// The attribute that names the column of the rows' names, and the name of that column where it has none.
+/// The attribute that names the column of row names, and the name of that column if it has none.
 const INDEX: &str = "_index";
 
 /// A column of a data frame.
 pub struct FrameColumn {
     /// With one axis: the rows.
     pub cells: Arc<dyn Boxes>,
-    /// Of a nullable column, one byte a row, 0 for null.
+    /// For a nullable column: one byte per row, 0 for null.
     pub validity: Option<Arc<dyn Content>>,
 }
 
 impl FrameColumn {
-    /// The column by itself, as an array or whatever else AnnData makes of such values.
+    /// Returns the column alone, as an array or another encoding that AnnData has for such values.
     ///
     /// # Errors
-    /// As [`DataFrame::group`]; [`Error::Internal`] for a field that [`check`] refuses.
+    /// As for [`DataFrame::group`]; [`Error::Internal`] for a field that [`check`] rejects.
     pub fn node(&self) -> Result<Node> {
         let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
         builder.column(&self.cells.field().name, self)?;
@@ -42,17 +42,17 @@ impl FrameColumn {
     }
 }
 
-/// What a data frame is made from.
+/// The contents of a data frame.
 pub struct DataFrame {
-    /// The rows' names, and whether their column has a name of its own.
+    /// The names of the rows, and whether their column has a name of its own.
     pub index: FrameColumn,
     pub index_is_named: bool,
-    /// Those that AnnData has no encoding for are left out.
+    /// Columns for which AnnData has no encoding are omitted.
     pub columns: Vec<FrameColumn>,
     pub metadata: Vec<Metadatum>,
 }
 
-/// Whether a data frame can hold a field, and if not why.
+/// Checks whether a data frame can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
     use Datatype::{DateTimeMs, DateTimeNs, DateTimeSec, DateTimeUs, StringAscii, StringUtf8};
     match (field.values_per_cell, field.datatype) {
@@ -65,16 +65,16 @@ pub fn check(field: &Field) -> FormatResult<()> {
         (Some(1) | None, datatype) if datatype.kind() == Kind::Bytes => {
             Err(Unrepresentable::new("AnnData's data frames have no bytes but UTF-8"))
         }
-        _ => Err(Unrepresentable::new("AnnData's data frames have one value a row")),
+        _ => Err(Unrepresentable::new("AnnData's data frames have one value per row")),
     }
 }
 
 impl DataFrame {
-    /// The group of the data frame. To find out whether there are nulls in a nullable column its validity is read, up to
-    /// the first one, unless there are very many rows; no value is.
+    /// Returns the group of the data frame. To find out whether a nullable column has nulls, its validity is read up to
+    /// the first one, unless there are very many rows; no value is read.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// Fails if the validity cannot be read.
     pub fn group(&self) -> Result<Group> {
         let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
         builder.names.give(METADATA);
@@ -99,23 +99,23 @@ impl DataFrame {
     }
 }
 
-/// Bytes of a validity that are looked at together.
+/// Bytes of validity examined at a time.
 const LOOKED_AT: u64 = 1 << 20;
 
-/// Of more rows nobody waits to learn whether there are nulls among them.
-const MOST_LOOKED_AT: u64 = 1 << 26;
+/// Maximum number of rows that are searched for nulls, so that opening stays fast.
+const MAX_LOOKED_AT: u64 = 1 << 26;
 
-/// Whether any row may be null: so it is taken to be where there are too many to look at.
+/// Returns whether any row may be null; assumes so if there are too many rows to search.
 fn has_nulls(column: &FrameColumn) -> Result<bool> {
     let Some(validity) = &column.validity else { return Ok(false) };
-    if validity.len() > MOST_LOOKED_AT {
+    if validity.len() > MAX_LOOKED_AT {
         return Ok(true);
     }
     let mut bytes = Vec::new();
     let mut at = 0;
     while at < validity.len() {
         let length = LOOKED_AT.min(validity.len() - at);
-        // Of LOOKED_AT at most.
+        // At most LOOKED_AT.
         bytes.resize(length as usize, 0);
         validity.read_at(at, &mut bytes)?;
         if bytes.contains(&0) {
@@ -137,7 +137,7 @@ impl Builder {
         let cells = &column.cells;
         let field = cells.field();
         let node = match &field.labels {
-            // Categories are text or numbers; of others the codes are shown.
+            // Categories are text or numbers; for other labels, the codes are shown.
             Some(labels)
                 if labels.column(name).check().is_ok() && labels.column(name).field.datatype != Datatype::Blob =>
             {
@@ -158,7 +158,7 @@ impl Builder {
     }
 }
 
-/// The value that says of itself that it is none, where a type has one.
+/// Returns the value that represents a missing one, if the type has one.
 fn nothing(datatype: Datatype) -> Option<Vec<u8>> {
     match datatype {
         Datatype::Float32 => Some(f32::NAN.to_le_bytes().to_vec()),
@@ -171,7 +171,7 @@ fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> Layout {
     Layout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
 }
 
-/// The values alone; `null` takes the place of nulls.
+/// Returns the values alone; `null` replaces nulls.
 fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<Node> {
     let field = cells.field();
     let kind = ZarrType::with_dates(field).map_err(|reason| Error::internal(reason.to_string()))?;
@@ -182,18 +182,18 @@ fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<Node> {
     Ok(Node::Array(Arc::new(Array::of_values(cells, kind, null, layout(cells, attributes)))))
 }
 
-/// The values, and which of them are none.
+/// Returns the values, and a mask of nulls.
 fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<Node> {
     let mask = Array::of_validity(cells, Marks::Null, layout(cells, encoding_of_array()));
     let members = vec![("values".to_owned(), plain(cells, None)?), ("mask".to_owned(), Node::Array(Arc::new(mask)))];
     Ok(Node::Group(Arc::new(Group { attributes: encoding(name, "0.1.0"), members })))
 }
 
-/// Codes, of which -1 is null, and what they stand for.
+/// Returns codes, of which -1 is null, and their categories.
 fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: bool) -> Result<Node> {
     let labels_at_once = labels.cells();
     let signed = if nulls { Signed::of(cells) } else { cells.clone() };
-    // Of a signed integer of any width all bytes of -1 are the same.
+    // For a signed integer of any width, all bytes of -1 are the same.
     let null = nulls.then(|| vec![0xff; signed.field().datatype.size()]);
     let categories: Arc<dyn Boxes> = Arc::new(Rows::of(labels, labels_at_once));
     let mut attributes = encoding("categorical", "0.2.0");
@@ -203,7 +203,7 @@ fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: boo
     Ok(Node::Group(Arc::new(Group { attributes, members })))
 }
 
-/// Codes as signed integers, which have room for -1.
+/// Codes as signed integers, which can represent -1.
 struct Signed {
     of: Arc<dyn Boxes>,
     field: Field,
@@ -216,7 +216,7 @@ impl Signed {
             Datatype::UInt8 => Datatype::Int16,
             Datatype::UInt16 => Datatype::Int32,
             Datatype::UInt32 => Datatype::Int64,
-            // There are not as many labels.
+            // There cannot be that many labels.
             Datatype::UInt64 => Datatype::Int64,
             _ => return cells.clone(),
         };

@@ -19,7 +19,7 @@ use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
 
-/// Which coordinates the cells of a matrix are sorted by, and are therefore only counted.
+/// The coordinate by which the cells of a matrix are sorted, and which is therefore only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressed {
     Rows,
@@ -29,22 +29,22 @@ pub enum Compressed {
 /// A sparse matrix.
 pub struct Matrix {
     pub compressed: Compressed,
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     pub shape: [u64; 2],
-    /// `indptr`: for each coordinate that the cells are sorted by how many cells are before the first with it, `i64`, and
-    /// behind the last the number of all.
+    /// `indptr`: for each value of the sorted coordinate, the number of cells before the first with it, and the total
+    /// at the end, `i64`.
     pub starts: Arc<dyn Content>,
-    /// Of each cell the other coordinate, in ascending order within the same of the first.
+    /// The other coordinate of each cell, ascending among cells with the same sorted coordinate.
     pub minor: Column,
     pub values: Column,
 }
 
 impl Matrix {
-    /// The group of the matrix: `data` and `indices` are the cells' values and coordinates as they are, and `indptr` is
-    /// found where it is read. No cell is read now.
+    /// Returns the group of the matrix: `data` and `indices` are the cells' values and coordinates, and `indptr` is
+    /// computed when read. No cell is read now.
     ///
     /// # Errors
-    /// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+    /// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
     pub fn group(self) -> FormatResult<Group> {
         let name = match self.compressed {
             Compressed::Rows => "csr_matrix",
@@ -70,15 +70,15 @@ impl Matrix {
     }
 }
 
-/// `indptr` of cells that are sorted by these coordinates, `i64`, of which there are `length`. Nothing is read now.
+/// Returns `indptr`, `i64`, of cells sorted by these coordinates, which are less than `length`. Nothing is read now.
 pub fn starts_of(coordinates: Arc<dyn Content>, length: u64) -> Arc<dyn Content> {
     Arc::new(Starts::new(coordinates, length.saturating_add(1)))
 }
 
-/// A matrix that has all cells of its shape, in row-major order.
+/// Returns a matrix that has all cells of its shape, in row-major order.
 ///
 /// # Errors
-/// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+/// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
 pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
     let kind = ZarrType::of(&values.field)?;
     values.check()?;
@@ -99,10 +99,10 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
     Ok(Node::Array(Arc::new(Array::new(shape.to_vec(), kind, layout, cells))))
 }
 
-/// The values of a dense array, whose chunks are its tiles.
+/// Returns the values of a dense array, whose chunks are its tiles.
 ///
 /// # Errors
-/// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+/// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
 pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
     let kind = ZarrType::of(values.field())?;
     let dimensions = (0..values.shape().len()).map(|axis| format!("axis_{axis}")).collect();
@@ -110,27 +110,27 @@ pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
     Ok(Node::Array(Arc::new(Array::of_values(values, kind, None, layout))))
 }
 
-/// The numbers of where rows start are in chunks of so many, each of which is found by itself.
+/// Numbers per chunk of `indptr`; each chunk is computed on its own.
 const STARTS_OF_A_CHUNK: u64 = 1 << 16;
 
-/// It is known of so many reads where they ended: those of chunks side by side.
+/// Number of reads whose ends are remembered: those of neighbouring chunks.
 const ENDS: usize = 64;
 
-/// So many coordinates are looked at together.
+/// Number of coordinates examined at a time.
 const LOOKED_AT: usize = 1 << 16;
 
-/// `indptr`: for each coordinate from 0 on the number of cells before the first with it, `i64`, and behind the last the
-/// number of all.
+/// `indptr`: for each coordinate from 0 on, the number of cells before the first with it, and the total at the end,
+/// `i64`.
 ///
-/// Nothing of it is kept but where the last reads ended: where another begins is searched for among the coordinates, which
-/// are sorted, and those of its range are then looked at once. So reading all of it in order, or several parts side by
-/// side, is one pass over them. Memory of a read: some coordinates.
+/// Only the ends of recent reads are kept: other starts are found by a binary search among the sorted coordinates, and
+/// the coordinates of the range are then read once. So reading everything in order, or several parts concurrently, is
+/// one pass over the coordinates. A read takes memory for some coordinates.
 struct Starts {
     /// `i64`, ascending.
     coordinates: Arc<dyn Content>,
-    /// How many numbers there are.
+    /// The number of elements of `indptr`.
     count: u64,
-    /// Coordinates that reads ended before, each with a cell that is not behind its first.
+    /// Coordinates before which reads ended, each with a cell that is not behind the first with that coordinate.
     ends: Mutex<LruCache<u64, u64>>,
 }
 
@@ -144,7 +144,7 @@ impl Starts {
         self.coordinates.len() / 8
     }
 
-    /// How many cells lie before the first with this coordinate or a greater one.
+    /// Returns how many cells precede the first with this coordinate or a greater one.
     fn cells_before(&self, coordinate: u64) -> Result<u64> {
         let (mut low, mut high) = (0, self.cells());
         let mut bytes = [0; 8];
@@ -159,7 +159,7 @@ impl Starts {
         Ok(low)
     }
 
-    /// A cell from which on the first is found that has this coordinate or a greater one.
+    /// Returns a cell from which to search forward for the first with this coordinate or a greater one.
     fn cell_near(&self, coordinate: u64) -> Result<u64> {
         let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&coordinate).copied();
         match known {
@@ -169,7 +169,7 @@ impl Starts {
         }
     }
 
-    /// The numbers from that of a coordinate on, of which there is at least one.
+    /// Reads the numbers from that of a coordinate on; `out` has space for at least one.
     fn read_from(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let end = first + out.len() / 8;
         let mut cell = self.cell_near(first)?;
@@ -211,7 +211,7 @@ impl Starts {
     }
 }
 
-/// A coordinate, of which none is negative.
+/// Decodes a coordinate, which must not be negative.
 fn parsed(bytes: [u8; 8]) -> Result<u64> {
     u64::try_from(i64::from_le_bytes(bytes)).map_err(|_| Error::damaged("a cell of a matrix before its first row"))
 }

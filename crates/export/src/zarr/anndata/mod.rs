@@ -1,8 +1,8 @@
 //! Data frames and matrices as AnnData encodes them in Zarr: groups and arrays whose attributes `encoding-type` and
-//! `encoding-version` say what they are.
+//! `encoding-version` identify them.
 //!
-//! Source: AnnData's description of its on-disk format, and what anndata writes (`anndata` 0.1.0, `dataframe` 0.2.0,
-//! `csr_matrix` and `csc_matrix` 0.1.0).
+//! Source: AnnData's description of its on-disk format, and the files that anndata writes (`anndata` 0.1.0, `dataframe`
+//! 0.2.0, `csr_matrix` and `csc_matrix` 0.1.0).
 
 mod bands;
 mod frame;
@@ -13,15 +13,15 @@ use super::array::Attributes;
 use super::{Group, METADATA, Node};
 use crate::names::Names;
 
-pub use bands::{InRowOrder, Room, RowBands, RowStarts};
+pub use bands::{BandLimits, InRowOrder, RowBands, RowStarts};
 pub use frame::{DataFrame, FrameColumn, check};
 pub use matrix::{Compressed, Matrix, dense, full, starts_of};
 pub use unstructured::scalar;
 
-/// Matrices have chunks of so many cells.
+/// Number of cells of a matrix's chunks.
 const CELLS_OF_A_CHUNK: u64 = 1 << 20;
 
-/// The attributes of something of this encoding.
+/// Returns the attributes of this encoding.
 fn encoding(name: &str, version: &str) -> Attributes {
     let mut attributes = Attributes::new();
     attributes.insert("encoding-type".to_owned(), name.into());
@@ -29,20 +29,20 @@ fn encoding(name: &str, version: &str) -> Attributes {
     attributes
 }
 
-/// The attributes of an array of numbers.
+/// Returns the attributes of an array of numbers.
 fn encoding_of_array() -> Attributes {
     encoding("array", "0.2.0")
 }
 
-/// What is annotated: observations, variables and matrices of these under AnnData's names (`X`, `obs`, `layers`, ...).
-/// `left_out` says of what has no place in it why.
+/// Returns annotated data: observations, variables and their matrices under AnnData's names (`X`, `obs`, `layers`,
+/// ...). `left_out` has the names of omitted members, with the reasons.
 pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, String)>) -> Group {
     let mut group = Group { attributes: encoding("anndata", "0.1.0"), members };
     left_out.into_iter().for_each(|(name, reason)| group.leave_out(&name, reason));
     group
 }
 
-/// Several elements by their names: `layers`, `obsm` and the like. What Zarr keeps for itself is called a little otherwise.
+/// Returns a mapping of elements by name: `layers`, `obsm` and the like. Names that Zarr reserves are changed slightly.
 pub fn mapping(elements: Vec<(String, Node)>) -> Group {
     let mut names = Names::of_zarr();
     names.give(METADATA);
@@ -50,7 +50,7 @@ pub fn mapping(elements: Vec<(String, Node)>) -> Group {
     Group { attributes: encoding("dict", "0.1.0"), members }
 }
 
-/// The matrix and the variables that were there before some were chosen.
+/// Returns the matrix and the variables as they were before a subset was chosen.
 pub fn raw(members: Vec<(String, Node)>) -> Group {
     Group { attributes: encoding("raw", "0.1.0"), members }
 }

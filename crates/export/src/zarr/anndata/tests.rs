@@ -69,12 +69,12 @@ fn array<'g>(within: &'g Group, name: &str) -> &'g Array {
     }
 }
 
-/// The bytes of all chunks of an array with one axis.
+/// Returns the bytes of all chunks of an array with one axis.
 fn chunks(array: &Array) -> Vec<Vec<u8>> {
     (0..array.grid()[0]).map(|number| read_all(&*array.chunk(&[number]).unwrap().unwrap())).collect()
 }
 
-fn says(node: &Node, encoding: &str) {
+fn assert_encoding(node: &Node, encoding: &str) {
     assert_eq!(json_of(node)["attributes"]["encoding-type"], encoding);
 }
 
@@ -83,7 +83,7 @@ fn a_frame_has_an_index_and_its_columns_in_order() {
     let group = group_of(texts("note", &["x", "", "yz"]));
     assert_eq!((&group.attributes["_index"], &group.attributes["column-order"]), (&json!("_index"), &json!(["note"])));
     assert_eq!((&group.attributes["encoding-type"], &group.attributes["k"]), (&json!("dataframe"), &json!("v")));
-    says(member(&group, "note"), "string-array");
+    assert_encoding(member(&group, "note"), "string-array");
     assert_eq!(chunks(array(&group, "_index"))[1], b"\x02\0\0\0\x01\0\0\0c\0\0\0\0");
     let index = texts("zarr.json", &["a"]);
     let named = DataFrame { index, index_is_named: true, columns: vec![], metadata: vec![] }.group().unwrap();
@@ -92,29 +92,29 @@ fn a_frame_has_an_index_and_its_columns_in_order() {
 }
 
 #[test]
-fn more_rows_than_anybody_waits_for_are_not_looked_at_for_nulls() {
+fn too_many_rows_are_not_searched_for_nulls() {
     let mut column = numbers(Field::new("v", Datatype::Int16), vec![1, 0], &[1]);
     column.validity = Some(Arc::new(Repeat::new([1], 1 << 60)));
-    says(member(&group_of(column), "v"), "nullable-integer");
+    assert_encoding(member(&group_of(column), "v"), "nullable-integer");
 }
 
 #[test]
-fn nulls_are_what_pandas_has_for_them() {
+fn nulls_have_pandas_representations() {
     let ints = |validity: &[u8]| {
         let field = Field::new("v", Datatype::Int16);
         group_of(numbers(field, vec![1, 0, 2, 0, 3, 0], validity))
     };
-    says(member(&ints(&[1, 1, 1]), "v"), "array");
+    assert_encoding(member(&ints(&[1, 1, 1]), "v"), "array");
     let with_null = ints(&[1, 0, 1]);
-    says(member(&with_null, "v"), "nullable-integer");
+    assert_encoding(member(&with_null, "v"), "nullable-integer");
     let inner = group(&with_null, "v");
     assert_eq!(chunks(array(inner, "values")).concat(), [1, 0, 2, 0, 3, 0, 0, 0]);
     assert_eq!(chunks(array(inner, "mask")).concat(), [0, 1, 0, 0]);
     let booleans = group_of(numbers(Field::new("v", Datatype::Bool), vec![1, 0, 1], &[1, 0, 1]));
-    says(member(&booleans, "v"), "nullable-boolean");
+    assert_encoding(member(&booleans, "v"), "nullable-boolean");
     let floats: Vec<u8> = [1f32, 2.0, 3.0].iter().flat_map(|value| value.to_le_bytes()).collect();
     let floats = group_of(numbers(Field::new("v", Datatype::Float32), floats, &[1, 0, 1]));
-    says(member(&floats, "v"), "array");
+    assert_encoding(member(&floats, "v"), "array");
     assert_eq!(chunks(array(&floats, "v"))[0][4..], f32::NAN.to_le_bytes());
     let times: Vec<u8> = [1i64, 2, 3].iter().flat_map(|value| value.to_le_bytes()).collect();
     let times = group_of(numbers(Field::new("v", Datatype::DateTimeMs), times, &[0, 1, 1]));
@@ -123,7 +123,7 @@ fn nulls_are_what_pandas_has_for_them() {
     let text = texts("v", &["x", "", "yz"]);
     let cells = text.cells.column(&tilefs_reader::array::dense::IndexBox { first: vec![0], count: vec![3] }).unwrap();
     let text = group_of(frame_column(cells.with_validity(Arc::new(vec![1, 0, 1]))));
-    says(member(&text, "v"), "nullable-string-array");
+    assert_encoding(member(&text, "v"), "nullable-string-array");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn codes_of_labels_are_categories_and_null_is_minus_one() {
         group_of(numbers(Field::new("v", datatype).with_labels(labels.clone()), values, validity))
     };
     let whole = of(Datatype::UInt8, vec![1, 0, 200], &[1, 1, 1]);
-    says(member(&whole, "v"), "categorical");
+    assert_encoding(member(&whole, "v"), "categorical");
     assert_eq!(group(&whole, "v").attributes["ordered"], true);
     assert_eq!(chunks(array(group(&whole, "v"), "codes")).concat(), [1, 0, 200, 0]);
     assert_eq!(chunks(array(group(&whole, "v"), "categories")), [b"\x02\0\0\0\x03\0\0\0a b\x01\0\0\0c"]);
@@ -151,7 +151,7 @@ fn codes_of_labels_are_categories_and_null_is_minus_one() {
 }
 
 #[test]
-fn what_a_frame_cannot_hold_is_left_out() {
+fn unsupported_columns_are_left_out() {
     for field in [
         Field::new("v", Datatype::Blob).with_values_per_cell(None),
         Field::new("v", Datatype::Int32).with_values_per_cell(None),
@@ -165,7 +165,7 @@ fn what_a_frame_cannot_hold_is_left_out() {
     assert_eq!((group.members.len(), &group.attributes["column-order"]), (1, &json!([])));
 }
 
-/// The matrix of cells with these coordinates along the compressed axis.
+/// Returns the matrix of cells with these coordinates along the compressed axis.
 fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
     let count = major.len() as u64;
     let column =
@@ -178,7 +178,7 @@ fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
 }
 
 #[test]
-fn a_matrix_says_its_shape_and_which_axis_is_compressed() {
+fn matrix_has_its_shape_and_compressed_axis() {
     let rows = matrix_of(&[0, 0, 2], [4, 9], Compressed::Rows);
     assert_eq!((&rows.attributes["encoding-type"], &rows.attributes["shape"]), (&json!("csr_matrix"), &json!([4, 9])));
     assert_eq!(chunks(array(&rows, "indices"))[0], read_all(&*longs(&[0, 1, 2])));
@@ -191,7 +191,7 @@ fn a_matrix_says_its_shape_and_which_axis_is_compressed() {
 }
 
 #[test]
-fn cells_in_no_order_are_damage() {
+fn unordered_cells_are_damage() {
     for major in [&[2, 1, 3][..], &[0, -1, 3]] {
         let matrix = matrix_of(major, [4, 9], Compressed::Rows);
         let chunk = array(&matrix, "indptr").chunk(&[0]).unwrap().unwrap();
@@ -217,14 +217,14 @@ fn a_full_matrix_is_an_array_of_rows() {
     let values: Vec<i64> = (0..12).collect();
     let column = Column::fixed(Field::new("soma_data", Datatype::Int64), vec![12], longs(&values));
     let node = full(&column, [4, 3]).unwrap();
-    let said = json_of(&node);
-    assert_eq!((&said["shape"], &said["attributes"]["encoding-type"]), (&json!([4, 3]), &json!("array")));
+    let json = json_of(&node);
+    assert_eq!((&json["shape"], &json["attributes"]["encoding-type"]), (&json!([4, 3]), &json!("array")));
     let Node::Array(array) = node else { panic!("a group") };
     assert_eq!(read_all(&*array.chunk(&[0, 0]).unwrap().unwrap()), read_all(&*longs(&values)));
 }
 
 #[test]
-fn what_is_left_out_is_told() {
+fn left_out_members_are_listed() {
     let group = annotated_data(vec![], vec![("uns".to_owned(), "no place".to_owned())]);
     assert_eq!(
         json!(group.attributes),

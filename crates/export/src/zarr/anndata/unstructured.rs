@@ -1,4 +1,4 @@
-//! What stands by itself: a number or a text.
+//! Single values: a number or a text.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::zarr::Node;
 use crate::zarr::array::{Array, Layout};
 use crate::zarr::types::ZarrType;
 
-/// One value, without an axis.
+/// Returns one value, without an axis.
 ///
 /// # Errors
-/// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+/// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
 pub fn scalar(value: Column) -> FormatResult<Node> {
     let kind = ZarrType::of(&value.field)?;
     value.check()?;
