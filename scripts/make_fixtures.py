@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 def pinned(*names):
-    """The packages of these names in the versions of requirements.txt."""
+    """The packages with these names, in the versions of requirements.txt."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "requirements.txt")) as file:
         return [line.strip() for line in file if line.split("==")[0] in names]
 
@@ -70,7 +70,7 @@ def rerun_in(venv, packages, arguments):
 
 
 def remove_empty_folders(root):
-    """Version control does not keep them, and TileDB reads the arrays without."""
+    """Removes empty folders: version control does not keep them, and TileDB reads the arrays without them."""
     for folder, _, _ in os.walk(root, topdown=False):
         if not os.listdir(folder):
             os.rmdir(folder)
