@@ -1,4 +1,4 @@
-//! What is made once, when it is first wanted.
+//! A value that is computed once, when it is first requested.
 
 use std::sync::OnceLock;
 
@@ -6,9 +6,9 @@ use tilefs_format::error::{Error, Result};
 
 use crate::threads::cancellation::{self, Turn};
 
-/// A value that one thread makes while others who want it wait. What is wrong with stored bytes is kept like a value;
-/// that something could not be read is not, and whoever asks next tries again. Where the thread that makes it is
-/// cancelled, one of those that wait makes it.
+/// A value that one thread computes while other callers wait. The value is kept, and so is an error about stored bytes.
+/// Other errors are not kept: the next caller tries again. If the computing thread is cancelled, one of the waiting
+/// threads computes the value.
 pub struct Once<T> {
     known: OnceLock<Result<T>>,
     making: Turn,
@@ -25,12 +25,12 @@ impl<T> Once<T> {
         Once { known: OnceLock::new(), making: Turn::new() }
     }
 
-    /// The value, if it was made.
+    /// Returns the value if it has been computed.
     pub fn get(&self) -> Option<&T> {
         self.known.get()?.as_ref().ok()
     }
 
-    /// The value, made now if it was not yet.
+    /// Returns the value, and computes it first if necessary.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
@@ -39,11 +39,11 @@ impl<T> Once<T> {
             let _alone = self.making.take()?;
             if self.known.get().is_none() {
                 let made = make();
-                // Parts that it was too late for may be left out of it.
+                // A cancelled computation may be incomplete.
                 cancellation::check()?;
                 match made {
                     Err(error) if error.is_passing() => return Err(error),
-                    // Nobody else is here to have set it.
+                    // No other thread can have set it, because this one holds the flight.
                     made => drop(self.known.set(made)),
                 }
             }
