@@ -1,7 +1,7 @@
-//! The metadata of an array or a group: its keys and values as of a window of time.
+//! The metadata of an array or a group: keys and values as of a time window.
 //!
-//! A few stored bytes can hold a value of a GiB. Small values are in memory, large ones stay where they are stored and
-//! are read in ranges.
+//! A few stored bytes can decode to a value of a GiB. Small values are kept in memory; large ones are read in ranges
+//! from storage.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
 use crate::storage::{Listed, StoreKey, together};
 
-/// Values up to this length are in memory, whatever there is of them.
+/// Values up to this length are kept in memory, no matter how many there are.
 const ALWAYS_IN_MEMORY: u64 = 256;
 
-/// Values up to this length are, as long as there are not many.
+/// Values up to this length are kept in memory as long as there are few.
 const MOST_IN_MEMORY: u64 = 256 << 10;
 
-/// So many files are opened together; each takes some KiB until it was gone through.
+/// The number of files that are opened concurrently; each takes some KiB until it has been read.
 const FILES_AT_ONCE: usize = 64;
 
-/// Keys and small values may take this part of what the cache may hold, however few bytes are stored: keys that are alike
+/// Keys and small values may take this part of the cache budget, however few bytes are stored, because similar keys
 /// compress well.
 const BUDGET_SHARE: u64 = 16;
 
-/// What a key takes beside its bytes: its place in the map, and later that of its file.
+/// Memory of a key besides its bytes: its entry in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
 
-/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of what is stored, and
+/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of the stored bytes, and
 /// a few MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     values: BTreeMap<Vec<u8>, Arc<Value>>,
 }
 
-/// The value of a key: so many values of a type, little-endian.
+/// The value of a key: `count` values of a type, little-endian.
 #[derive(Debug, Clone)]
 pub struct Value {
     pub datatype: Datatype,
-    /// May be 0: a key without a value. Of strings it counts code units, not characters.
+    /// May be 0 for a key without a value. For strings it counts code units, not characters.
     pub count: u32,
     bytes: Bytes,
 }
@@ -52,7 +52,7 @@ pub struct Value {
 #[derive(Debug, Clone)]
 enum Bytes {
     InMemory(Vec<u8>),
-    /// From `start` in a metadata file's payload.
+    /// At `start` in the payload of a metadata file.
     Stored {
         tile: Arc<GenericTile>,
         start: u64,
@@ -61,7 +61,7 @@ enum Bytes {
 }
 
 impl Value {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::InMemory(bytes) => bytes.len() as u64,
@@ -69,12 +69,12 @@ impl Value {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its bytes; `None` of a value so large that it is only read in ranges.
+    /// Returns the bytes; `None` for a large value, which can only be read in ranges.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.bytes {
             Bytes::InMemory(bytes) => Some(bytes),
@@ -82,15 +82,15 @@ impl Value {
         }
     }
 
-    /// Copies its bytes from `offset`.
+    /// Copies bytes of the value from `offset`.
     ///
     /// # Errors
-    /// Any damage in what is read, [`Error::Damaged`] past the end.
+    /// Any damage in the bytes that are read, [`Error::Damaged`] past the end.
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(out.len() as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| Error::damaged(format!("byte {offset} of a value of {}", self.len())))?;
         match &self.bytes {
-            // Within its length, which is a usize.
+            // The offset is within the length, which is a usize.
             Bytes::InMemory(bytes) => out.copy_from_slice(&bytes[offset as usize..end as usize]),
             Bytes::Stored { tile, start, .. } => tile.read_at(start + offset, out)?,
         }
@@ -104,12 +104,12 @@ impl From<MetadataValue> for Value {
     }
 }
 
-/// What was read so far: bytes that are stored, and bytes in memory made of them.
+/// Stored bytes that were read so far, and the memory of the data decoded from them.
 #[derive(Default)]
 struct MemoryUse {
     stored: u64,
     used: u64,
-    /// What the cache may hold.
+    /// The cache budget.
     budget: u64,
 }
 
@@ -120,22 +120,23 @@ impl MemoryUse {
 }
 
 impl Metadata {
-    /// Reads what is in force in a window of the array or group in the folder `root`. Without `__meta`, as before
-    /// format version 4, there is nothing.
+    /// Reads the metadata in force in a window for the array or group in the folder `root`. Without `__meta`, as before
+    /// format version 4, it is empty.
     ///
     /// # Errors
-    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) naming the file, [`Error::Key`](tilefs_format::error::Error::Key)
-    /// where it is encrypted and the key is missing or wrong: never some keys without the others.
+    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) with the file,
+    /// [`Error::Key`](tilefs_format::error::Error::Key) if it is encrypted and the key is missing or wrong. Never
+    /// returns only some of the keys.
     pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         let storage = &*context.storage;
         let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
         Self::read_listed(context, root, &names, window)
     }
 
-    /// As [`Metadata::read`], of a folder whose `__meta` has these names.
+    /// As [`Metadata::read`], for a folder whose `__meta` contains these names.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Metadata::read`].
     pub fn read_listed(context: &Arc<Context>, root: &StoreKey, names: &[Listed], window: TimeWindow) -> Result<Self> {
         Self::read_files(context, names, &root.join(METADATA), window).in_array(root)
     }
@@ -177,7 +178,7 @@ impl Metadata {
         entries.in_file(file)
     }
 
-    /// Decodes all of one file of metadata, whether or not it counts.
+    /// Decodes a whole metadata file, whether or not it is in force.
     ///
     /// # Errors
     /// The first damage in it.
@@ -187,7 +188,7 @@ impl Metadata {
         metadata.verify()
     }
 
-    /// What one entry does to its key.
+    /// Applies one entry to its key.
     fn apply(&mut self, key: Vec<u8>, value: Option<Value>) {
         match value {
             Some(value) => self.values.insert(key, Arc::new(value)),
@@ -195,7 +196,7 @@ impl Metadata {
         };
     }
 
-    /// Decodes what is not in memory.
+    /// Decodes the values that are not in memory.
     ///
     /// # Errors
     /// The first damage in it.
@@ -220,12 +221,12 @@ impl Metadata {
         self.values.is_empty()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key.as_bytes()).map(|value| &**value)
     }
 
-    /// All keys in byte order. A key is text by custom, any bytes by format.
+    /// Iterates over all keys in byte order. A key is text by convention, but the format allows any bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<Value>)> {
         self.values.iter().map(|(key, value)| (key.as_slice(), value))
     }
@@ -237,7 +238,7 @@ impl FromIterator<(Vec<u8>, MetadataValue)> for Metadata {
     }
 }
 
-/// The value that an entry has in the payload of a file.
+/// Returns the value of an entry in the payload of a file.
 fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<Value> {
     let ValueHead { datatype, count, start, length } = head;
     let bytes = if in_memory {
@@ -280,7 +281,7 @@ mod tests {
         }
     }
 
-    /// The payload of a file with one key for each of these values.
+    /// Returns the payload of a file with one key for each of these values.
     fn payload(values: &[(Datatype, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, (datatype, value)) in values.iter().enumerate() {
@@ -309,7 +310,7 @@ mod tests {
         let context = Arc::new(Context::new(storage, budget, 1, None));
         let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
         for (_, value) in metadata.iter() {
-            // While the files are there.
+            // While the files exist.
             value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
             value.read_at(value.len(), &mut []).unwrap();
             assert!(value.read_at(value.len(), &mut [0]).is_err());
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(many.len(), 256);
         let held: usize = many.iter().filter_map(|(_, value)| value.bytes()).map(<[u8]>::len).sum();
         assert!(held < 4 << 20, "{held}");
-        // Keys are kept, so there may not be as many.
+        // Keys are kept in memory, so their number is limited.
         let empty: Vec<(Datatype, &[u8])> = (0..9999).map(|_| (Datatype::Int8, &[][..])).collect();
         assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
         let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
@@ -362,7 +363,7 @@ mod tests {
         let values: Vec<[u8; 4]> = (0..100_000u32).map(u32::to_le_bytes).collect();
         let values: Vec<(Datatype, &[u8])> = values.iter().map(|value| (Datatype::UInt32, &value[..])).collect();
         let payload = payload(&values);
-        // Compressed they are some bytes a key.
+        // Compressed, each key takes a few bytes.
         let metadata = read_within(1 << 30, std::slice::from_ref(&payload)).unwrap();
         assert_eq!(metadata.len(), 100_000);
         assert_eq!(metadata.get("key77777").and_then(Value::bytes), Some(&77_777u32.to_le_bytes()[..]));
