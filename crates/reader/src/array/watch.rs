@@ -1,8 +1,8 @@
-//! What is in the folders of arrays and groups that were opened, remembered in a few bytes, to tell later whether
-//! something was committed to them, consolidated or vacuumed.
+//! Detects changes of opened arrays and groups: remembers the contents of their folders in a few bytes, to tell later
+//! whether something was committed, consolidated or vacuumed.
 //!
-//! Objects of TileDB never change, so that names say all. What is remembered of a folder is taken before the folder is
-//! opened: what is committed between is then seen once more, and never missed.
+//! TileDB never changes an object, so the names are sufficient. A folder is recorded before it is opened: a commit in
+//! between is then reported once too often, but never missed.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,50 +20,50 @@ use super::object::ObjectKind;
 use super::window::{TimeWindow, now};
 use crate::storage::{ListedKind, StoreKey};
 
-/// The folders of an array whose names say what it holds.
+/// The folders of an array whose names determine its contents.
 const OF_ARRAYS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
 
-/// Those of a group.
+/// The same for a group.
 const OF_GROUPS: [&str; 2] = [GROUP_DETAILS, METADATA];
 
-/// Labels of dimensions are arrays in the array, and have no labels themselves.
+/// Labels of dimensions are arrays within the array, and have no labels themselves.
 const MOST_DEPTH: usize = 2;
 
-/// Arrays and groups by their folders. Memory: about 100 bytes and its path for each that was opened.
+/// Fingerprints of arrays and groups by folder. Memory: about 100 bytes and the path for each that was opened.
 #[derive(Default)]
 pub struct Watch {
-    /// `None` until it begins.
+    /// `None` until recording begins.
     seen: Mutex<Option<HashMap<StoreKey, Fingerprint>>>,
 }
 
-/// What was in a folder.
+/// The contents of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fingerprint {
     kind: Option<ObjectKind>,
     names: u64,
 }
 
-/// In which folders something else is than when they were opened.
+/// The folders whose contents have changed since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// It is not known, as nothing was remembered.
+    /// Unknown, because nothing was recorded.
     Unknown,
-    /// In those of arrays, and in no group.
+    /// Only folders of arrays have changed.
     OfArrays(Vec<StoreKey>),
-    /// In those of groups, too: what is a member may have changed.
+    /// Folders of groups have changed, too, so members may have changed.
     OfGroups,
 }
 
 impl Watch {
-    /// From now on remembers what is opened.
+    /// Starts recording the folders that are opened.
     pub fn begin(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// Remembers what is in a folder, unless that is known. To be called before it is opened.
+    /// Records the contents of a folder, unless they are recorded already. Call it before the folder is opened.
     ///
     /// # Errors
-    /// Where a folder cannot be listed.
+    /// If a folder cannot be listed.
     pub fn note(&self, context: &Arc<Context>, folder: &StoreKey) -> Result<()> {
         if self.lock().as_ref().is_none_or(|seen| seen.contains_key(folder)) {
             return Ok(());
@@ -75,10 +75,10 @@ impl Watch {
         Ok(())
     }
 
-    /// Looks at all folders again. What is remembered stays.
+    /// Lists all folders again and returns the changes. Does not update the recorded contents.
     ///
     /// # Errors
-    /// Where one of them cannot be listed.
+    /// If one of the folders cannot be listed.
     pub fn changes(&self, context: &Arc<Context>) -> Result<Changes> {
         let Some(seen) = self.lock().clone() else { return Ok(Changes::Unknown) };
         let mut changed = Vec::new();
@@ -94,7 +94,7 @@ impl Watch {
         Ok(Changes::OfArrays(changed))
     }
 
-    /// Forgets folders that will be opened again, or all.
+    /// Forgets folders that will be opened again, or all folders.
     pub fn forget(&self, folders: Option<&[StoreKey]>) {
         if let Some(seen) = self.lock().as_mut() {
             match folders {
@@ -104,7 +104,7 @@ impl Watch {
         }
     }
 
-    /// The groups that were opened.
+    /// Returns the groups that were opened.
     pub fn groups(&self) -> Vec<StoreKey> {
         let seen = self.lock();
         let groups = seen.iter().flatten().filter(|(_, seen)| seen.kind == Some(ObjectKind::Group));
@@ -122,7 +122,7 @@ impl Fingerprint {
         let mut names = Names { hasher: DefaultHasher::new(), now };
         let kind = names.add_object(context, folder, 1)?;
         if kind == Some(ObjectKind::Group) {
-            // Which of the members are there.
+            // Which of the members exist.
             let group = Group::open(context.clone(), folder, TimeWindow::until(now));
             match group.members() {
                 Ok(members) => format!("{members:?}").hash(&mut names.hasher),
@@ -133,10 +133,10 @@ impl Fingerprint {
     }
 }
 
-/// Names on their way to a number.
+/// Names that are being hashed.
 struct Names {
     hasher: DefaultHasher,
-    /// What is committed for later shows when it is time.
+    /// Commits dated in the future become visible at their time.
     now: u64,
 }
 
@@ -144,13 +144,13 @@ impl Names {
     fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
         let storage = &*context.storage;
         let listing = match FolderListing::read(storage, folder) {
-            // An array or group that is gone is a change like others.
+            // The removal of an array or group is a change like any other.
             Err(Error::Missing { .. }) => return Ok(None),
             listing => listing?,
         };
         let kind = ObjectKind::of_entries(listing.top());
         if listing.top().iter().any(|one| one.name == FIRST_SCHEMA) {
-            // All arrays have that name, and their schemas differ.
+            // All arrays have a schema with that name, but different ones.
             listing.folder().identity.hash(&mut self.hasher);
         }
         let folders: &[&str] = match kind {
@@ -185,7 +185,7 @@ mod tests {
     use crate::storage::MemoryStorage;
     use std::path::Path;
 
-    /// A fixture in memory that is watched, and its folder.
+    /// Returns a fixture in memory that is watched, and its folder.
     fn watched(fixture: &str) -> (Arc<MemoryStorage>, Arc<Context>, StoreKey) {
         let folder = StoreKey::from("/array");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(fixture);
@@ -213,7 +213,7 @@ mod tests {
         let (storage, context, folder) = watched("arrays/dense/labels");
         let none = Changes::OfArrays(Vec::new());
         assert_eq!(changes(&context), none);
-        // Written, and not committed.
+        // Written but not committed.
         let fragment = "__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_22";
         storage.put(folder.join("__fragments").join(fragment).join("a0.tdb"), vec![0]);
         assert_eq!(changes(&context), none);
