@@ -1,20 +1,19 @@
-//! Whether cells were ever written, as far as the fragments' boxes tell.
+//! Determines whether cells were ever written, from the boxes of the fragments.
 
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
 use super::view::DenseView;
 
-/// What is left of a box falls apart into more and more pieces where fragments leave gaps of odd shapes; from so many
-/// on nobody counts further.
+/// The maximum number of pieces into which the rest of a box may be divided, if fragments leave gaps of odd shapes.
 const MOST_PIECES: usize = 4096;
 
 impl DenseView {
-    /// Whether every cell of a box was written with a value of an attribute. `None` where finding out would take too
-    /// long.
+    /// Returns whether every cell of a box was written with a value of an attribute. `None` if finding out would take
+    /// too long.
     ///
     /// # Errors
-    /// When the schema of a fragment cannot be read.
+    /// If the schema of a fragment cannot be read.
     pub fn all_written(&self, attribute: usize, wanted: &PositionBox) -> Result<Option<bool>> {
         let mut left = vec![wanted.clone()];
         let mut gave_up = false;
@@ -30,7 +29,7 @@ impl DenseView {
     }
 }
 
-/// What of a box lies outside another: at most two pieces an axis.
+/// Returns the part of a box outside another one: at most two pieces per axis.
 fn outside(of: &PositionBox, other: &PositionBox) -> Vec<PositionBox> {
     let Some(common) = of.intersection(other) else { return vec![of.clone()] };
     let mut rest = of.clone();
