@@ -36,8 +36,8 @@ pub struct DenseColumn {
     cell_size: usize,
     /// The bytes of a cell that no fragment has.
     fill: Vec<u8>,
-    /// For each fragment, whether it lacks the attribute; `None` if no fragment does.
-    missing: Option<Vec<bool>>,
+    /// For each fragment, whether it has the attribute; `None` if all fragments have it.
+    present: Option<Vec<bool>>,
     /// The extents of a tile.
     extents: Arc<[usize]>,
     files: OpenFiles<Arc<Tiles>>,
@@ -78,10 +78,10 @@ impl DenseColumn {
         let present: Vec<bool> = (0..array.fragment_count())
             .map(|fragment| array.has_attribute(fragment, attribute))
             .collect::<Result<_>>()?;
-        let missing = if present.iter().all(|present| *present) { None } else { Some(present) };
+        let present = (!present.iter().all(|present| *present)).then_some(present);
         let extents = view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
         let (cell_size, files) = (fill.len(), OpenFiles::new());
-        Ok(DenseColumn { selection, attribute, file, cell_size, fill, missing, extents, files, view })
+        Ok(DenseColumn { selection, attribute, file, cell_size, fill, present, extents, files, view })
     }
 
     pub fn cells(&self) -> u64 {
@@ -104,7 +104,7 @@ impl DenseColumn {
 
     fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
         let owners = self.view.owners(tile)?;
-        Ok(match &self.missing {
+        Ok(match &self.present {
             None => owners,
             Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
         })
