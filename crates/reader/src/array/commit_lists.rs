@@ -40,7 +40,7 @@ impl FragmentFolders<'_> {
     }
 
     /// Returns the maximum size of a list of commits in bytes, from the number of existing fragments.
-    fn most_of_list(&self) -> u64 {
+    fn max_list_bytes(&self) -> u64 {
         MOST_COMMIT_FILE + MOST_OF_FRAGMENT * (self.top.len() + self.inner.len()) as u64
     }
 
@@ -77,7 +77,7 @@ impl CommitTexts {
         folders: [(&StoreKey, &[Commit<'_>]); 2],
         fragments: &FragmentFolders<'_>,
     ) -> Result<Self> {
-        let most = fragments.most_of_list();
+        let most = fragments.max_list_bytes();
         let is_list = |kind| matches!(kind, CommitFile::Vacuum | CommitFile::Ignored | CommitFile::Consolidated);
         let files = folders.into_iter().flat_map(|(folder, commits)| {
             let lists = commits.iter().filter(|(_, kind, _)| is_list(*kind));

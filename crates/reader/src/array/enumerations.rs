@@ -9,7 +9,7 @@ use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
 
 use super::Array;
 use super::context::{Context, IndexKey, Indexes};
-use super::generic::read_generic_tile;
+use super::generic_tile::read_generic_tile;
 use crate::storage::StoreKey;
 
 /// Cache keys of enumerations, by file name. Extending an enumeration writes a new file, so a file never changes.

@@ -17,7 +17,7 @@ use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::read_copies;
 use super::fragment::MetadataEnd;
-use super::generic::{decode_inline_tile, read_generic_tile};
+use super::generic_tile::{decode_inline_tile, read_generic_tile};
 use super::listing::FolderListing;
 use super::once::Once;
 use super::timed_files::{TimedFile, timed_files};

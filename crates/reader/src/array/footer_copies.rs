@@ -11,7 +11,7 @@ use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_f
 
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{for_each_chunk, read_generic_tile};
+use super::generic_tile::{for_each_chunk, read_generic_tile};
 use crate::threads::{self, cancellation};
 
 /// Bytes of footers that are collected before they are processed.

@@ -18,7 +18,7 @@ use super::bitsort::SortedFile;
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{
+use super::generic_tile::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
 use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};

@@ -8,7 +8,7 @@ use tilefs_format::folder::{GROUP_DETAILS, METADATA};
 use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
 
 use super::context::Context;
-use super::generic::read_generic_tile;
+use super::generic_tile::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;

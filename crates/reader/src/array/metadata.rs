@@ -12,7 +12,7 @@ use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
 
 use super::context::Context;
-use super::generic::{GenericTile, most_decoded};
+use super::generic_tile::{GenericTile, most_decoded};
 use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
 use crate::storage::{Listed, StoreKey, together};
@@ -254,7 +254,7 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::generic::tests::stored;
+    use crate::array::generic_tile::tests::stored;
     use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;

@@ -11,7 +11,7 @@ pub mod enumerations;
 pub mod folder;
 mod footer_copies;
 pub mod fragment;
-pub mod generic;
+pub mod generic_tile;
 pub mod group;
 pub mod labels;
 pub mod listing;

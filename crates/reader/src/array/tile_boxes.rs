@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::fragment::{RTree, RTreeLayout, ReadAt};
 use tilefs_format::schema::ArraySchema;
 
-use super::generic::{GenericTile, Section};
+use super::generic_tile::{GenericTile, Section};
 
 /// The bytes of an R-tree: kept as a whole if it is small, else in pages that the cache keeps or evicts.
 pub enum TreeBytes {
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
-    use crate::array::generic::{open_section, tests::stored};
+    use crate::array::generic_tile::{open_section, tests::stored};
     use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     const TILES: i64 = 20_000;

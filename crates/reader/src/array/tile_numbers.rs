@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::sections;
 
-use super::generic::{GenericTile, Section};
+use super::generic_tile::{GenericTile, Section};
 
 /// Bytes of a number, and of the count before the numbers.
 const NUMBER: u64 = 8;
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
-    use crate::array::generic::{open_section, tests::stored};
+    use crate::array::generic_tile::{open_section, tests::stored};
     use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     #[test]

@@ -138,17 +138,17 @@ impl VarTiles {
     /// Any damage in a tile that is one unit.
     pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
         let size = self.size(tile)?;
-        let state = if let Some(spilled) = self.spilled_tile(tile, cells)? {
-            State::Spilled(spilled)
+        let data = if let Some(spilled) = self.spilled_tile(tile, cells)? {
+            ReaderData::Spilled(spilled)
         } else if self.is_whole(tile, cells)? {
-            State::Whole(self.tile(tile, cells)?)
+            ReaderData::Whole(self.tile(tile, cells)?)
         } else {
-            State::Chunks {
+            ReaderData::Chunks {
                 offsets: TileCursor::new(self.offsets.tiles.clone(), tile, offset_bytes(cells)?),
                 values: TileCursor::new(self.values.clone(), tile, size),
             }
         };
-        Ok(VarReader { tiles: self, cells, size, state })
+        Ok(VarReader { tiles: self, cells, size, data })
     }
 
     /// Returns a tile that is one unit and too large for memory; `None` for all other tiles.
@@ -193,10 +193,10 @@ pub struct VarReader<'a> {
     tiles: &'a VarTiles,
     cells: u64,
     size: u64,
-    state: State,
+    data: ReaderData,
 }
 
-enum State {
+enum ReaderData {
     Whole(Arc<Decoded>),
     Spilled(Arc<SpilledTile>),
     Chunks { offsets: TileCursor, values: TileCursor },
@@ -211,13 +211,13 @@ impl VarReader<'_> {
     pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
         let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
         let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
-        match &mut self.state {
-            State::Whole(tile) => {
+        match &mut self.data {
+            ReaderData::Whole(tile) => {
                 out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
                 Ok(())
             }
-            State::Spilled(tile) => tile.offsets(first, out),
-            State::Chunks { offsets, .. } => {
+            ReaderData::Spilled(tile) => tile.offsets(first, out),
+            ReaderData::Chunks { offsets, .. } => {
                 let stored = end.min(self.cells).saturating_sub(first) as usize;
                 let mut bytes = [0; 512 * OFFSET as usize];
                 for (number, part) in out[..stored].chunks_mut(512).enumerate() {
@@ -241,16 +241,16 @@ impl VarReader<'_> {
     /// # Errors
     /// Any damage in what is read.
     pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        match &mut self.state {
-            State::Whole(tile) => {
+        match &mut self.data {
+            ReaderData::Whole(tile) => {
                 let end = start.saturating_add(out.len() as u64);
                 let bytes = usize::try_from(start).ok().zip(usize::try_from(end).ok());
                 let bytes = bytes.and_then(|(start, end)| tile.bytes.get(start..end));
                 out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
                 Ok(())
             }
-            State::Spilled(tile) => tile.copy(start, out),
-            State::Chunks { values, .. } => values.copy(start, out),
+            ReaderData::Spilled(tile) => tile.copy(start, out),
+            ReaderData::Chunks { values, .. } => values.copy(start, out),
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
             tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
             assert_eq!(&first, b"first");
             let mut reader = tiles.reader(1, cells as u64).unwrap();
-            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 12_000);
+            assert_eq!(matches!(reader.data, ReaderData::Whole(_)), cells < 12_000);
             let mut all = offsets.clone();
             all.push(values.len() as u64);
             for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {

@@ -119,7 +119,7 @@ impl Watch {
 impl Fingerprint {
     fn read(context: &Arc<Context>, folder: &StoreKey) -> Result<Self> {
         let now = now();
-        let mut names = Names { hasher: DefaultHasher::new(), now };
+        let mut names = NameHasher { hasher: DefaultHasher::new(), now };
         let kind = names.add_object(context, folder, 1)?;
         if kind == Some(ObjectKind::Group) {
             // Which of the members exist.
@@ -134,13 +134,13 @@ impl Fingerprint {
 }
 
 /// Names that are being hashed.
-struct Names {
+struct NameHasher {
     hasher: DefaultHasher,
     /// Commits dated in the future become visible at their time.
     now: u64,
 }
 
-impl Names {
+impl NameHasher {
     fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
         let storage = &*context.storage;
         let listing = match FolderListing::read(storage, folder) {

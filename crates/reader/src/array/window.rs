@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tilefs_format::name::TimestampedName;
 
 /// The present time, for windows.
-static PRESENT: Present = Present(AtomicU64::new(0));
+static CLOCK: MonotonicClock = MonotonicClock(AtomicU64::new(0));
 
 /// Milliseconds since the Unix epoch; includes both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,17 +16,17 @@ pub struct TimeWindow {
 }
 
 /// The latest time that the clock has shown. If the clock is set back, commits that were already visible stay visible.
-struct Present(AtomicU64);
+struct MonotonicClock(AtomicU64);
 
-impl Present {
-    fn at(&self, clock: u64) -> u64 {
-        self.0.fetch_max(clock, Ordering::Relaxed).max(clock)
+impl MonotonicClock {
+    fn at(&self, time: u64) -> u64 {
+        self.0.fetch_max(time, Ordering::Relaxed).max(time)
     }
 }
 
 /// Returns the present time in milliseconds since 1970. It never decreases in this process.
 pub fn now() -> u64 {
-    PRESENT.at(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
+    CLOCK.at(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
 }
 
 impl TimeWindow {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_hides_nothing() {
-        let present = Present(AtomicU64::new(0));
-        assert_eq!([5, 9, 3, 0, 9, 12].map(|clock| present.at(clock)), [5, 9, 9, 9, 9, 12]);
+        let clock = MonotonicClock(AtomicU64::new(0));
+        assert_eq!([5, 9, 3, 0, 9, 12].map(|time| clock.at(time)), [5, 9, 9, 9, 9, 12]);
     }
 }

@@ -44,13 +44,13 @@ pub struct DenseColumn {
 }
 
 /// The plan of a read: units to fetch, and copies from them.
-pub struct Plan {
+pub struct ColumnPlan {
     pub units: Vec<TileUnit>,
-    copies: Vec<Copy>,
+    copies: Vec<PieceCopy>,
 }
 
 /// A box of cells that is copied from a range of the units, or filled.
-struct Copy {
+struct PieceCopy {
     piece: Piece,
     /// The range of the plan's units that contain the cells.
     units: Range<usize>,
@@ -128,13 +128,13 @@ impl DenseColumn {
     ///
     /// # Errors
     /// Any damage in these indexes.
-    pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
-        let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
+    pub fn plan(&self, first: u64, count: u64) -> Result<ColumnPlan> {
+        let mut plan = ColumnPlan { units: Vec::new(), copies: Vec::new() };
         // Several boxes of one read may be in the same tile.
         let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else {
-                plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
                 return Ok(());
             };
             let size = self.tile_size(fragment, tile)?;
@@ -160,7 +160,7 @@ impl DenseColumn {
                     start..plan.units.len()
                 }
             };
-            plan.copies.push(Copy { piece: piece.clone(), units, is_reordered });
+            plan.copies.push(PieceCopy { piece: piece.clone(), units, is_reordered });
             Ok(())
         })?;
         Ok(plan)
@@ -257,7 +257,7 @@ impl DenseColumn {
         range.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
-    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+    fn copy(&self, plan: &ColumnPlan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         for copy in &plan.copies {
             match copy.piece.source {
                 Source::Fill => self.fill_piece(&copy.piece, out)?,
@@ -281,7 +281,7 @@ impl DenseColumn {
         })
     }
 
-    fn copy_piece(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+    fn copy_piece(&self, copy: &PieceCopy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         if copy.is_reordered {
             return self.copy_reordered(&copy.piece, &batches.get(copy.units.start)?.bytes, out);
         }

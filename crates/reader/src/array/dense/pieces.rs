@@ -226,9 +226,9 @@ fn resolve(
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let emit = Emit::new(grid, part, out_base);
+    let builder = PieceBuilder::new(grid, part, out_base);
     if owners.iter().any(|owner| owner.cells.is_some()) {
-        return resolve_by_cell(grid, part, owners, &emit, visit);
+        return resolve_by_cell(grid, part, owners, &builder, visit);
     }
     let mut open = vec![Window {
         first: vec![0; part.ranges.len()],
@@ -239,7 +239,7 @@ fn resolve(
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&emit.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    visit(&builder.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -250,7 +250,7 @@ fn resolve(
         }
         open = still_open;
     }
-    open.iter().try_for_each(|window| visit(&emit.piece(window, Source::Fill)))
+    open.iter().try_for_each(|window| visit(&builder.piece(window, Source::Fill)))
 }
 
 /// As [`resolve`], cell by cell, for tiles in which a sparse fragment has cells.
@@ -258,20 +258,20 @@ fn resolve_by_cell(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
-    emit: &Emit,
+    builder: &PieceBuilder,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let strides = grid.cell_strides();
     let cells: u64 = part.ranges.iter().map(|range| range.count).product();
     for number in 0..cells {
-        let (mut rest, mut out, mut cell) = (number, emit.out_first, 0);
+        let (mut rest, mut out, mut cell) = (number, builder.out_first, 0);
         let mut position = vec![0; part.ranges.len()];
         for axis in (0..part.ranges.len()).rev() {
             let range = part.ranges[axis];
             let index = rest % range.count;
             rest /= range.count;
             position[axis] = range.first.wrapping_add((range.step as u64).wrapping_mul(index));
-            out += index * emit.out_strides[axis];
+            out += index * builder.out_strides[axis];
             cell += position[axis] % grid.axes[axis].extent * strides[axis];
         }
         let found = owners.iter().find_map(|owner| match &owner.cells {
@@ -335,7 +335,7 @@ fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
 }
 
 /// Converts windows of a part into pieces.
-struct Emit {
+struct PieceBuilder {
     /// The tile cell of the part's first cell.
     tile_first: u64,
     tile_strides: Vec<i64>,
@@ -343,7 +343,7 @@ struct Emit {
     out_strides: Vec<u64>,
 }
 
-impl Emit {
+impl PieceBuilder {
     fn new(grid: &Grid, part: &TilePart, out_base: u64) -> Self {
         let rank = part.ranges.len();
         let cell_strides = grid.cell_strides();
@@ -361,7 +361,7 @@ impl Emit {
             tile_strides.push(range.step.wrapping_mul(cell_strides[axis] as i64));
             out_first += part.offset[axis] * out_strides[axis];
         }
-        Emit { tile_first, tile_strides, out_first, out_strides }
+        PieceBuilder { tile_first, tile_strides, out_first, out_strides }
     }
 
     fn piece(&self, window: &Window, source: Source) -> Piece {

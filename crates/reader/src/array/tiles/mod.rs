@@ -261,7 +261,7 @@ impl Tiles {
     }
 
     /// Allocates memory for one piece of a tile.
-    fn room(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    fn take_buffer(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
         if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));
@@ -285,7 +285,7 @@ impl Tiles {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
             self.expect_stored(offset, stored)?;
-            let mut bytes = self.room(stored, context.fetcher.buffers())?;
+            let mut bytes = self.take_buffer(stored, context.fetcher.buffers())?;
             context.storage.read_at(&self.path, offset, &mut bytes)?;
             Ok(bytes)
         };

@@ -77,18 +77,18 @@ impl TileUnit {
             Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
             Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
             Form::SortedCoordinates(order, size) => {
-                let mut coordinates = tiles.room(self.size, buffers)?;
+                let mut coordinates = tiles.take_buffer(self.size, buffers)?;
                 order.restore(*size, stored, &mut coordinates)?;
                 coordinates
             }
             Form::RowMajor(extents, cell_size) => {
                 let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
-                let mut bytes = tiles.room(self.size, buffers)?;
+                let mut bytes = tiles.take_buffer(self.size, buffers)?;
                 to_row_major(&column_major, extents, *cell_size, &mut bytes);
                 bytes
             }
             Form::Chunk(_, chunk) => {
-                let mut bytes = tiles.room(self.size, buffers)?;
+                let mut bytes = tiles.take_buffer(self.size, buffers)?;
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
                 tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
                 bytes
@@ -109,7 +109,7 @@ impl TileUnit {
                 let (stored_offsets, stored) = stored.split_at(length as usize);
                 let decoded =
                     file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
-                let mut offsets = room_for_offsets(0)?;
+                let mut offsets = allocate_offsets(0)?;
                 // One for each decoded offset, and the end.
                 offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
                 offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
@@ -198,7 +198,7 @@ impl Unit for TileUnit {
     }
 
     fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
-        self.tiles.room(self.size, buffers).in_file(&self.tiles.path)
+        self.tiles.take_buffer(self.size, buffers).in_file(&self.tiles.path)
     }
 }
 
@@ -212,7 +212,7 @@ impl Tiles {
         buffers: &Arc<Buffers>,
         scratch: &mut Scratch,
     ) -> Result<Buffer> {
-        let mut bytes = self.room(size, buffers)?;
+        let mut bytes = self.take_buffer(size, buffers)?;
         let mut filled = 0;
         for_each_chunk(stored, |original, metadata, data| {
             let end = filled + original;
@@ -242,7 +242,7 @@ impl Tiles {
                 return Err(Error::damaged("several chunks of strings that hold their offsets"));
             }
             expect_size(original as u64, size)?;
-            let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
+            let (mut offsets, mut bytes) = (allocate_offsets(cells)?, self.take_buffer(size, buffers)?);
             self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
             decoded = Some((offsets, bytes));
             Ok(())
@@ -252,7 +252,7 @@ impl Tiles {
 }
 
 /// Allocates the offsets of `cells` strings, set to 0.
-fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
+fn allocate_offsets(cells: u64) -> Result<Vec<u64>> {
     let (mut offsets, what) = (Vec::new(), "strings that can only be decoded together");
     let cells = usize::try_from(cells).unwrap_or(usize::MAX);
     // There is one more offset, the end.
