@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_known() {
+    fn there_is_no_value_without_a_limit() {
         assert_eq!(left().is_none(), limit().is_none());
     }
 }

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_of_files_are_paths_and_others_are_named() {
+    fn file_uris_are_paths_and_other_schemes_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let spaced = folder.path().join("a b");
         fs::create_dir(&spaced).unwrap();

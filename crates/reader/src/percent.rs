@@ -50,14 +50,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn escapes_are_bytes() {
+    fn escapes_stand_for_bytes() {
         assert_eq!(unescape("a%2Cb%2c%C3%A4ä").unwrap(), "a,b,ää".as_bytes());
         assert_eq!(unescape("").unwrap(), b"");
         assert_eq!(unescape("%").unwrap(), b"");
     }
 
     #[test]
-    fn broken_escapes_are_found() {
+    fn broken_escapes_are_errors() {
         for (text, place) in [("%%", 0), ("a%", 1), ("a%2", 1), ("%41%4g", 3), ("ä%+1", 2), ("%é", 0)] {
             assert_eq!(unescape(text), Err(place), "{text}");
         }
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_bytes_come_back(bytes in prop::collection::vec(any::<u8>(), 1..50)) {
+        fn all_bytes_survive_a_round_trip(bytes in prop::collection::vec(any::<u8>(), 1..50)) {
             let mut text = String::new();
             escape(&bytes, &mut text);
             prop_assert_eq!(unescape(&text), Ok(bytes));

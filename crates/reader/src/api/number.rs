@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_reads_its_own_type_alone() {
+    fn a_number_type_reads_only_its_own_datatype() {
         assert!(i64::reads(Datatype::DateTimeDay) && i64::reads(Datatype::Int64) && u8::reads(Datatype::Bool));
         assert!(!i64::reads(Datatype::UInt64) && !f32::reads(Datatype::Float64) && !u8::reads(Datatype::StringAscii));
     }

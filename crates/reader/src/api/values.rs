@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_cut_by_size_or_by_offsets() {
+    fn values_are_divided_by_size_or_by_offsets() {
         let fixed = Values::fixed("a", Datatype::Int16, 2, vec![1, 0, 2, 0, 3, 0]);
         assert_eq!((fixed.len(), fixed.get(2), fixed.get(3)), (3, Some(&[3, 0][..]), None));
         assert_eq!(fixed.to_vec::<i16>().unwrap(), [1, 2, 3]);

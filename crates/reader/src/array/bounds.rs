@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_hold_all_that_was_added() {
+    fn bounds_include_all_added_values() {
         let signed = |value: i64| Scalar::Signed(value);
         let mut bounds = Bounds::new(Datatype::Int16);
         bounds.add(signed(-3), signed(5));

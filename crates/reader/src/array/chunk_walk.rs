@@ -95,7 +95,7 @@ impl<'a> ChunkWalk<'a> {
 pub fn chunk_count(count: u64, stored: u64) -> Result<u64> {
     let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
     if count > most {
-        return Err(Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks"));
+        return Err(Error::damaged(format!("{count} chunks claimed, at most {most} fit")).in_field("number of chunks"));
     }
     Ok(count)
 }
@@ -142,7 +142,9 @@ impl<'a> ReadWindow<'a> {
                 0
             }
         };
-        self.bytes.get(from..from + length).ok_or_else(|| Error::internal("a window that does not hold what it read"))
+        self.bytes
+            .get(from..from + length)
+            .ok_or_else(|| Error::internal("a read window without the bytes that it read"))
     }
 }
 
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_found_whatever_is_read_at_once() {
+    fn chunks_are_found_with_any_read_size() {
         let stored = tile(&[(3, b"abc"), (70_000, &[1; 5000]), (1, b"")]);
         let found = walk(&stored, 70_004, 1).unwrap();
         assert_eq!(found.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), [(20, 3), (35, 70_000), (5047, 1)]);
@@ -186,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_within_their_tile() {
+    fn chunks_that_exceed_their_tile_are_damage() {
         let whole = tile(&[(3, b"abc"), (2, b"de")]);
         for (stored, size, reason) in [
             (&whole[..], 4, "a chunk leaves its tile"),
             (&whole[..whole.len() - 1], 5, "a chunk leaves its tile"),
-            (&whole[..20], 5, "2 chunks claimed, 1 at most fit"),
+            (&whole[..20], 5, "2 chunks claimed, at most 1 fit"),
             (&whole[..7], 5, "a chunk leaves its tile"),
             (&tile(&[(3, b"abc"), (0, b"")]), 3, "an empty chunk among others"),
         ] {

@@ -134,7 +134,7 @@ impl Consolidated {
                         }
                         // Independent of its time, because a damaged name may also have a damaged time.
                         if !folders.has(&path) {
-                            let reason = format!("it commits {path:?}, which is not there");
+                            let reason = format!("it commits {path:?}, which does not exist");
                             return Err(Error::damaged(reason).in_file(file));
                         }
                         all.fragments.insert(path);
@@ -156,5 +156,5 @@ fn check_delete(mark: &str) -> Result<()> {
 }
 
 fn names_nothing(mark: &str) -> Error {
-    Error::damaged(format!("{mark:?} is no commit"))
+    Error::damaged(format!("{mark:?} is not a commit"))
 }

@@ -333,7 +333,7 @@ impl Directory {
         for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
             if !one.is_folder() {
-                let reason = "a fragment that is no folder, or a link to nowhere";
+                let reason = "a fragment that is not a folder, or a broken link";
                 return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
             }
             let mark = format!("{}.ok", one.name);

@@ -69,7 +69,7 @@ fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
     let schema = folder.schema(schema_name(footer)?)?;
     let facts = FragmentFooter::parse(footer, entry.times.version, &schema)?.facts;
     if facts != own.facts || schema != own.schema {
-        return Err(Error::damaged("the copy of a footer is not what the fragment has"));
+        return Err(Error::damaged("the copy of a footer differs from the fragment's footer"));
     }
     Ok(())
 }

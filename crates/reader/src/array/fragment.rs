@@ -154,7 +154,7 @@ impl ArrayFolder {
                 Records::Footer(footer) => footer.facts == self.outline(fragment)?.facts,
             };
             if !is_same {
-                let reason = "the footer is not what the consolidated fragment metadata say it is";
+                let reason = "the footer differs from its copy in the consolidated fragment metadata";
                 return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
             }
             let weight = match &records {

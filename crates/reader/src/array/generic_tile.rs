@@ -479,7 +479,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ranges_and_the_whole_agree() {
+    fn ranges_are_parts_of_the_whole_payload() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
         let key = StoreKey::from(&file);
@@ -505,7 +505,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn requests_are_few_however_many_chunks_there_are() {
+    fn requests_do_not_grow_with_the_number_of_chunks() {
         // Long enough for concurrent requests to be in flight at the same time.
         const DELAY: Duration = Duration::from_millis(40);
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
@@ -534,7 +534,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_few_bytes_claim_is_refused_before_it_is_decoded() {
+    fn implausible_sizes_are_refused_before_decoding() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
         let key = StoreKey::from(&file);

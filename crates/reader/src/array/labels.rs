@@ -50,7 +50,7 @@ impl Array {
         };
         let labelled = self.schema().dimensions.get(label.dimension as usize);
         let (Some(labelled), [index]) = (labelled, schema.dimensions.as_slice()) else {
-            return Err(Error::damaged("the label's array has not one dimension").in_array(array.path()));
+            return Err(Error::damaged("the label's array does not have exactly one dimension").in_array(array.path()));
         };
         if (labelled.datatype, &labelled.domain) != (index.datatype, &index.domain) {
             let reason = format!("the label's array has another domain than the dimension {}", labelled.name);

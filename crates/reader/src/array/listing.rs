@@ -115,7 +115,7 @@ mod tests {
     use crate::storage::{MemoryStorage, SimulatedStorage};
 
     #[test]
-    fn one_request_tells_what_a_listing_of_each_folder_tells() {
+    fn one_request_equals_a_listing_of_each_folder() {
         let (memory, root) = (MemoryStorage::new(), StoreKey::from("s3://bucket/array"));
         for path in ["a", "a/b/c", "a!", "d/e", "d/f/g", "d-/h"] {
             memory.put(root.join(path), [0; 3]);

@@ -144,7 +144,7 @@ impl<'a> MemberPlaces<'a> {
                 [] => {}
                 [one] => return Ok(MemberPlace::Moved(one.clone())),
                 [one, two, ..] => {
-                    let reason = format!("missing: nothing is there, and {one} and {two} could both be meant");
+                    let reason = format!("missing: nothing is there, but both {one} and {two} match");
                     return Ok(MemberPlace::Missing(reason));
                 }
             }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_where_the_group_says() {
+    fn members_are_found_at_their_stated_locations() {
         let folders = Folders::new(&["g/a", "g/deep/b", "other"]);
         let stored = |path: &str| MemberPlace::Stored(folders.path(path).into());
         assert_eq!(folders.array(&["g"], true, "a"), stored("g/a"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_must_stay_within_are_no_members() {
+    fn links_out_of_the_group_are_refused_as_members() {
         let folders = Folders::new(&["g/a", "g/sub/b", "other", "copied", "g/copied", "__x"]);
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
         let group = StoreKey::from(folders.path("g"));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_cannot_be_looked_at_are_where_the_group_says() {
+    fn members_that_cannot_be_examined_keep_their_stated_locations() {
         let folders = Folders::new(&["g"]);
         std::os::unix::fs::symlink(folders.path("g/circle"), folders.path("g/circle")).unwrap();
         let group = StoreKey::from(folders.path("g"));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_moved_with_the_group() {
+    fn members_that_moved_with_the_group_are_found() {
         let folders = Folders::new(&["g/a", "g/sub/b", "g/sub/c", "g/c"]);
         let moved = |path: &str| MemberPlace::Moved(folders.path(path).into());
         assert_eq!(folders.array(&["g"], false, "file:///no/where/g/a"), moved("g/a"));
@@ -343,7 +343,7 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn members_in_buckets_are_not_looked_for_before_they_are_entered() {
+    fn members_in_buckets_get_no_request_before_they_are_opened() {
         use crate::storage::any::AnyStorage;
         use crate::storage::{CloudOptions, Settings};
 
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_gone_have_a_reason() {
+    fn missing_members_have_a_reason() {
         let folders = Folders::new(&["g/a"]);
         fs::write(folders.path("g/file"), b"").unwrap();
         for (relative, uri) in [
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_not_in_itself() {
+    fn a_group_is_not_its_own_member() {
         let folders = Folders::new(&["g/sub"]);
         std::os::unix::fs::symlink(folders.path("g"), folders.path("g/sub/link")).unwrap();
         let around = ["g", "g/sub"];

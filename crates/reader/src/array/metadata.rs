@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_entry_of_a_key_counts(files in prop::collection::vec(
+        fn the_last_entry_of_a_key_is_in_force(files in prop::collection::vec(
             prop::collection::vec((0u8..4, prop::option::of(any::<u8>())), 0..6), 0..4)) {
             let mut metadata = Metadata::default();
             let mut last = HashMap::new();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn large_values_stay_where_they_are_stored() {
+    fn large_values_are_not_kept_in_memory() {
         let long: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         let values = [(Datatype::StringUtf8, &b"short"[..]), (Datatype::UInt32, &long), (Datatype::Int8, &[1, 2])];
         let folder = tempfile::tempdir().unwrap();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_few_bytes_hold_is_not_kept() {
+    fn large_values_in_few_stored_bytes_are_not_kept_in_memory() {
         // 64 MiB of zeros as one value, and as some hundred.
         let zeros = vec![0; 64 << 20];
         let one = read(&[payload(&[(Datatype::Int8, &zeros)])]).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_keys_that_are_alike() {
+    fn a_hundred_thousand_similar_keys_are_read() {
         let values: Vec<[u8; 4]> = (0..100_000u32).map(u32::to_le_bytes).collect();
         let values: Vec<(Datatype, &[u8])> = values.iter().map(|value| (Datatype::UInt32, &value[..])).collect();
         let payload = payload(&values);

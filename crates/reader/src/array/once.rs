@@ -50,7 +50,7 @@ impl<T> Once<T> {
         }
         match self.known.get() {
             Some(known) => known.as_ref().map_err(Clone::clone),
-            None => Err(Error::internal("made and yet not there")),
+            None => Err(Error::internal("a computed value is missing")),
         }
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn damage_is_kept_and_what_could_not_be_read_is_not() {
+    fn damage_is_kept_and_read_failures_are_retried() {
         let once = Once::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
         assert!(once.get().is_none());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_make_it_once() {
+    fn concurrent_threads_compute_the_value_once() {
         let (once, made) = (Once::new(), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {

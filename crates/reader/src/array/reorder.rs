@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_cell_is_where_its_index_says(
+        fn transposed_cells_are_at_their_indices(
             extents in prop::collection::vec(1usize..40, 1..4),
             cell_size in prop_oneof![Just(1usize), Just(2), Just(3), Just(4), Just(8), Just(16)],
         ) {

@@ -66,7 +66,7 @@ mod tests {
         }
 
         #[test]
-        fn cells_are_within_bytes(size in 1usize..10, gap in 0usize..7, bytes in 0usize..100) {
+        fn cells_within_counts_complete_cells(size in 1usize..10, gap in 0usize..7, bytes in 0usize..100) {
             let strided = Strided::new(size, size + gap).unwrap();
             let whole = (0..100).take_while(|cell| cell * strided.step + size <= bytes).count();
             prop_assert_eq!(strided.cells_within(bytes), whole);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fill_their_section() {
+    fn a_list_must_fill_its_section() {
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/list"));
         for (more, is_right) in [(0, true), (8, false)] {
             let mut payload = 40_000u64.to_le_bytes().to_vec();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_does_not_pass_for_an_empty_one() {
+    fn entries_that_are_not_folders_are_not_taken_for_empty_ones() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         fs::write(folder.path().join("file"), []).unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vacuum_file_counts_with_its_consolidated_file() {
+    fn a_vacuum_file_is_in_force_with_its_consolidated_file() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second, both) = (name(1, 1, 'a'), name(3, 3, 'b'), name(1, 3, 'c'));
         for name in [&first, &second, &both] {

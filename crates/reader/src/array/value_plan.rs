@@ -125,7 +125,7 @@ impl ValueCopy {
     /// Returns the destination in the output.
     fn place<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8]> {
         let place = self.to.checked_add(self.length).and_then(|end| out.get_mut(self.to..end));
-        place.ok_or_else(|| Error::internal("a value that nobody wants"))
+        place.ok_or_else(|| Error::internal("a copy outside of the output"))
     }
 }
 

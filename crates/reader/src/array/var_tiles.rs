@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tiles_are_units_and_large_ones_are_not() {
+    fn small_tiles_are_one_unit_and_large_tiles_are_not() {
         for cells in [0usize, 1, 1000, 10_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn planned_units_are_what_a_read_needs() {
+    fn planned_units_are_those_that_a_read_needs() {
         for cells in [1000u64, 20_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
@@ -379,7 +379,7 @@ mod tests {
 
     /// Plans copy the same bytes as readers: from a tile that is one unit, from chunks, and from a tile on disk.
     #[test]
-    fn plans_copy_what_readers_do() {
+    fn plans_and_readers_copy_the_same_bytes() {
         let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
         let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
         for (cells, budget, storage) in [
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_be_kept_is_decoded_once() {
+    fn tiles_too_large_for_memory_are_decoded_once() {
         let folder = TempDir::new().unwrap();
         let cells = 10_000;
         let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_cannot_be_are_refused() {
+    fn impossible_offsets_are_refused() {
         for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
             let folder = TempDir::new().unwrap();
             let (tiles, _context) = stored(&folder, &offsets, b"abcd", value_size);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_watched_is_not_known() {
+    fn changes_are_unknown_before_recording_begins() {
         let (storage, _, folder) = watched("arrays/dense/overlap");
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         context.watch.note(&context, &folder).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_metadata_and_labels_are_changes_until_they_are_forgotten() {
+    fn commits_metadata_and_labels_are_reported_until_they_are_forgotten() {
         let (storage, context, folder) = watched("arrays/dense/labels");
         let none = Changes::OfArrays(Vec::new());
         assert_eq!(changes(&context), none);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_is_gone_or_another_thing_may_change_what_is_a_member() {
+    fn removing_or_replacing_an_array_may_change_members() {
         let (storage, context, folder) = watched("arrays/dense/overlap");
         let all = storage.keys();
         all.iter().for_each(|key| assert!(storage.remove(key)));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_group_says_of_itself_may_change_what_is_a_member() {
+    fn new_details_of_a_group_may_change_members() {
         let (storage, context, folder) = watched("arrays/groups/experiment");
         assert_eq!((changes(&context), context.watch.groups()), (Changes::OfArrays(Vec::new()), vec![folder.clone()]));
         let details = folder.join("__group").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_2");

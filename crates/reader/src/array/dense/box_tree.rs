@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_look_at_each_finds((rank, boxes, wanted) in boxes()) {
+        fn a_search_equals_an_examination_of_every_box((rank, boxes, wanted) in boxes()) {
             let tree = tree_of(rank, boxes.clone());
             let one_by_one: Vec<_> = boxes.iter().enumerate().rev()
                 .filter_map(|(number, one)| Some((number, one.as_ref()?.intersection(&wanted)?)))
@@ -256,7 +256,7 @@ mod tests {
 
         /// Every group contains the fragments that are found in it.
         #[test]
-        fn groups_that_are_passed_over_hold_what_they_hide((rank, boxes, wanted) in boxes(), hidden in 0u64..40) {
+        fn skipped_groups_contain_all_fragments_that_they_hide((rank, boxes, wanted) in boxes(), hidden in 0u64..40) {
             let hides = |positions: &PositionBox| positions.high.iter().all(|&high| high <= hidden);
             let tree = tree_of(rank, boxes);
             let mut seen = Vec::new();

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_are_of_tiles_or_of_chunks() {
+    fn bands_follow_tiles_or_chunks() {
         const KIB: u64 = 1 << 10;
         assert_eq!(rows_of_band(KIB, 100, 7), Some(1000), "ten rows of tiles, nearly a MiB");
         assert_eq!(rows_of_band(8 * KIB, 512, 7), Some(512), "a row of tiles of 4 MiB");

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inner_cells_are_those_in_the_box(
+        fn inner_cells_are_the_cells_in_the_box(
             axes in prop::collection::vec(
                 (prop::collection::vec((0u64..12, -3i64..4, 1u64..5), 1..4), 0u64..12, 0u64..12), 1..4),
         ) {

@@ -464,7 +464,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_what_a_cell_by_cell_search_finds((grid, fragments, selection) in case(), a in 0u64..4000, b in 0u64..4000) {
+        fn pieces_equal_a_cell_by_cell_search((grid, fragments, selection) in case(), a in 0u64..4000, b in 0u64..4000) {
             let total = selection.cells();
             let (first, end) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
             prop_assume!(first <= end);

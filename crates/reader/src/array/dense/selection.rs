@@ -138,7 +138,7 @@ impl Selection {
     /// If the box has another number of axes than the selection.
     pub fn part(&self, cells: &IndexBox) -> Result<Self> {
         if cells.first.len() != self.axes.len() || cells.count.len() != self.axes.len() {
-            return Err(Error::internal("a box of another number of axes"));
+            return Err(Error::internal("a box with another number of axes"));
         }
         let axes = self.axes.iter().zip(cells.first.iter().zip(&cells.count));
         Selection::new(axes.map(|(axis, (&first, &count))| axis.part(first, count)).collect())
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_selects_what_its_indices_do() {
+    fn a_part_selects_the_positions_of_its_indices() {
         let ranges = [AxisRange { first: 3, step: -2, count: 2 }, AxisRange { first: 8, step: 1, count: 3 }];
         let axis = AxisSelection::new(ranges, 11).unwrap();
         let positions = |axis: &AxisSelection| (0..axis.len()).map(|n| axis.position(n).unwrap()).collect::<Vec<_>>();
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn boxes_are_the_run(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
+        fn boxes_cover_the_run_in_order(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
             let total: u64 = shape.iter().product();
             let (first, last) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
             prop_assume!(first <= last);

@@ -110,7 +110,7 @@ mod tests {
     /// Tests every write into some domains of INT8, across zero and not, with extents that divide 256 and not. A write
     /// is correct if each cell is in the tile in which the current rule looks for it, among the tiles of the release.
     #[test]
-    fn writes_are_right_where_each_cell_is_in_its_tile() {
+    fn placement_is_right_if_each_cell_is_in_its_tile() {
         let (mut followed, mut elsewhere) = (0, 0);
         for (low, high, extent) in [(-128, 111, 16), (-100, 99, 7), (-3, 4, 4), (-20, -1, 6), (0, 90, 8), (-5, 100, 1)]
         {
@@ -142,7 +142,7 @@ mod tests {
 
     /// Extra tiles along another axis than the slowest lie among the others.
     #[test]
-    fn only_tiles_behind_all_others_may_be_more() {
+    fn extra_tiles_are_accepted_only_after_all_others() {
         let mut tiled = dimension("x", -64, 63, 32);
         tiled.datatype = Datatype::Int8;
         let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };

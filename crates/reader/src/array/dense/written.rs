@@ -64,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_are_the_positions_that_are_not_in_the_other(of in any_box(), other in any_box()) {
+        fn outside_returns_the_positions_that_are_not_in_the_other_box(of in any_box(), other in any_box()) {
             let pieces = outside(&of, &other);
             for y in 0..10 {
                 for x in 0..10 {

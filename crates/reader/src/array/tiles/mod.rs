@@ -282,7 +282,7 @@ impl Tiles {
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;
             if stored != size {
-                return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
+                return Err(Error::damaged(format!("{stored} stored bytes instead of {size}")).at(offset));
             }
             self.expect_stored(offset, stored)?;
             let mut bytes = self.take_buffer(stored, context.fetcher.buffers())?;
@@ -379,7 +379,7 @@ impl Tiles {
 
 fn expect_size(found: u64, size: u64) -> Result<()> {
     if found != size {
-        return Err(Error::damaged(format!("the tile decodes to {found} bytes where {size} are due")));
+        return Err(Error::damaged(format!("the tile decodes to {found} bytes instead of {size}")));
     }
     Ok(())
 }
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_no_more_than_the_file() {
+    fn a_recorded_size_beyond_the_file_is_damage() {
         let many = numbers(1 << 40, [1 << 16, 1 << 16, 0]);
         assert!(damaged(&many, many.len() as u64, 1 << 62, 1000).contains("stored bytes for 1000 decoded ones"));
         assert!(damaged(&many, many.len() as u64, 1 << 62, 1 << 30).contains("the file ends at 20"));
@@ -444,13 +444,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_no_number_of_empty_chunks() {
+    fn a_hole_is_not_read_as_empty_chunks() {
         let many = numbers(1 << 18, [1 << 16, 0, 0]);
         assert!(damaged(&many, 1 << 40, 1 << 40, 1 << 30).contains("an empty chunk among others"));
     }
 
     #[test]
-    fn what_is_decoded_as_one_piece_is_bounded_by_the_cache() {
+    fn pieces_larger_than_the_cache_are_refused() {
         // 2 GiB of one value in 98 KiB.
         let run = [7, 0xff, 0xff].repeat(32769);
         let original = 32769 * 65535;

@@ -170,7 +170,7 @@ impl Unit for TileUnit {
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         match &self.form {
             Form::SortedCoordinates(..) if length != self.size => {
-                let reason = format!("{length} stored bytes where {} are due", self.size);
+                let reason = format!("{length} stored bytes instead of {}", self.size);
                 return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
             }
             _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
