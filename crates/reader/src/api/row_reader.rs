@@ -11,7 +11,7 @@ use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, V
 use crate::memory;
 
 /// The default number of rows of a batch.
-const ROWS_OF_BATCH: u64 = 1 << 16;
+const DEFAULT_BATCH_ROWS: u64 = 1 << 16;
 
 /// The rows of a sparse array: one for each cell, in the array's global order, without deleted cells and with the newest
 /// of each coordinate.
@@ -75,7 +75,7 @@ impl Array {
         });
         let fields = dimensions.chain(attributes).collect();
         let view = Arc::new(SparseView::new(self.clone())?);
-        Ok(RowReader { view, fields, rows_of_batch: ROWS_OF_BATCH })
+        Ok(RowReader { view, fields, rows_of_batch: DEFAULT_BATCH_ROWS })
     }
 }
 

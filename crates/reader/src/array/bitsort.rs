@@ -90,7 +90,7 @@ impl SortedCells {
     pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
         let context = self.values.context()?;
         let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
-        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_SORTED) {
+        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_ALLOWED_KEY_BYTES) {
             return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
         }
         context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {
@@ -141,7 +141,7 @@ impl ArrayFolder {
 }
 
 /// Keys may take this many bytes whatever the cache budget is.
-const ALWAYS_SORTED: u64 = 16 << 20;
+const ALWAYS_ALLOWED_KEY_BYTES: u64 = 16 << 20;
 
 /// Returns the sorted attribute, if TileDB can have written it without losing values.
 fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {

@@ -12,10 +12,10 @@ use tilefs_format::name::{NameForm, TimestampedName};
 use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit file or vacuum file may have this many bytes.
-const MOST_COMMIT_FILE: u64 = 32 << 20;
+const MAX_COMMIT_FILE_BYTES: u64 = 32 << 20;
 
 /// In addition, it may have this many bytes for each existing fragment; a larger file is implausible.
-const MOST_OF_FRAGMENT: u64 = 256;
+const MAX_BYTES_PER_FRAGMENT: u64 = 256;
 
 /// A commit file or vacuum file: its name, its kind, and the times in its name.
 pub(super) type Commit<'a> = (&'a str, CommitFile, TimestampedName);
@@ -41,7 +41,7 @@ impl FragmentFolders<'_> {
 
     /// Returns the maximum size of a list of commits in bytes, from the number of existing fragments.
     fn max_list_bytes(&self) -> u64 {
-        MOST_COMMIT_FILE + MOST_OF_FRAGMENT * (self.top.len() + self.inner.len()) as u64
+        MAX_COMMIT_FILE_BYTES + MAX_BYTES_PER_FRAGMENT * (self.top.len() + self.inner.len()) as u64
     }
 
     /// Returns the paths of all folders that only become fragments by a commit.

@@ -28,14 +28,14 @@ use crate::storage::{Listed, Storage, StoreKey};
 const PARTIAL_OVERLAP_SINCE: u32 = 15;
 
 /// The number of folders named by no commit that are examined. Interrupted writers can leave many.
-const MOST_UNNAMED: usize = 64;
+const MAX_UNNAMED: usize = 64;
 
 /// Pauses before the array is listed again, if something vanished between two listings. They cover the time of the two
 /// renames by which somebody replaces an array.
-const WAITS_MS: [u64; 4] = [0, 1, 4, 16];
+const RETRY_PAUSES_MS: [u64; 4] = [0, 1, 4, 16];
 
 /// The maximum time in milliseconds between writing and committing a fragment.
-const MOST_TO_COMMIT_MS: u64 = 10 * 60 * 1000;
+const MAX_COMMIT_MS: u64 = 10 * 60 * 1000;
 
 /// A fragment by its folder; nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Directory {
         let root = listing.root().clone();
         let mut read = Self::of_listing(storage, listing);
         let mut was_damaged = false;
-        for wait in WAITS_MS {
+        for wait in RETRY_PAUSES_MS {
             match &read {
                 // A vacuum may have removed fragments between two listings; it writes its vacuum file first.
                 Err(Error::Damaged { .. }) if !std::mem::replace(&mut was_damaged, true) => {}
@@ -437,7 +437,7 @@ impl Directory {
             );
             warnings.push(self.warning(first, &reason));
         }
-        for path in unnamed.iter().take(MOST_UNNAMED) {
+        for path in unnamed.iter().take(MAX_UNNAMED) {
             let files = match self.names(storage, path) {
                 // Its writer gave up, or a vacuum removed it.
                 Err(Error::Missing { .. }) => continue,
@@ -458,9 +458,8 @@ impl Directory {
                 warnings.push(self.warning(path, reason));
             }
         }
-        if unnamed.len() > MOST_UNNAMED {
-            let reason =
-                format!("{} fragments that no commit names were not looked into", unnamed.len() - MOST_UNNAMED);
+        if unnamed.len() > MAX_UNNAMED {
+            let reason = format!("{} fragments that no commit names were not looked into", unnamed.len() - MAX_UNNAMED);
             warnings.push(self.warning(FRAGMENTS, &reason));
         }
         (self.warnings, self.uncommitted) = (warnings, uncommitted);
@@ -488,5 +487,5 @@ fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool 
 /// Returns whether a fragment is so recent, according to its name, that it may not be committed yet.
 fn is_recent(path: &str) -> bool {
     let times = TimestampedName::parse(path).ok().flatten();
-    times.is_some_and(|times| times.t2.abs_diff(now()) < MOST_TO_COMMIT_MS)
+    times.is_some_and(|times| times.t2.abs_diff(now()) < MAX_COMMIT_MS)
 }

@@ -39,29 +39,29 @@ type Known = OnceLock<Outcome>;
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
 /// The number of kept ends of fragments' metadata files, of some KiB each.
-const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const CACHED_ENDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The same for a storage with latency, where reading an end again is a round trip; each has at most 64 KiB.
-const FAR_ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const CACHED_REMOTE_ENDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// The number of cache key numbers reserved for the files of each fragment: see [`super::fragment`].
 const FILES_PER_FRAGMENT: u64 = 1 << 24;
 
 /// From this number of fragments on, looking for consolidated metadata is worthwhile.
-const WORTH_COPIES: usize = 32;
+const MIN_FRAGMENTS_FOR_COPIES: usize = 32;
 
 /// The minimum number of footers per thread, because a single footer is little work.
-const LEAST_PER_THREAD: usize = 8;
+const MIN_FOOTERS_PER_THREAD: usize = 8;
 
 /// A schema may have this many bytes (some ten thousand attributes), however small the cache is.
-const MOST_SCHEMA: usize = 4 << 20;
+const ALWAYS_ALLOWED_SCHEMA_BYTES: usize = 4 << 20;
 
 /// Above that, a schema may have the cache budget divided by this, because short fields take several times more memory
 /// when parsed.
-const PARSED_SCHEMA: usize = 8;
+const SCHEMA_SHARE: usize = 8;
 
 /// The stored bytes of a schema are at most this many times its permitted size.
-const MOST_STORED: u64 = 4;
+const MAX_STORED_RATIO: u64 = 4;
 
 /// An array's folder. Memory: the names, and some 250 bytes for each fragment with few dimensions whose footer was
 /// read.
@@ -104,7 +104,7 @@ impl ArrayFolder {
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
-        let ends_kept = if is_far(&*context.storage, &directory.root) { FAR_ENDS_KEPT } else { ENDS_KEPT };
+        let ends_kept = if is_far(&*context.storage, &directory.root) { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
         Ok(ArrayFolder {
             context,
             directory,
@@ -185,7 +185,7 @@ impl ArrayFolder {
             return;
         }
         let fragments = self.directory.visible_fragments(window, false);
-        let fragments = if fragments.len() < WORTH_COPIES { fragments } else { Vec::new() };
+        let fragments = if fragments.len() < MIN_FRAGMENTS_FOR_COPIES { fragments } else { Vec::new() };
         let wanted: Vec<Option<usize>> = [None].into_iter().chain(fragments.into_iter().map(Some)).collect();
         together(&*self.context.storage, self.path(), wanted, |fragment| match fragment {
             Some(number) => drop(self.outline(number)),
@@ -202,7 +202,7 @@ impl ArrayFolder {
     pub fn read_outlines(&self, numbers: &[usize]) {
         let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
         let mut unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
-        if unread.len() >= WORTH_COPIES {
+        if unread.len() >= MIN_FRAGMENTS_FOR_COPIES {
             read_copies(self, &unread, |number, footer| {
                 if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
                     && let Some(outline) = self.outline_of_copy(entry, footer)
@@ -225,7 +225,7 @@ impl ArrayFolder {
         match is_far(&*self.context.storage, self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),
             false => {
-                threads::for_each(unread.chunks(LEAST_PER_THREAD), |some| some.iter().copied().for_each(read));
+                threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));
             }
         }
     }
@@ -249,11 +249,11 @@ impl ArrayFolder {
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
-        let most = (self.context.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
+        let most = (self.context.budget() / SCHEMA_SHARE).max(ALWAYS_ALLOWED_SCHEMA_BYTES);
         let payload = match self.directory.listing().folder() {
             // Every array has a schema of this name, so the schema of a replaced array must not be used.
             folder if folder.identity.is_some() && entry.times.is_none() => {
-                let stored = self.context.storage.read_in(folder, &entry.name, MOST_STORED * most as u64)?;
+                let stored = self.context.storage.read_in(folder, &entry.name, MAX_STORED_RATIO * most as u64)?;
                 decode_inline_tile(&self.context, &stored).in_file(&entry.file)?
             }
             _ => read_generic_tile(&self.context, &entry.file, 0)?,

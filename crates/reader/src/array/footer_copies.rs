@@ -18,11 +18,11 @@ use crate::threads::{self, cancellation};
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The minimum number of footers per thread, because a single footer is little work.
-const LEAST_PER_THREAD: usize = 64;
+const MIN_FOOTERS_PER_THREAD: usize = 64;
 
 /// Copies for fragments of earlier versions are not used: their footers need not name the schema, and some releases
 /// wrote copies that differ from the fragment's footer.
-const COPIED_SINCE: u32 = 10;
+const MIN_COPIED_VERSION: u32 = 10;
 
 /// Compares all copies with the footers of existing fragments, and returns the errors of copies and of their files.
 /// Skips fragments whose own footer cannot be read.
@@ -63,7 +63,7 @@ pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
 /// Fails if a copy differs from the fragment's footer.
 fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
     let (Some(entry), Ok(own)) = (folder.fragment(number), folder.read_outline(number)) else { return Ok(()) };
-    if entry.times.version < COPIED_SINCE {
+    if entry.times.version < MIN_COPIED_VERSION {
         return Ok(());
     }
     let schema = folder.schema(schema_name(footer)?)?;
@@ -125,7 +125,7 @@ impl Batch {
             .zip(&self.footers)
             .filter_map(|(start, &(number, end))| Some((number, self.bytes.get(start..end)?)))
             .collect();
-        threads::for_each(footers.chunks(LEAST_PER_THREAD), |some| {
+        threads::for_each(footers.chunks(MIN_FOOTERS_PER_THREAD), |some| {
             some.iter().for_each(|&(number, footer)| visit(number, footer));
         });
         self.bytes.clear();
@@ -137,7 +137,7 @@ impl ArrayFolder {
     /// Returns the facts in a copy of a fragment's footer, if the copy can be used.
     pub(super) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
         let version = entry.times.version;
-        if version < COPIED_SINCE {
+        if version < MIN_COPIED_VERSION {
             return None;
         }
         let schema = self.schema(schema_name(footer).ok()?).ok()?;

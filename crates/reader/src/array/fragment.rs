@@ -57,10 +57,10 @@ struct FileRecord {
 
 /// Bytes at the end of the metadata file that are read at once. They hold the footer of a fragment with a few
 /// attributes, and the sections of a fragment with a few tiles.
-const END: usize = 4096;
+const END_BYTES: usize = 4096;
 
 /// The same for a storage with latency, where a larger read costs less than another request.
-const END_OF_FAR: usize = 64 << 10;
+const REMOTE_END_BYTES: usize = 64 << 10;
 
 /// The end of a fragment's metadata file, from `start`, which was read along with the footer.
 pub(super) struct MetadataEnd {
@@ -69,11 +69,11 @@ pub(super) struct MetadataEnd {
 }
 
 /// Two bounds of 64 bits per dimension, and as much again for the levels above.
-const BYTES_OF_AN_MBR: u64 = 32;
+const MBR_BYTES: u64 = 32;
 
 /// An R-tree or a list of numbers may decode to this many bytes if the fragment has enough tiles, no matter how few
 /// bytes are stored.
-const MOST_LIST: u64 = 4 << 30;
+const MAX_LIST_BYTES: u64 = 4 << 30;
 
 /// A level of an R-tree is kept during the comparison with the level below if it takes less than this part of the
 /// cache.
@@ -102,7 +102,7 @@ impl ArrayFolder {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if is_far(&*self.context.storage, path) { END_OF_FAR } else { END };
+        let usual = if is_far(&*self.context.storage, path) { REMOTE_END_BYTES } else { END_BYTES };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {
@@ -267,7 +267,7 @@ impl ArrayFolder {
 
     fn read_rtree(&self, fragment: usize, outline: &Outline, offset: u64) -> Result<TileBoxes> {
         let dimensions = outline.schema.dimensions.len() as u64;
-        let expected = outline.facts.sparse_tiles.saturating_mul(BYTES_OF_AN_MBR.saturating_mul(dimensions));
+        let expected = outline.facts.sparse_tiles.saturating_mul(MBR_BYTES.saturating_mul(dimensions));
         let (version, schema) = (outline.facts.version, &*outline.schema);
         let most = self.context.budget() / TREE_LEVEL_SHARE;
         self.with_section(fragment, offset, expected, |section| read_boxes(section, version, schema, most))
@@ -291,7 +291,7 @@ impl ArrayFolder {
         let is_here = self.ends().get(&fragment).is_some_and(|end| end.behind(offset).is_some());
         let section = match is_here {
             true => self.section(fragment, offset, expected).map(Section::Whole),
-            false => open_section(&self.context, &path, offset, expected.min(MOST_LIST)),
+            false => open_section(&self.context, &path, offset, expected.min(MAX_LIST_BYTES)),
         };
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
         section

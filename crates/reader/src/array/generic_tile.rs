@@ -20,17 +20,17 @@ use crate::storage::{Storage, StoreKey};
 use crate::threads::cancellation;
 
 /// A structure may decode to this many bytes, however few are stored.
-const ALWAYS_DECODED: u64 = 4 << 20;
+const ALWAYS_ALLOWED_BYTES: u64 = 4 << 20;
 
 /// A larger structure may decode to this many times its stored bytes. Names, offsets and boxes compress less.
-const MOST_RATIO: u64 = 16;
+const MAX_RATIO: u64 = 16;
 
 /// The framing of filters can make a stored chunk longer than its decoded data. This is a bound on the fixed part of
 /// it.
-const MOST_FRAMING: u64 = 1 << 20;
+const MAX_FRAMING: u64 = 1 << 20;
 
 /// Tiles of at most this many stored bytes are read at once; longer tiles are decoded chunk by chunk.
-const READ_AT_ONCE: u64 = 256 << 10;
+const MAX_SINGLE_READ: u64 = 256 << 10;
 
 /// Bytes that are read together with a header. Most structures fit.
 const FIRST_READ: usize = 16 << 10;
@@ -42,20 +42,20 @@ const LARGE_READ: usize = 4 << 20;
 const LARGEST_READ: usize = 16 << 20;
 
 /// The maximum decoded size of a chunk. Writers make chunks of 64 KiB, and a chunk is decoded as a whole.
-const MOST_CHUNK: u32 = 4 << 20;
+const MAX_CHUNK_BYTES: u32 = 4 << 20;
 
 /// The maximum number of chunks: several times the number of 64 KiB chunks in the largest tiles.
-const MOST_CHUNKS: u64 = 1 << 17;
+const MAX_CHUNKS: u64 = 1 << 17;
 
 /// Lists of at most this many decoded bytes are kept whole; longer lists are kept chunk by chunk.
-const MOST_WHOLE: u64 = 256 << 10;
+const MAX_WHOLE_LIST: u64 = 256 << 10;
 
 /// The decoded chunks of a long list stay in the cache after the first pass if they take less than this part of it.
-const KEPT_SHARE: usize = 4;
+const CACHE_SHARE: usize = 4;
 
 /// Returns the number of bytes to which a structure with `stored` stored bytes may decode.
-pub fn most_decoded(stored: u64) -> u64 {
-    stored.saturating_mul(MOST_RATIO).saturating_add(ALWAYS_DECODED)
+pub fn max_decoded(stored: u64) -> u64 {
+    stored.saturating_mul(MAX_RATIO).saturating_add(ALWAYS_ALLOWED_BYTES)
 }
 
 /// A generic tile with its parsed header and the bytes that were read along with it.
@@ -76,7 +76,7 @@ impl<'a> OpenedTile<'a> {
         let header = GenericTileHeader::parse(&front).at(offset)?;
         let left = length.saturating_sub(offset).saturating_sub(header.header_size as u64);
         let (persisted, size) = (header.persisted_size, header.tile_size);
-        if persisted > left || persisted > size.saturating_mul(2).saturating_add(MOST_FRAMING) {
+        if persisted > left || persisted > size.saturating_mul(2).saturating_add(MAX_FRAMING) {
             let reason = format!("{persisted} bytes for a tile of {size} claimed, {left} are left");
             return Err(Error::damaged(reason).in_field("persisted size").at(offset));
         }
@@ -102,7 +102,7 @@ impl<'a> OpenedTile<'a> {
         let end = self.start + self.header.persisted_size;
         let window = ReadWindow::new(self.storage, self.path, self.start, end, self.front, at_once);
         let walk = ChunkWalk::new(window, self.header.tile_size)?;
-        if walk.count() > MOST_CHUNKS {
+        if walk.count() > MAX_CHUNKS {
             let what = format!("metadata in {} chunks", walk.count());
             return Err(Error::unsupported(what).in_field("number of chunks"));
         }
@@ -126,10 +126,10 @@ fn next_chunk_of_metadata(walk: &mut ChunkWalk<'_>, size: u64) -> Result<Option<
 /// Checks that the lengths are plausible for a chunk of metadata.
 fn check_chunk(header: &ChunkHeader) -> Result<()> {
     let original = header.original;
-    if original > MOST_CHUNK {
+    if original > MAX_CHUNK_BYTES {
         return Err(Error::unsupported(format!("metadata in chunks of {original} bytes")));
     }
-    if header.payload_size() > 2 * u64::from(original) + MOST_FRAMING {
+    if header.payload_size() > 2 * u64::from(original) + MAX_FRAMING {
         return Err(Error::damaged(format!("{} bytes for a chunk of {original}", header.payload_size())));
     }
     Ok(())
@@ -158,7 +158,7 @@ pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Resul
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Damaged`] with file and offset; [`Error::Unsupported`] for more bytes than
-/// [`most_decoded`]; [`Error::Key`] if the tile is encrypted and the key is missing or wrong, or if there is a key and
+/// [`max_decoded`]; [`Error::Key`] if the tile is encrypted and the key is missing or wrong, or if there is a key and
 /// the tile is not encrypted.
 pub fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Result<Vec<u8>> {
     read_generic_tile_of(context, path, offset, 0)
@@ -208,7 +208,7 @@ fn visit_chunks(
 fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Result<Vec<u8>> {
     let header = tile.header.clone();
     check_claim(&header, expected)?;
-    if header.persisted_size > READ_AT_ONCE {
+    if header.persisted_size > MAX_SINGLE_READ {
         let mut all = Vec::new();
         visit_chunks(context, tile, LARGE_READ, |chunk| {
             let start = all.len();
@@ -245,7 +245,7 @@ pub fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> 
 
 /// Refuses a tile that claims to decode to implausibly many bytes.
 fn check_claim(header: &GenericTileHeader, expected: u64) -> Result<()> {
-    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
+    if header.tile_size > max_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
         return Err(Error::unsupported(what).in_field("tile size"));
     }
@@ -282,7 +282,7 @@ pub fn open_section<'a>(
 ) -> Result<Section<'a>> {
     let open = || {
         let tile = OpenedTile::read(&*context.storage, path, offset)?;
-        if tile.header.tile_size <= MOST_WHOLE {
+        if tile.header.tile_size <= MAX_WHOLE_LIST {
             return decode_whole(context, tile, expected).map(Section::Whole).at(offset);
         }
         check_claim(&tile.header, expected).at(offset)?;
@@ -313,7 +313,7 @@ impl<'a> LongTile<'a> {
             start: tile.start,
             front: tile.front.clone(),
         };
-        let keeps = found.size <= (context.indexes.budget() / KEPT_SHARE) as u64;
+        let keeps = found.size <= (context.indexes.budget() / CACHE_SHARE) as u64;
         Ok(LongTile { context, walk: tile.walk(LARGE_READ)?, found, keeps })
     }
 

@@ -18,11 +18,11 @@ use crate::storage::{KnownFolder, Listed, StoreKey};
 use crate::threads::cancellation::{self, Turn};
 
 /// A deeper nesting of groups is taken for an endless loop.
-const MOST_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// The details of a group may have this many bytes together, or a part of the cache budget: all are in memory while
 /// their effect is determined.
-const MOST_DETAILS: u64 = 4 << 20;
+const ALWAYS_ALLOWED_DETAILS_BYTES: u64 = 4 << 20;
 /// Members that could not be examined are examined again after this time.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -120,7 +120,7 @@ impl Group {
     /// [`Error::Unsupported`] for a group within itself.
     pub fn open_member(&self, path: &StoreKey) -> Result<Self> {
         let canonical = self.context.storage.canonical(path);
-        if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
+        if self.around.contains(&canonical) || self.around.len() >= MAX_DEPTH {
             return Err(Error::unsupported("a group within itself").in_array(path));
         }
         let around = [self.around.as_slice(), &[canonical]].concat();
@@ -221,7 +221,7 @@ impl Group {
         if timed_files(&names.details, &folder)?.is_empty() {
             return self.child_folders(&names.folder);
         }
-        let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
+        let mut left = ALWAYS_ALLOWED_DETAILS_BYTES.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &names.details, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(&self.context, &one.file, 0)?;

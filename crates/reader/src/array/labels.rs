@@ -9,7 +9,7 @@ use tilefs_format::schema::{ArrayType, DimensionLabel};
 use super::{Array, ArrayFolder};
 
 /// Labels have no labels; a deeper nesting is taken for an endless loop.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The array that holds a label, in the same window as the array that it labels.
 pub struct LabelArray {
@@ -34,7 +34,7 @@ impl Array {
         let path = self.path().join(place);
         let storage = &self.context().storage;
         let around = [self.around.as_slice(), &[storage.canonical(self.path())]].concat();
-        if around.contains(&storage.canonical(&path)) || around.len() > MOST_DEPTH {
+        if around.contains(&storage.canonical(&path)) || around.len() > MAX_DEPTH {
             return Err(Error::damaged("a label within itself").in_array(&path));
         }
         let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;

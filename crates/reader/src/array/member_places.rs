@@ -8,7 +8,7 @@ use tilefs_format::group::{GroupMember, MemberType};
 use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey, is_far};
 
 /// The end of a longer path is not searched for.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// The reason for hiding a member that other users of the mount may not be allowed to read.
 const LEADS_OUT: &str = "refused: it is outside of the group's folder, which only --follow-links allows";
@@ -162,7 +162,7 @@ impl<'a> MemberPlaces<'a> {
         if parts.iter().any(|part| matches!(*part, "." | "..")) {
             return Ok(found);
         }
-        for length in 1..=parts.len().min(MOST_PARTS) {
+        for length in 1..=parts.len().min(MAX_PARTS) {
             let mut path = base.clone();
             let mut is_there = true;
             for part in &parts[parts.len() - length..] {

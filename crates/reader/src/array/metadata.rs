@@ -12,19 +12,19 @@ use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
 
 use super::context::Context;
-use super::generic_tile::{GenericTile, most_decoded};
+use super::generic_tile::{GenericTile, max_decoded};
 use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
 use crate::storage::{Listed, StoreKey, together};
 
 /// Values up to this length are kept in memory, no matter how many there are.
-const ALWAYS_IN_MEMORY: u64 = 256;
+const SMALL_VALUE_BYTES: u64 = 256;
 
 /// Values up to this length are kept in memory as long as there are few.
-const MOST_IN_MEMORY: u64 = 256 << 10;
+const MAX_VALUE_BYTES_IN_MEMORY: u64 = 256 << 10;
 
 /// The number of files that are opened concurrently; each takes some KiB until it has been read.
-const FILES_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_FILES: usize = 64;
 
 /// Keys and small values may take this part of the cache budget, however few bytes are stored, because similar keys
 /// compress well.
@@ -145,7 +145,7 @@ impl Metadata {
         let (mut metadata, mut held) = (Metadata::default(), MemoryUse::new(context));
         let mut files = files_in_force(&*context.storage, names, folder, window)?;
         while !files.is_empty() {
-            let later = files.split_off(files.len().min(FILES_AT_ONCE));
+            let later = files.split_off(files.len().min(MAX_CONCURRENT_FILES));
             let open = |one: TimedFile| GenericTile::open(context, &one.file).map(|tile| (one.file, tile));
             for opened in together(&*context.storage, folder, std::mem::replace(&mut files, later), open) {
                 let (file, tile) = opened?;
@@ -159,13 +159,14 @@ impl Metadata {
     fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut MemoryUse) -> Result<()> {
         let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
-        let most = most_decoded(held.stored);
+        let most = max_decoded(held.stored);
         let room = most.max(held.budget / BUDGET_SHARE);
         let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
         let entries = parse_entries(tile.size(), read, |entry| {
             let EntryHead { key, value } = entry;
             let length = value.map_or(0, |head| head.length);
-            let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && held.used + length <= most / 2);
+            let in_memory =
+                length <= SMALL_VALUE_BYTES || (length <= MAX_VALUE_BYTES_IN_MEMORY && held.used + length <= most / 2);
             held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
             if held.used > room {
                 let what =
@@ -201,11 +202,11 @@ impl Metadata {
     /// # Errors
     /// The first damage in it.
     fn verify(&self) -> Result<()> {
-        let mut part = vec![0; MOST_IN_MEMORY as usize];
+        let mut part = vec![0; MAX_VALUE_BYTES_IN_MEMORY as usize];
         for value in self.values.values().filter(|value| value.bytes().is_none()) {
             let mut at = 0;
             while at < value.len() {
-                let length = (value.len() - at).min(MOST_IN_MEMORY);
+                let length = (value.len() - at).min(MAX_VALUE_BYTES_IN_MEMORY);
                 value.read_at(at, &mut part[..length as usize])?;
                 at += length;
             }

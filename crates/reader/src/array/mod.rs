@@ -63,7 +63,7 @@ pub use watch::{Changes, Watch};
 pub use window::TimeWindow;
 
 /// Above this number of fragments, statistics are not read, because each takes a read of its own.
-const MOST_FRAGMENTS_FOR_EXTREMES: usize = 256;
+const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;
 
 /// An array as of a time window: the schema in force at its end, and the visible fragments, oldest first. Fragments are
 /// numbered in that order. Memory: 8 bytes per visible fragment.
@@ -230,13 +230,13 @@ impl Array {
 
     /// Returns the least and the greatest integer, date or time of an attribute in the visible fragments, according to
     /// their statistics, without nulls. `None` if the statistics do not tell: before format version 12, for other types
-    /// and for cells of several values, and for more than [`MOST_FRAGMENTS_FOR_EXTREMES`] fragments.
+    /// and for cells of several values, and for more than [`MAX_FRAGMENTS_FOR_EXTREMES`] fragments.
     ///
     /// # Errors
     /// Any damage in the footers or statistics.
     pub fn integer_extremes(&self, attribute: usize) -> Result<Option<(i128, i128)>> {
         let Some(wanted) = self.schema.attributes.get(attribute) else { return Ok(None) };
-        if self.fragment_count() > MOST_FRAGMENTS_FOR_EXTREMES {
+        if self.fragment_count() > MAX_FRAGMENTS_FOR_EXTREMES {
             return Ok(None);
         }
         let mut found: Option<(i128, i128)> = None;

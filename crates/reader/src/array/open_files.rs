@@ -8,9 +8,9 @@ use tilefs_format::error::Result;
 use crate::storage::{Storage, StoreKey, is_far, together};
 
 /// Files of at most this number of fragments are kept.
-const MOST: usize = 64;
+const MAX_FILES: usize = 64;
 
-/// The files of a column by fragment, each resolved once. Memory: the files of at most [`MOST`] fragments.
+/// The files of a column by fragment, each resolved once. Memory: the files of at most [`MAX_FILES`] fragments.
 pub struct OpenFiles<T> {
     files: Mutex<HashMap<usize, T>>,
 }
@@ -36,7 +36,7 @@ impl<T: Clone> OpenFiles<T> {
         }
         let missing: Vec<usize> = {
             let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            fragments.filter(|fragment| !files.contains_key(fragment)).take(MOST).collect()
+            fragments.filter(|fragment| !files.contains_key(fragment)).take(MAX_FILES).collect()
         };
         if missing.len() > 1 {
             together(storage, path, missing, |fragment| drop(self.get_or_open(fragment, || open(fragment))));
@@ -54,7 +54,7 @@ impl<T: Clone> OpenFiles<T> {
         }
         let file = open()?;
         let mut files = lock();
-        if files.len() >= MOST {
+        if files.len() >= MAX_FILES {
             files.clear();
         }
         files.insert(fragment, file.clone());

@@ -11,7 +11,7 @@ use super::window::TimeWindow;
 use crate::storage::{KnownFolder, Listed, Storage, StoreKey};
 
 /// A larger vacuum file is implausible: it would name a hundred thousand files.
-const MOST_VACUUM: u64 = 8 << 20;
+const MAX_VACUUM_BYTES: u64 = 8 << 20;
 
 /// A file and the time range in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn files_in_force(
             && window.contains(&times)
         {
             let file = folder.join(&one.name);
-            let paths = parse_vacuum(&storage.read(&file, MOST_VACUUM)?).in_file(&file)?;
+            let paths = parse_vacuum(&storage.read(&file, MAX_VACUUM_BYTES)?).in_file(&file)?;
             replaced.extend(paths.into_iter().filter_map(|path| path.rsplit('/').next().map(str::to_owned)));
         }
     }

@@ -19,7 +19,7 @@ use crate::storage::StoreKey;
 use crate::threads;
 
 /// Offsets of variable-size cells are checked in parts of this many.
-const OFFSETS_AT_ONCE: u64 = 4096;
+const OFFSETS_PER_PART: u64 = 4096;
 
 /// The progress of a check. Threads update it while another thread may display it.
 #[derive(Debug, Default)]
@@ -424,11 +424,11 @@ impl Fragment<'_> {
             return Ok(size + 8 * cells);
         }
         let mut reader = tiles.reader(tile, cells)?;
-        let mut offsets = [0; OFFSETS_AT_ONCE as usize + 1];
+        let mut offsets = [0; OFFSETS_PER_PART as usize + 1];
         let mut first = 0;
         while first < cells {
             // Parts overlap by one offset, so that all offsets are compared with their neighbours.
-            let count = OFFSETS_AT_ONCE.min(cells - first);
+            let count = OFFSETS_PER_PART.min(cells - first);
             reader.offsets(first, &mut offsets[..count as usize + 1])?;
             first += count;
         }

@@ -21,13 +21,13 @@ use super::window::{TimeWindow, now};
 use crate::storage::{ListedKind, StoreKey};
 
 /// The folders of an array whose names determine its contents.
-const OF_ARRAYS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
+const ARRAY_FOLDERS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
 
 /// The same for a group.
-const OF_GROUPS: [&str; 2] = [GROUP_DETAILS, METADATA];
+const GROUP_FOLDERS: [&str; 2] = [GROUP_DETAILS, METADATA];
 
 /// Labels of dimensions are arrays within the array, and have no labels themselves.
-const MOST_DEPTH: usize = 2;
+const MAX_DEPTH: usize = 2;
 
 /// Fingerprints of arrays and groups by folder. Memory: about 100 bytes and the path for each that was opened.
 #[derive(Default)]
@@ -154,8 +154,8 @@ impl NameHasher {
             listing.folder().identity.hash(&mut self.hasher);
         }
         let folders: &[&str] = match kind {
-            Some(ObjectKind::Array) => &OF_ARRAYS,
-            Some(ObjectKind::Group) => &OF_GROUPS,
+            Some(ObjectKind::Array) => &ARRAY_FOLDERS,
+            Some(ObjectKind::Group) => &GROUP_FOLDERS,
             None => &[],
         };
         for (path, entries) in [("", Ok(listing.top().to_vec()))]
@@ -169,7 +169,7 @@ impl NameHasher {
                 (&entry.name, entry.kind == ListedKind::Folder, is_later).hash(&mut self.hasher);
             }
         }
-        if kind == Some(ObjectKind::Array) && depth < MOST_DEPTH {
+        if kind == Some(ObjectKind::Array) && depth < MAX_DEPTH {
             for label in listing.names(storage, LABELS)?.into_iter().filter(|one| one.is_folder()) {
                 label.name.hash(&mut self.hasher);
                 self.add_object(context, &folder.join(LABELS).join(&label.name), depth + 1)?;

@@ -22,10 +22,10 @@ use crate::read::{Batches, Decoding, Output};
 const REORDERED_TILE_SHARE: u64 = 8;
 
 /// The minimum size of a band that one thread reads, if there are more bands.
-const LEAST_BAND: u64 = 1 << 20;
+const MIN_BAND_BYTES: u64 = 1 << 20;
 
 /// The maximum size of such a band.
-const MOST_BAND: u64 = 4 << 20;
+const MAX_BAND_BYTES: u64 = 4 << 20;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
@@ -177,7 +177,7 @@ impl DenseColumn {
         let tile_cells = self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
         let (mut stride, mut tile_stride) = (self.cells(), tile_cells);
         // If the cells of a tile have another order than the file, its chunks are not rows of the file.
-        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
+        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.max_chunk_bytes() } else { 0 };
         for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
             stride /= length.max(&1);
             tile_stride /= axis.extent.max(1);
@@ -203,7 +203,7 @@ impl DenseColumn {
     }
 
     /// Returns the maximum size of a chunk of the attribute's values, except for chunks of a single larger value.
-    fn most_chunk_bytes(&self) -> u64 {
+    fn max_chunk_bytes(&self) -> u64 {
         let attributes = &self.view.array().schema().attributes;
         attributes.get(self.attribute).map_or(0, |attribute| attribute.filters.max_chunk_size.into())
     }
@@ -360,12 +360,12 @@ impl DenseColumn {
 /// chunks.
 fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
     let of_tile = row.checked_mul(extent)?;
-    if of_tile <= MOST_BAND {
-        return (LEAST_BAND / of_tile.max(1)).max(1).checked_mul(extent);
+    if of_tile <= MAX_BAND_BYTES {
+        return (MIN_BAND_BYTES / of_tile.max(1)).max(1).checked_mul(extent);
     }
     let of_chunk = row.checked_mul(rows_of_chunk)?;
-    let chunks = (LEAST_BAND / of_chunk.max(1)).max(1);
-    (1..=MOST_BAND).contains(&of_chunk).then_some(rows_of_chunk * chunks)
+    let chunks = (MIN_BAND_BYTES / of_chunk.max(1)).max(1);
+    (1..=MAX_BAND_BYTES).contains(&of_chunk).then_some(rows_of_chunk * chunks)
 }
 
 #[cfg(test)]

@@ -16,13 +16,13 @@ use crate::array::Array;
 
 /// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
 /// overlap.
-const REMEMBERED_TILES: usize = 4096;
+const CACHED_TILES: usize = 4096;
 
 /// The owners of cells, by tile.
 type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 
 /// The boxes of all visible fragments of a dense array, in positions. Memory: that of the [`BoxTree`], and the owners
-/// of the last [`REMEMBERED_TILES`] tiles.
+/// of the last [`CACHED_TILES`] tiles.
 pub struct DenseView {
     array: Arc<Array>,
     grid: Grid,
@@ -67,7 +67,7 @@ impl DenseView {
     }
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
-        let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
+        let capacity = NonZeroUsize::new(CACHED_TILES).unwrap_or(NonZeroUsize::MIN);
         DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
     }
 

@@ -6,7 +6,7 @@ use super::grid::PositionBox;
 use super::view::DenseView;
 
 /// The maximum number of pieces into which the rest of a box may be divided, if fragments leave gaps of odd shapes.
-const MOST_PIECES: usize = 4096;
+const MAX_PIECES: usize = 4096;
 
 impl DenseView {
     /// Returns whether every cell of a box was written with a value of an attribute. `None` if finding out would take
@@ -22,7 +22,7 @@ impl DenseView {
                 return Ok(());
             }
             left = left.iter().flat_map(|piece| outside(piece, written)).collect();
-            gave_up = left.len() > MOST_PIECES;
+            gave_up = left.len() > MAX_PIECES;
             Ok(())
         })?;
         Ok((!gave_up).then_some(left.is_empty()))

@@ -35,17 +35,17 @@ const WHOLE_TILE: u64 = 128 << 10;
 
 /// The same for a storage with latency: one request fetches such a tile, while locating its chunks would take another
 /// one.
-const WHOLE_FAR_TILE: u64 = 8 << 20;
+const WHOLE_REMOTE_TILE: u64 = 8 << 20;
 
 /// The chunks of larger tiles are located by reading the whole tile there, in reads of this size.
-const FAR_WINDOW: usize = 8 << 20;
+const REMOTE_WINDOW: usize = 8 << 20;
 
 /// Memory for this many stored bytes is allocated before the length of the file has been checked.
-const ALWAYS_READ: u64 = 1 << 20;
+const UNCHECKED_READ_BYTES: u64 = 1 << 20;
 
 /// Data that can only be decoded in one piece may take this many bytes, however small the cache is; or as many as the
 /// cache.
-const ALWAYS_DECODED: u64 = 16 << 20;
+const ALWAYS_ALLOWED_BYTES: u64 = 16 << 20;
 
 /// The tiles of one data file of a fragment. Memory: that of the offsets, see [`TileNumbers`].
 pub struct Tiles {
@@ -96,7 +96,7 @@ impl Tiles {
         let budget = context.fetcher.cache().budget() as u64;
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
             // Small enough that even a small cache holds several, and all between which reads alternate.
-            true => (WHOLE_FAR_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), FAR_WINDOW),
+            true => (WHOLE_REMOTE_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), REMOTE_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE),
         };
         let context = Arc::downgrade(context);
@@ -108,7 +108,7 @@ impl Tiles {
             file_size,
             stored_size: OnceLock::new(),
             decoder,
-            most_at_once: budget.max(ALWAYS_DECODED),
+            most_at_once: budget.max(ALWAYS_ALLOWED_BYTES),
             whole_tile,
             header_window,
             sorted: None,
@@ -318,7 +318,7 @@ impl Tiles {
     /// Checks that the file contains `length` bytes at `offset` before a large buffer is allocated, because the
     /// recorded size may be wrong. Small reads detect that themselves.
     fn expect_stored(&self, offset: u64, length: u64) -> Result<()> {
-        if length <= ALWAYS_READ {
+        if length <= UNCHECKED_READ_BYTES {
             return Ok(());
         }
         let end = match self.stored_size.get() {

@@ -36,7 +36,7 @@ impl TileReader {
                 let within = (start - range.start) as usize;
                 let length = ((range.end - start) as usize).min(out.len());
                 let (now, later) = out.split_at_mut(length);
-                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| not_there(start))?);
+                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| outside_of_units(start))?);
                 start += length as u64;
                 out = later;
             } else {
@@ -68,7 +68,7 @@ impl TileReader {
                 // The next cell is in another unit, or across two.
                 _ => {
                     copied = 1;
-                    let first = out.get_mut(..cells.size).ok_or_else(|| not_there(start))?;
+                    let first = out.get_mut(..cells.size).ok_or_else(|| outside_of_units(start))?;
                     self.copy(batches, start, first)?;
                 }
             }
@@ -85,12 +85,12 @@ impl TileReader {
         let own = batches.units().get(self.units.clone()).unwrap_or_default();
         let number = own.partition_point(|unit| unit.start <= start).saturating_sub(1);
         let range = own.get(number).map(TileUnit::range).filter(|range| range.contains(&start));
-        let range = range.ok_or_else(|| not_there(start))?;
+        let range = range.ok_or_else(|| outside_of_units(start))?;
         Ok((range, batches.get(self.units.start + number)?.clone()))
     }
 }
 
-fn not_there(start: u64) -> Error {
+fn outside_of_units(start: u64) -> Error {
     Error::internal(format!("byte {start} of a tile is in none of its units"))
 }
 

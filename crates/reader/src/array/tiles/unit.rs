@@ -17,7 +17,7 @@ use crate::cache::{Buffer, Buffers};
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
-const MOST_EXPANSION: u64 = 1 << 20;
+const MAX_EXPANSION: u64 = 1 << 20;
 
 /// The part of a tile that is decoded at once, and how.
 #[derive(Clone)]
@@ -277,7 +277,7 @@ fn for_each_chunk(tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Res
 }
 
 fn plausible(stored: u64, size: u64) -> Result<()> {
-    if stored > size.saturating_mul(4).saturating_add(MOST_EXPANSION) {
+    if stored > size.saturating_mul(4).saturating_add(MAX_EXPANSION) {
         return Err(Error::damaged(format!("{stored} stored bytes for {size} decoded ones")));
     }
     Ok(())
