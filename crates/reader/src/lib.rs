@@ -24,7 +24,7 @@
 //! //! The modules; each uses only those below it:
 //!
 //! * [`open`]: arrays and groups by path or URI; `api`, the typed reads above
-//! * [`array`]: one array as of one time
+//! * [`mod@array`]: one array as of one time
 //! * [`read`]: executes the plan of a read
 //! * [`cache`]: decoded units and parsed indexes, under one byte budget
 //! * [`storage`]: stored bytes in local folders and object stores

@@ -1,7 +1,7 @@
 //! The contents of an array's folder: its fragments, schemas and commit files, in every layout that releases have used,
 //! and which of them are in force in a time window.
 //!
-//! Reads only names and the small text files of the commits folder ([`super::commit_lists`]).
+//! Reads only names and the small text files of the commits folder (`commit_lists.rs`).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};

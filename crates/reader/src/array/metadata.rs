@@ -124,8 +124,7 @@ impl Metadata {
     /// format version 4, it is empty.
     ///
     /// # Errors
-    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) with the file,
-    /// [`Error::Key`](tilefs_format::error::Error::Key) if it is encrypted and the key is missing or wrong. Never
+    /// [`Error::Damaged`] with the file, [`Error::Key`] if it is encrypted and the key is missing or wrong. Never
     /// returns only some of the keys.
     pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         let storage = &*context.storage;

@@ -1,7 +1,7 @@
 //! Variable-length values of a dense array in file order: all values end to end, and the offset of each.
 //!
 //! The offset of a value in the file depends on the lengths of all values before it. They are summed once, on first
-//! use, from the offsets of the cells inside the box of all fragments; a checkpoint is kept every [`BLOCK`] cells. Then
+//! use, from the offsets of the cells inside the box of all fragments; a checkpoint is kept every 4096 cells. Then
 //! any byte is located from the checkpoints and the lengths of one block.
 
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::threads;
 /// The number of cells between checkpoints.
 const BLOCK: u64 = 4096;
 
-/// A variable-length attribute of a dense array. Memory: 8 bytes for every [`BLOCK`] cells of the box that contains all
+/// A variable-length attribute of a dense array. Memory: 8 bytes for every 4096 cells of the box that contains all
 /// fragments, once a length was requested.
 pub struct DenseVarColumn {
     /// All cells of the file.
