@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 const ARENA: u64 = 64 << 20;
 
 /// Arenas may reserve the limit divided by this.
-const ARENA_SHARE: u64 = 16;
+const SHARE_OF_ARENAS: u64 = 16;
 
 /// Freed blocks of this size or more are returned to the system.
 const LARGE_BLOCK: i32 = 1 << 20;
@@ -43,7 +43,7 @@ pub fn use_sparingly() {
 /// Returns the number of affordable arenas: the main one, which grows with use, and more for threads that allocate at
 /// once.
 fn arenas(limit: u64) -> u64 {
-    (limit / ARENA_SHARE / ARENA).max(1)
+    (limit / SHARE_OF_ARENAS / ARENA).max(1)
 }
 
 #[cfg(target_env = "gnu")]
@@ -81,11 +81,11 @@ mod tests {
     fn arenas_are_a_small_part() {
         assert_eq!(arenas(300 << 20), 1);
         assert_eq!(arenas(16 << 30), 16);
-        assert!((0..40).all(|bits| (arenas(1 << bits) - 1) * ARENA <= (1 << bits) / ARENA_SHARE));
+        assert!((0..40).all(|bits| (arenas(1 << bits) - 1) * ARENA <= (1 << bits) / SHARE_OF_ARENAS));
     }
 
     #[test]
-    fn there_is_no_value_without_a_limit() {
+    fn without_a_limit_nothing_is_known() {
         assert_eq!(left().is_none(), limit().is_none());
     }
 }
