@@ -1,15 +1,16 @@
 #!/bin/sh
-# Measures tilefs beside libtiledb, alternating between the two in one run, and prints a table per section.
+# Compares the speed of tilefs with that of libtiledb. Alternates between the two in one run; prints a table per
+# section.
 #
 # usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats single_cell cloud scale versions; the first
 #                                           four by default
 #
-#   TILEFS_BENCH_DIR   where the data are made and kept (default target/bench); they take a few GB
-#   TILEFS_BENCH_RUNS  how often each side is timed (default 5)
+#   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
+#   TILEFS_BENCH_RUNS  runs of each program (default 5)
 #   TILEFS             the binary to measure (default: target/release/tilefs, built first)
-#   TILEFS_OLD         an older binary, which the section `versions` compares it with
+#   TILEFS_OLD         an older binary to compare with in the section `versions`
 #
-# The section `scale` has settings of its own: see the head of scripts/bench/scale.py.
+# The first lines of scripts/bench/scale.py list further settings for the section `scale`.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,7 +28,7 @@ cargo build --release --quiet --bins --examples --manifest-path "$here/Cargo.tom
 built=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release
 TILEFS=$(realpath "${TILEFS:-$built/tilefs}")
-# A mount that only copies from memory: the limit of any.
+# A mount that only copies from memory: the upper limit of any mount.
 TILEFS_TOY=$built/examples/toy
 export TILEFS TILEFS_TOY
 
@@ -40,7 +41,7 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 case " $* " in
     *" formats "*)
-        # What opens them, in the versions that the tests have.
+        # The readers of these formats, in the versions that the tests use.
         "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
 esac
 case " $* " in

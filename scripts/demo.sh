@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds tilefs, mounts the sample array that is in this repository, reads from it with ls, od and dd, and unmounts.
+# Builds tilefs, mounts the sample array of this repository, reads from it with ls, od and dd, and unmounts.
 set -eu
 cd "$(dirname "$0")/.."
 
 array=tests/fixtures/demo   # temp[y, x] = 20 - y/10 + x/100, 100 rows of 200 columns, float32
-y=42 x=17                   # the cell to look at
+y=42 x=17                   # the cell to read
 
 fail() {
     echo "demo.sh: $*" >&2

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs the programs that tests/export_tools opens our files with and tests/mount reads mounts with, and libtiledb's
-# Python package, which arrays without recorded values are compared with. Python packages go into .venv at the root of
-# the repository in the versions of scripts/requirements.txt, programs come from apt when this runs as root on a Debian
-# system. What cannot be installed is skipped aloud, here and by the tests.
+# Installs the programs with which tests/export_tools opens files and tests/mount reads mounts, and libtiledb's Python
+# package, with which tests compare arrays that have no recorded values. Python packages go into .venv at the root of
+# the repository, in the versions of scripts/requirements.txt. Programs come from apt if this runs as root on a Debian
+# system. This script and the tests print SKIPPED for each tool that cannot be installed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# The lines of requirements.txt that are not installed in that version.
+# Prints the lines of requirements.txt that are not installed in that version.
 missing_packages() {
     installed=$("$python" -m pip list --format=freeze --disable-pip-version-check 2>/dev/null)
     sed 's/ *#.*//; /^$/d' scripts/requirements.txt | while read -r requirement; do
@@ -19,7 +19,7 @@ can_apt() {
 }
 
 python=.venv/bin/python
-# Without python3-venv it is begun, but has no pip.
+# Without the package python3-venv, the environment exists but has no pip.
 has_pip() {
     [ -x "$python" ] && "$python" -m pip --version >/dev/null 2>&1
 }
@@ -37,8 +37,8 @@ fi
 if has_pip && [ -n "$(missing_packages)" ]; then
     pip="$python -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 15"
     if ! $pip -r scripts/requirements.txt 2>/dev/null; then
-        # One by one where they cannot be had together: one that is missing must not keep the others away. Where not even
-        # the first two can be had, nothing can.
+        # If pip cannot install all packages together, install them one by one, so that a missing one does not prevent
+        # the others. If the first two both fail, pip has no index.
         failures=0
         successes=0
         for requirement in $(missing_packages); do
@@ -56,7 +56,7 @@ if has_pip && [ -n "$(missing_packages)" ]; then
     fi
 fi
 
-# The server of Azure's blobs is a package of npm.
+# The server for Azure blobs is an npm package.
 azurite=3.37.0
 if [ -d .venv ] && [ ! -x .venv/node_modules/.bin/azurite-blob ]; then
     if command -v npm >/dev/null 2>&1; then
@@ -73,7 +73,7 @@ want ncdump netcdf-bin
 want h5dump hdf5-tools
 want Rscript r-base-core
 want gfortran gfortran
-# Other programs have a convert, too.
+# Other packages have a program called convert, too.
 want identify imagemagick
 want awk mawk
 want sqlite3 sqlite3
@@ -92,7 +92,7 @@ fi
 if [ -n "$packages" ]; then
     if can_apt; then
         apt-get update -qq
-        # One by one: a package that is missing must not keep the others away.
+        # One by one, so that a missing package does not prevent the others.
         for package in $packages; do
             DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
                 echo "SKIPPED: apt cannot install $package" >&2

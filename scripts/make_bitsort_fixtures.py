@@ -3,7 +3,7 @@
 
 usage: scripts/make_bitsort_fixtures.py [--venv FOLDER] [--out FOLDER]
 
-Only libtiledb 2.13 and 2.14 have the filter. Needs Python 3.10 and the package `tiledb` 0.20.0 with `numpy`; with --venv, makes a virtual
+Only libtiledb 2.13 and 2.14 have the filter. The script needs Python 3.10 and the package `tiledb` 0.20.0 with `numpy`; with --venv, makes a virtual
 environment there that has them and uses it. A new run gives the same bytes, up to the random parts of encrypted files.
 """
 

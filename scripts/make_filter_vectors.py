@@ -209,7 +209,7 @@ class Workshop:
             return file.read()
 
     def check_pipelines(self, uri, pipelines):
-        """The pipelines that we claim must be in the schema."""
+        """Checks that the schema has the expected pipelines."""
         if self.key:
             return
         (path,) = glob.glob(os.path.join(uri, "__schema", "__*_*_*"))
@@ -224,7 +224,7 @@ class Workshop:
             assert bytes_ in payload, bytes_.hex()
 
     def dense(self, length, attributes):
-        """Writes (name, dtype, filters, values) as attributes of one tile; gives (tile, cells read) of each."""
+        """Writes (name, dtype, filters, values) as attributes of one tile; returns (tile, cells read) of each."""
         uri = self.new()
         domain = tiledb.Domain(tiledb.Dim("i", domain=(0, length - 1), tile=length, dtype=np.uint64, ctx=self.ctx), ctx=self.ctx)
         attrs = [tiledb.Attr(name, dtype=dtype, filters=filter_list(names), ctx=self.ctx) for name, dtype, names, _ in attributes]
@@ -240,7 +240,7 @@ class Workshop:
         return out
 
     def strings(self, dtype, cells, names, offsets_filters=(), read=True):
-        """Writes one var-length attribute; gives its offsets and values tiles and checks that libtiledb reads what was written, if it can."""
+        """Writes one var-length attribute and returns its offsets and values tiles. Checks that libtiledb reads back the values, if it can."""
         uri = self.new()
         length = len(cells)
         domain = tiledb.Domain(tiledb.Dim("i", domain=(0, length - 1), tile=length, dtype=np.uint64, ctx=self.ctx), ctx=self.ctx)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 def pinned(*names):
-    """The packages of these names in the versions of requirements.txt."""
+    """The packages with these names, in the versions of requirements.txt."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "requirements.txt")) as file:
         return [line.strip() for line in file if line.split("==")[0] in names]
 

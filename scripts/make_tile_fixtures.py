@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/tiles: dense arrays of which libtiledb 2.3 put cells into wrong tiles, and some that they did not.
+"""Makes tests/fixtures/tiles: dense arrays of which libtiledb 2.3 wrote cells to wrong tiles, and some without such cells.
 
 usage: PYTHON scripts/make_tile_fixtures.py FOLDER
 

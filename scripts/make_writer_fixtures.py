@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/writers.tar.zst: sparse arrays that older libraries wrote in ways of their own, and what was written.
+"""Makes tests/fixtures/writers.tar.zst: sparse arrays that older libraries wrote in special ways, and the values written.
 
 usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER] [--only KIND]
 
-Needs the interpreters named below in the PATH, to make an environment of each writer under --venvs (default: writer-venvs in the temporary
-folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, the arrays of other kinds stay. Names on disk and the
-times that TileDB 1.7 writes at are new in each run, everything else comes out the same.
+Needs the interpreters named below in the PATH, to make an environment for each writer under --venvs (default: writer-venvs in the temporary
+folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, fixtures of
+other kinds stay. Names on disk and the times at which TileDB 1.7 writes differ in each run; everything else is the same.
 
-What is expected is what was written: of each coordinate the newest cell up to a time. It is recorded by way of arrays of one fragment each, as
-libtiledb itself drops or doubles cells of some of the arrays, or fails: then the read has its number of rows as "libtiledb_cells", or its error. Of arrays
-with coordinates that are twice in one fragment what libtiledb reads is recorded.
+The expected values are those written: for each coordinate the newest cell up to a time. They are recorded with arrays of one fragment each, because
+libtiledb itself drops or doubles cells of some of the arrays, or fails; the manifest then has libtiledb's number of rows as "libtiledb_cells", or its
+error. For arrays with the same coordinates twice in one fragment, the expected values are those that libtiledb reads.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def main():
 
 
 def forget(root, kind):
-    """Removes the arrays of a kind, and what was recorded of them; gives the entries of the others."""
+    """Removes the arrays of a kind and their records; returns the entries of the others."""
     with open(f"{root}/manifest.json") as file:
         objects = json.load(file)["objects"]
     for entry in objects:

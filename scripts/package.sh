@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes packages of this version in target/packages, and says how large they are.
+# Builds packages of this version in target/packages and prints their sizes.
 #
 # usage: scripts/package.sh deb|musl|all
 #
-#   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, for the C library of this machine and newer ones
-#   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: one file that needs no library, with man pages and completions;
-#           and the folder image, of which packaging/Dockerfile makes an image, with this machine's certificates
+#   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, with the C library of this machine or a newer one
+#   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: a static program with man pages and completions; and the
+#           folder image for packaging/Dockerfile, with this machine's certificates
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,11 +16,11 @@ fail() {
 
 made=target/packages
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-# The day of the version, not of the packaging: the same source gives the same files.
+# The date of the version, not of the packaging, so that the same source gives the same files.
 day=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 built=$(cargo metadata --format-version 1 --no-deps --offline 2>/dev/null | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 
-# Completions for three shells, which the program itself writes.
+# The program itself writes the completions for three shells.
 completions() {
     mkdir -p "$2"
     "$1" completions bash > "$2/tilefs.bash"
@@ -31,13 +31,13 @@ completions() {
 make_deb() {
     command -v cargo-deb >/dev/null 2>&1 || fail "cargo-deb is missing; install it with: cargo install --locked cargo-deb"
     cargo build --release --locked --bin tilefs
-    # What Cargo.toml's [package.metadata.deb] names.
+    # The files that [package.metadata.deb] in Cargo.toml names.
     stage=$made/deb
     rm -rf "$stage"
     mkdir -p "$stage/bin" "$stage/sbin"
     completions "$built/release/tilefs" "$stage/completions"
     cp "$built/release/tilefs" "$stage/bin/"
-    # By this name mount(8) finds the program of the type, and man the page of the name.
+    # mount(8) looks for the helper of a filesystem type under this name, and man(1) for its page.
     ln -s ../bin/tilefs "$stage/sbin/mount.fuse.tilefs"
     echo ".so man1/tilefs.1" > "$stage/mount.fuse.tilefs.8"
     maintainer=$(sed -n 's/^maintainer = "\(.*\)"$/\1/p' Cargo.toml)

@@ -1,9 +1,9 @@
-# The tests that SEMANTICS.md names and that the log of cargo test does not say passed, a line each; exits with 1 where
-# there is one.
+# Prints the tests that SEMANTICS.md names and that did not pass according to the log of cargo test, one per line. Exits
+# with 1 if there is one.
 #
 #   awk -f scripts/promised_tests.awk docs/SEMANTICS.md LOG
 
-# Names stand in backticks, between brackets behind a sentence.
+# Names are in backticks, within brackets after a sentence.
 FNR == NR {
     rest = $0
     if (match(rest, /\[`/)) {

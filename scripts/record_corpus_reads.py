@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Records in which order libtiledb gives the rows of a corpus' sparse arrays, and the values of its dimension labels.
+"""Records the order in which libtiledb returns the rows of a corpus' sparse arrays, and the values of its dimension labels.
 
 usage: scripts/record_corpus_reads.py CORPUS OUT
 
-CORPUS is a folder with manifest.json and manifest_real.json (tests/fixtures/corpus.tar.zst, unpacked); OUT
-(tests/fixtures/corpus_reads.json) becomes one JSON object: `row_orders` has for each "path read" the first 16
-digits of the SHA-256 of which sorted row (u32) each row of an unordered read is, equal rows counted as the first of them; `labels` has
-for each path and label the hexadecimal bytes of all its values as a read through the array gives them. Needs the `tiledb` and
+CORPUS is a folder with manifest.json and manifest_real.json (tests/fixtures/corpus.tar.zst, unpacked); OUT (tests/fixtures/corpus_reads.json) becomes one JSON object: `row_orders` has for each "path read" the first 16
+digits of the SHA-256 of a list of u32: for each row of an unordered read its number among the sorted rows (equal rows have the number of the first of
+them); `labels` has for each path and label the hexadecimal bytes of all its values, as a read through the array returns them. Needs the `tiledb` and
 `numpy` packages.
 """
 
@@ -75,7 +74,7 @@ def row_order(place, key, window):
 
 
 def labels_of(place, dims):
-    """The values of each label by a read of the whole array that asks for nothing but the label."""
+    """The values of each label, from a read of the whole array that requests only the label."""
     db, out = Tiledb(), {}
     with Opened(db, place, READ, 0, FOREVER) as array:
         schema = db.make("array_get_schema", array)

@@ -4,7 +4,7 @@
 usage: scripts/record_expected.py FOLDER OUT
 
 Writes OUT/manifest.json and the cells' bytes beside it; nothing in FOLDER is changed. Needs the `tiledb` and `numpy` packages.
-What libtiledb cannot open or read is recorded with its error.
+Objects that libtiledb cannot open or read are recorded with its error.
 """
 
 import json
@@ -22,7 +22,7 @@ def main(folder, out):
     folder, out = os.path.abspath(folder), os.path.abspath(out)
     objects = []
     for path, kind in sorted(found(folder)):
-        # A process each: libtiledb has been seen to crash on damaged arrays.
+        # One process per object, because libtiledb can crash on damaged arrays.
         with multiprocessing.Pool(1) as pool:
             result = pool.apply_async(record, (folder, out, path, kind))
             try:

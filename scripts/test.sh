@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs all tests, and closes with a table of what ran and what was skipped. Installs what they need (fuse3) where this
-# user may, and says what to run where not. Installs also the programs and packages that our files are opened with and
-# compared by (GDAL, R, NumPy, tiledb ...), where this user may; tests that miss one say SKIPPED, and which.
+# Runs all tests and prints a table of what ran and what was skipped. If this user may, installs what the tests need
+# (fuse3), and the programs and packages that tests open and compare files with (GDAL, R, NumPy, tiledb ...). Otherwise
+# it prints the commands to install them; tests that lack one print SKIPPED and its name.
 #
 #   scripts/test.sh [arguments of cargo test]
 #
-#   TILEFS_TEST_TOOLS=no    installs none of those programs
-#   TILEFS_REQUIRE=all      a skipped test is a failure; or a list of what must be there (tests/support/skip.rs), as in
+#   TILEFS_TEST_TOOLS=no    do not install those programs
+#   TILEFS_REQUIRE=all      a skipped test is a failure; or a list of the required tools (tests/support/skip.rs), such as
 #                           all,-peers
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ command -v cargo >/dev/null 2>&1 || fail "cargo is missing; install Rust as http
 
 missing=
 command -v cc >/dev/null 2>&1 || missing="$missing build-essential"
-# Root mounts without it, but some tests mount as an ordinary user.
+# Root does not need fuse3, but some tests mount as an ordinary user.
 command -v fusermount3 >/dev/null 2>&1 || missing="$missing fuse3"
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     # shellcheck disable=SC2086 # a list of packages
@@ -53,7 +53,7 @@ trap 'rm -f "$log"' EXIT
 status=0
 cargo test --workspace "$@" 2>&1 | tee -a "$log" || status=$?
 awk -f scripts/test_table.awk "$log"
-# Who requires something wants all tests.
+# With TILEFS_REQUIRE, the tests that SEMANTICS.md names must have passed, too.
 if [ -n "${TILEFS_REQUIRE:-}" ]; then
     awk -f scripts/promised_tests.awk docs/SEMANTICS.md "$log" || status=1
 fi

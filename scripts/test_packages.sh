@@ -1,10 +1,10 @@
 #!/bin/bash
-# Installs the packages that scripts/package.sh made, mounts the sample array with them, and compares its values. Works
-# on copies of this machine's files, which are gone in the end: the .deb in an overlay over them, the static program in
-# a folder where nothing else is, the image in what buildah makes of it. Needs root.
+# Installs the packages that scripts/package.sh built, mounts the sample array with them, and compares its values. Does
+# not change this machine: the .deb is installed in an overlay over its files, the static program in a folder with
+# nothing else, and the image in a container of buildah. Needs root.
 #
-# usage: scripts/test_packages.sh [deb|musl|image]...      what is there if not given
-# shellcheck disable=SC2016 # what runs elsewhere is expanded there
+# usage: scripts/test_packages.sh [deb|musl|image]...      default: all packages that exist
+# shellcheck disable=SC2016 # commands that run elsewhere are expanded there
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,14 +25,14 @@ skipped() {
     echo "SKIPPED: $*" >&2
 }
 
-# The values below a mount point, beside what libtiledb read.
+# Compares the values below a mount point with those that libtiledb read.
 compare() {
     cmp "$1/temp.f32" "$values/00_temp.bin"
     cmp "$1/cell.i32" "$values/01_cell.bin"
     cmp -n 800 "$1/slice/0,0..199/temp.f32" "$values/00_temp.bin"
 }
 
-# In a mount namespace, and what is mounted here goes with it.
+# Runs in a mount namespace, so mounts end with the script.
 test_deb() {
     package=$(ls "$made"/tilefs_*.deb)
     [ "$(wc -l <<<"$package")" = 1 ] || fail "more than one .deb is in $made"
@@ -62,7 +62,7 @@ test_deb() {
     inside 'test -e /usr/share/man/man7/tilefs-paths.7.gz; ! command -v man >/dev/null || man -w tilefs tilefs-paths mount.fuse.tilefs'
     inside 'bash -c ". /usr/share/bash-completion/completions/tilefs; complete -p tilefs"'
 
-    # As a command, by mount(8), and by fstab.
+    # Mount with the command, with mount(8), and with fstab.
     inside 'tilefs mount demo mnt'
     compare "$work/root/run/test/mnt"
     inside 'tilefs umount mnt; mount -t fuse.tilefs /run/test/demo /run/test/mnt -o ro,allow_other,nofail'
@@ -70,7 +70,7 @@ test_deb() {
     inside 'umount mnt; echo "/run/test/demo /run/test/mnt fuse.tilefs ro,noauto,x-systemd.automount,_netdev 0 0" > fstab; mount -T fstab /run/test/mnt'
     compare "$work/root/run/test/mnt"
     inside 'umount mnt'
-    # As an ordinary user, by fusermount3, with a device as udev makes it.
+    # Mount as an ordinary user with fusermount3, and a device with the permissions that udev sets.
     mknod -m 666 "$work/fuse" c 10 229
     if mount --bind "$work/fuse" "$work/root/dev/fuse"; then
         inside 'mkdir home; mv demo home/; mkdir home/mnt; chown -R nobody home; cd home
@@ -80,7 +80,7 @@ test_deb() {
     else
         skipped "an ordinary user with the .deb, who cannot be given /dev/fuse"
     fi
-    # As a service: systemd is not run here, but takes the unit.
+    # As a service: systemd does not run here, but verifies the unit.
     if command -v systemd-analyze >/dev/null; then
         inside 'mkdir -p /etc/tilefs; echo ARRAY=/run/test/demo > /etc/tilefs/demo.conf
             said=$(systemd-analyze verify tilefs@demo.service 2>&1 | grep "tilefs@" || true); test -z "$said" || { echo "$said" >&2; exit 1; }'
@@ -109,7 +109,7 @@ test_musl() {
     echo "the static program: $size bytes, mounted where there is nothing else"
 }
 
-# Mounts by a program in a folder that gets nothing else but its device and an array.
+# Mounts with a program in a folder that has only the device and an array.
 mount_alone() {
     mkdir -p "$1/dev" "$1/proc" "$1/array" "$1/mnt"
     touch "$1/dev/fuse" "$1/dev/null"

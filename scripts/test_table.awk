@@ -1,16 +1,17 @@
-# The closing table of scripts/test.sh, out of what cargo and the tests printed: what each test program ran, what was
-# skipped and why, and a last line "N passed, N failed, N skipped". A test that skips a part of its work counts as skipped.
+# Makes the closing table of scripts/test.sh from the output of cargo and the tests: the results of each test program,
+# skipped tests with the reason, and a last line "N passed, N failed, N skipped". A test that skips a part of its work
+# counts as skipped.
 
 { gsub(/\033\[[0-9;]*m/, "") }
 
-# The crate of a program of unit tests: "(target/debug/deps/tilefs_reader-1234abcd)".
+# Returns the crate of a unit test program: "(target/debug/deps/tilefs_reader-1234abcd)".
 function unit_tests(path) {
     sub(/.*\//, "", path)
     sub(/-[0-9a-f]+\)$/, "", path)
     return path
 }
 
-# A test program begins: "Running tests/corpus.rs (target/debug/deps/corpus-...)", "Doc-tests tilefs".
+# The start of a test program: "Running tests/corpus.rs (target/debug/deps/corpus-...)", "Doc-tests tilefs".
 /^ +(Running|Doc-tests) / {
     program = $1 == "Running" ? ($2 == "unittests" ? unit_tests($4) " " $3 : $2) : "documentation"
     programs[++count] = program
@@ -20,7 +21,7 @@ function unit_tests(path) {
 match($0, /SKIPPED: /) {
     line = substr($0, RSTART + RLENGTH)
     skips[++skip_count] = (program == "" ? "preparation" : program) ": " line
-    # Tests say their own name first.
+    # Tests print their own name first.
     if (match(line, /^[A-Za-z0-9_]+(::[A-Za-z0-9_]+)*: /) && program != "") {
         test = program SUBSEP substr(line, 1, RLENGTH - 2)
         if (!(test in seen)) {
@@ -51,7 +52,7 @@ END {
     print "\nWhat ran"
     for (i = 1; i <= count; i++) {
         program = programs[i]
-        # What skips reports that it passed.
+        # cargo counts a skipped test as passed.
         ran = passed[program] - skipped[program]
         left_out = skipped[program] + ignored[program]
         if (!finished[program]) {

@@ -1,4 +1,4 @@
-"""Arrays in a bucket: the same server of S3 for both, behind a link of 20 ms and 200 MB/s (examples/slow_link.rs)."""
+"""Arrays in a bucket. Both programs use the same S3 server, behind a link of 20 ms and 200 MB/s (examples/slow_link.rs)."""
 
 import contextlib
 import hashlib
@@ -35,7 +35,7 @@ def example(name):
 
 @contextlib.contextmanager
 def server(folder):
-    """The port of a server of S3 whose buckets are the folders in a folder (examples/bucket.rs)."""
+    """The port of an S3 server whose buckets are the folders in a folder (examples/bucket.rs)."""
     with process(example("bucket"), folder) as running:
         yield int(running.stdout.readline())
 
@@ -73,7 +73,7 @@ def run():
 
 
 def whole(options, port, local):
-    """All of a 256 MiB raster. The link's share is of what is stored, which both fetch."""
+    """Reads a whole raster of 256 MiB. The share of the link counts stored bytes, which both programs fetch."""
 
     def ours():
         return timed(lambda: subprocess.run([TILEFS, "cat", *options, "s3://bench/image", "temp.f32"], stdout=subprocess.DEVNULL, check=True))
@@ -92,7 +92,7 @@ def whole(options, port, local):
 
 
 def first(options, port, name):
-    """From the start of the command to the first value."""
+    """Measures the time from the start of the command to the first value."""
     code = f"import tiledb; print(tiledb.open('s3://bench/{name}', ctx=tiledb.Ctx({settings(port)!r}))[0:1])"
 
     def ours():
@@ -107,7 +107,7 @@ def first(options, port, name):
 
 
 def scattered(options, port):
-    """Reads of 4 KiB anywhere in the raster, from several threads."""
+    """Random reads of 4 KiB in the raster, from several threads."""
     rows = [random.Random(5).randrange(SIDE) for _ in range(READS)]
     columns = [random.Random(6).randrange(SIDE - READ // 4) for _ in range(READS)]
     places = list(zip(rows, columns))
@@ -136,7 +136,7 @@ def scattered(options, port):
 
 
 def kept(options, folder, local):
-    """All of the raster with a disk cache that has it, beside the local array."""
+    """Compares the whole raster from a full disk cache with the local array."""
     cache = ["--disk-cache", f"{folder}/cache"]
     with mounted("s3://bench/image", *options, *cache) as mount:
         cat(f"{mount.path}/temp.f32")

@@ -1,4 +1,4 @@
-"""What all sections share: where things are, mounting, timing two sides by turns, tables."""
+"""Helpers of all sections: paths, mounting, timing two programs alternately, tables."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def print_machine():
 
 
 def made(name, make):
-    """The path of data called `name`, made by `make(path)` if they are not there yet."""
+    """The path of the data called `name`; calls `make(path)` if they do not exist yet."""
     path = os.path.join(HOME, name)
     if not os.path.exists(path):
         print(f"making {name} ...", file=sys.stderr, flush=True)
@@ -44,7 +44,7 @@ class Mount:
         self.process, self.path = process, path
 
     def memory(self, field="VmHWM"):
-        """MiB of the process: VmHWM is the most it ever had, VmRSS what it has."""
+        """MiB of the process: VmHWM is the peak, VmRSS the present value."""
         with open(f"/proc/{self.process.pid}/status") as status:
             return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
 
@@ -56,14 +56,14 @@ class Mount:
 
 @contextlib.contextmanager
 def mounted(array, *options, binary=TILEFS):
-    """A fresh mount: nothing of it is in any cache."""
+    """A fresh mount, with no data in any cache."""
     with served([binary, "mount", "-f", *options, array]) as mount:
         yield mount
 
 
 @contextlib.contextmanager
 def served(command):
-    """What a command serves that takes a folder to mount on as its last argument."""
+    """The mount of a command whose last argument is the mount point."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
         process = subprocess.Popen([*command, folder], stderr=subprocess.PIPE)
         try:
@@ -85,7 +85,7 @@ def cat(*files):
 
 
 def first_part(file, size):
-    """Seconds that it takes to read the first bytes of a file as `cat` does."""
+    """Seconds for reading the first bytes of a file in the way of `cat`."""
     count = size >> 17
     return timed(lambda: subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=128k", f"count={count}"], stderr=subprocess.DEVNULL, check=True))
 
@@ -106,7 +106,7 @@ def warm(path):
 
 
 def alternate(*sides, runs=None):
-    """Calls the sides by turns, each as often first as last; each gives seconds. The list of seconds per side."""
+    """Calls the sides alternately, each equally often first and last. Each returns seconds; returns the list of seconds of each side."""
     times = [[] for _ in sides]
     turn = list(zip(sides, times))
     for _ in range(runs or RUNS):
@@ -126,7 +126,7 @@ def show(value):
 
 
 def ratio(ours, theirs):
-    """How many times faster ours is, by the medians."""
+    """How many times faster tilefs is, by the medians."""
     return f"{statistics.median(theirs) / statistics.median(ours):.2f}x"
 
 

@@ -1,6 +1,6 @@
-"""A 256 MiB float32 raster in five variants: `cat` through a fresh mount beside libtiledb reading it into memory.
+"""A 256 MiB float32 raster in five variants: `cat` through a fresh mount compared with libtiledb reading into memory.
 
-Beside them the two limits: a mount that only copies from memory, and `tilefs verify`, which only decodes."""
+Also measures the two limits: a mount that only copies from memory, and `tilefs verify`, which only decodes."""
 
 import hashlib
 import os
@@ -77,7 +77,7 @@ def run():
 
 
 def check(path):
-    """The mount's bytes are libtiledb's."""
+    """Checks that the mount returns the same bytes as libtiledb."""
     with mounted(path) as mount, open(f"{mount.path}/temp.f32", "rb") as file, tiledb.open(path) as array:
         ours = hashlib.file_digest(file, "sha256").hexdigest()
         assert ours == hashlib.sha256(array[:]["temp"].tobytes()).hexdigest(), f"{path}: the mount gives other bytes than libtiledb"

@@ -1,4 +1,4 @@
-"""Zarr, BigTIFF and Parquet through a fresh mount, beside the raw file of the same cells; xarray and dask beside libtiledb."""
+"""Zarr, BigTIFF and Parquet through a fresh mount, compared with the raw file of the same cells; xarray and dask compared with libtiledb."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from .common import alternate, cat, made, mounted, ratio, seconds, table, timed,
 from .dense import SIDE, raster
 from .sparse import matrix
 
-# In a process that imported all before, so that only opening and reading count.
+# Runs in a process that has already imported everything, so that only opening and reading count.
 MEAN = """
 import sys, time
 import xarray

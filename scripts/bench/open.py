@@ -1,4 +1,4 @@
-"""From the start of the command to the first byte of an attribute, beside a new Python process that opens the same array."""
+"""Time from the start of the command to the first byte of an attribute, compared with a new Python process that opens the array."""
 
 import shutil
 import statistics
@@ -30,7 +30,7 @@ def with_fragments(count):
 
 
 def with_consolidated_metadata(count):
-    """The same, with the copies of all footers in one file that libtiledb makes on request."""
+    """The same array with consolidated fragment metadata: one file with copies of all footers."""
 
     def make(path):
         shutil.copytree(with_fragments(count), path)
@@ -55,7 +55,7 @@ def group_of(count):
 
 
 def first_byte_mounted(array, file):
-    """Mounts in the background as a person does, reads four bytes, and unmounts untimed."""
+    """Mounts in the background, reads four bytes, and unmounts; unmounting is not timed."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
         start = time.perf_counter()
         subprocess.run([TILEFS, "mount", array, folder], check=True)
@@ -104,7 +104,7 @@ def run():
 
 
 def memory():
-    """What a mount holds for fragments nobody reads."""
+    """The memory of a mount for fragments that nobody reads."""
     held = {}
     for count in (1, 10_000):
         sizes = []

@@ -1,11 +1,12 @@
-"""How the first looks at an array cost as it grows: generated arrays (examples/generated) near and far, and real ones beside libtiledb.
+"""The cost of opening and first reads as an array grows: generated arrays (examples/generated), near and distant, and real arrays compared
+with libtiledb.
 
   TILEFS_BENCH_SHAPES    of appended, overlapping and table (all)
   TILEFS_BENCH_CELLS     numbers of cells of generated arrays (1e9 1e10 1e11)
   TILEFS_BENCH_LATENCY   milliseconds of a request (0 50)
   TILEFS_BENCH_COMMITS   of consolidated and plain: whether commits and footers are in one file each (consolidated)
-  TILEFS_BENCH_LIMIT     seconds after which a measurement ends (60); what has taken longer once is not tried with more cells
-  TILEFS_BENCH_STREAM    bytes that are read one after another while memory is watched (1e9)
+  TILEFS_BENCH_LIMIT     seconds after which a measurement ends (60); an operation that took longer is not tried with more cells
+  TILEFS_BENCH_STREAM    bytes to read sequentially while measuring memory (1e9)
   TILEFS_BENCH_REAL      cells of each array that TileDB-Py writes (1e7); 0 for none
 """
 
@@ -53,11 +54,11 @@ def run():
 
 
 class Slow(Exception):
-    """Something took longer than the limit."""
+    """An operation took longer than the limit."""
 
 
 def limited(command, limit=LIMIT):
-    """Seconds that a command of the shell takes; ends it and all that it started after the limit."""
+    """Seconds that a shell command takes; ends the command and its child processes after the limit."""
     start = time.perf_counter()
     running = subprocess.Popen(command, shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -74,7 +75,7 @@ def limited(command, limit=LIMIT):
 
 @contextlib.contextmanager
 def mounted(array, *options):
-    """A fresh mount, and the seconds until it is there."""
+    """A fresh mount, and the seconds until it answers."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
         start = time.perf_counter()
         serving = subprocess.Popen([TILEFS, "mount", "-f", *options, array, folder], stderr=subprocess.DEVNULL)
@@ -103,19 +104,19 @@ def server(latency, folder):
 
 
 def take(port):
-    """Requests, bytes and dependent steps since this was asked last."""
+    """Requests, bytes and dependent steps since the last call."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/statistics") as answer:
         return [int(number) for number in answer.read().split()]
 
 
 def check(folder):
-    """Holds small generated arrays, as files and as served, against what libtiledb reads of them."""
+    """Compares small generated arrays, as files and as served, with what libtiledb reads from them."""
     names = [f"{shape}-{CHECKED}" for shape in SHAPES]
     subprocess.run([example("generated"), "--write", folder, *names], check=True)
     with server(0, folder) as (_, options):
         for name in names:
             with tiledb.open(f"{folder}/{name}") as array:
-                # In the global order, which that of the ids of a table is too.
+                # Rows come in the global order; for a table that is the order of its ids.
                 expected = array[:] if name.startswith("table") else array.query(order="G")[:]
             if name.startswith("table"):
                 columns = {"dims/id.i64": "id", "count.i32": "count", "kind.bytes": "kind"}
@@ -134,12 +135,12 @@ def check(folder):
 
 
 def rows_of(shape, cells):
-    """The cells of an array that no newer ones have replaced: in every tenth row every second fragment replaces them."""
+    """The cells of an array that no newer fragment has replaced: in every tenth row, every second fragment replaces cells."""
     return cells - cells // 20 if shape == "overlapping" else cells
 
 
 def operations(shape, cells):
-    """What is measured: names, and commands of the shell on an array or in a mount; and a file with a value for each cell."""
+    """The measured operations: names, and shell commands on an array or in a mount; and a file with a value for each cell."""
     if shape == "table":
         row, column, file = cells // 2 * 3, "count.i32", "dims/id.i64"
         box = f"{row // 65536 * 65536}..{row // 65536 * 65536 + 65535}"
@@ -156,7 +157,7 @@ def operations(shape, cells):
         ("README.txt", "cat {mnt}/README.txt"),
         ("schema.json", "cat {mnt}/schema.json"),
         ("first row, text/cells.tsv", "head -2 {mnt}/text/cells.tsv | grep -q ."),
-        # By its name alone: whoever asks for the sizes of all parts has the whole table read.
+        # Only by name: requesting the sizes of all parts reads the whole table.
         ("first row, first part", "head -2 {mnt}/text/parts/$(ls {mnt}/text/parts | head -1) | grep -q ."),
         ("one row", f"cat {{mnt}}/slice/{row}/{column} {has_some}"),
         ("one space tile", f"cat {{mnt}}/slice/{box}/{column} {has_some}"),
@@ -164,8 +165,8 @@ def operations(shape, cells):
 
 
 def measure(array, options, command, begin=lambda: None):
-    """Seconds of an operation, without those of the fresh mount that it may need; None for files that are not there.
-    Calls `begin` when it begins."""
+    """Seconds of an operation, without those of the fresh mount that it may need; None for files that do not exist.
+    Calls `begin` at the start of the operation."""
     if "{mnt}" not in command:
         begin()
         return limited(command.format(tilefs=TILEFS, array=" ".join([*options, f"'{array}'"])))
@@ -177,11 +178,11 @@ def measure(array, options, command, begin=lambda: None):
 
 
 def generated(shape, commits, latency, port, options):
-    """A table of what the operations cost, by the number of cells."""
+    """A table of the cost of the operations by the number of cells."""
     costs = {}
     for cells in CELLS:
         array = f"s3://bench/{shape}-{cells}" + ("-consolidated" if commits == "consolidated" else "")
-        # The server makes what it needs of the array before it counts.
+        # The server generates the array's metadata before it starts to count.
         limited(f"{TILEFS} ls {' '.join(options)} {array}", limit=600)
         named, file = operations(shape, cells)
         for name, command in [("mount", None), *named, (f"memory, {STREAM / 1e9:g} GB of {file}", file)]:
@@ -218,7 +219,7 @@ def cost(name, command, array, options, port, known):
 
 
 def memory(array, options, file):
-    """The most memory of a mount from which a file is read from its start."""
+    """The peak memory of a mount during a sequential read of a file."""
     with mounted(array, *options) as (mount, _):
         text = ""
         try:
@@ -231,7 +232,7 @@ def memory(array, options, file):
 
 
 def growth(values):
-    """By what a cost is multiplied where the cells are ten times as many."""
+    """The factor by which a cost grows with ten times as many cells."""
     known = [(np.log10(cells), np.log10(value)) for cells, value in zip(CELLS, values) if value]
     if len(known) < 2:
         return "-"
@@ -248,7 +249,7 @@ def matrix_cells(fragment, count, overlapping):
 
 
 def written(shape):
-    """An array of one of the shapes that TileDB-Py wrote, under Zstandard."""
+    """An array of one of the shapes, written by TileDB-Py with Zstandard."""
 
     def make(path):
         zstd = tiledb.FilterList([tiledb.ZstdFilter()])
@@ -279,13 +280,13 @@ def written(shape):
     return made(f"scale-{shape}-{REAL}", make)
 
 
-BATCH = 10 << 20  # bytes of each buffer, as TileDB-Py has them
+BATCH = 10 << 20  # bytes of each buffer, as in TileDB-Py
 COLUMNS = {"table": {"id": 8, "count": 4, "kind": 4, "name": None}}
 MATRIX_COLUMNS = {"obs": 8, "var": 8, "data": 4}
 
 
 def first_batch(path, shape):
-    """Seconds that libtiledb takes to open an array and to fill small buffers for the first time, and the cells in them."""
+    """Seconds that libtiledb takes to open an array and to fill small buffers once, and the number of cells in them."""
     from fixtures.arrays import Opened
     from fixtures.capi import FOREVER, READ, Tiledb
 
@@ -321,7 +322,7 @@ def one_row(path, shape):
 
 
 def real():
-    """The operations on arrays that TileDB-Py wrote, beside libtiledb."""
+    """The operations on arrays that TileDB-Py wrote, compared with libtiledb."""
     rows = []
     for shape in SHAPES:
         path = written(shape)

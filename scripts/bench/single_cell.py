@@ -1,5 +1,5 @@
-"""An experiment of TileDB-SOMA as annotated data: anndata.read_zarr of a mount beside tiledbsoma.io.to_anndata, from a disk,
-from a bucket (the same server of S3 for both, without a delay) and with a disk cache that holds all of it."""
+"""An experiment of TileDB-SOMA as annotated data: anndata.read_zarr of a mount compared with tiledbsoma.io.to_anndata, from
+a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ CELLS, GENES, BEFORE, SHARE = 20_000, 3_000, 5_000, 0.05
 
 
 def experiment():
-    """20,000 cells x 3,000 genes with one layer, and the 5,000 genes of before in raw; one value in 20 is there."""
+    """20,000 cells x 3,000 genes with one layer, and the original 5,000 genes in raw; one value in 20 is not zero."""
 
     def make(path):
         import anndata
@@ -42,7 +42,7 @@ def read_zarr(mount):
 
 
 def to_anndata(uri, config=None):
-    """As the other side does it: without raw, which it does not give back, but for its matrix."""
+    """Reads what to_anndata returns: without raw, of which it returns only the matrix."""
     import tiledbsoma
     import tiledbsoma.io
 

@@ -1,7 +1,7 @@
-"""Sparse arrays: `cat` of all columns through a fresh mount beside libtiledb reading the same columns into memory.
+"""Sparse arrays: `cat` of all columns through a fresh mount compared with libtiledb reading the same columns into memory.
 
-libtiledb is timed twice: as a Python program uses it, by `A[:]`, and by its C interface into buffers that are known to be
-large enough, which is the least it can take.
+libtiledb is timed twice: in the way of a Python program, with `A[:]`, and through its C interface with buffers that are
+large enough, which is its fastest way.
 """
 
 import os
@@ -28,7 +28,7 @@ def cells(count):
         order = np.argpartition(rng.random((ROWS_AT_ONCE, COLUMNS), np.float32), CELLS_A_ROW, axis=1)
         return np.sort(order[:, :CELLS_A_ROW], axis=1)
 
-    # Rows repeat after a while, which no codec sees: it would take long to make them all anew.
+    # Rows repeat after a while, at a distance that no codec detects, because generating all of them would take long.
     parts = [some_rows() for _ in range(10)]
     x = np.concatenate([parts[i % len(parts)] for i in range(-(-rows // ROWS_AT_ONCE))])[:rows]
     y = np.repeat(np.arange(rows, dtype=np.int64), CELLS_A_ROW)
@@ -36,7 +36,7 @@ def cells(count):
 
 
 def matrix(millions, fragments):
-    """Cells of a matrix, in one fragment or dealt at random to several that all span it; no duplicates allowed."""
+    """Cells of a matrix, in one fragment or distributed at random to several that all span it; no duplicates allowed."""
 
     def make(path):
         zstd = tiledb.FilterList([tiledb.ZstdFilter()])
@@ -81,7 +81,7 @@ def ours(path, files, peak):
 
 
 def theirs(path, columns, **config):
-    """Reads the columns (name: bytes of a value, None where a value has any length) into buffers that are large enough."""
+    """Reads the columns (name: bytes of a value, None for variable length) into buffers that are large enough."""
     import ctypes
 
     from fixtures.arrays import Opened
@@ -107,12 +107,12 @@ def theirs(path, columns, **config):
         while True:
             db.query_submit(query)
             if db.get("query_get_status", query, kind=ctypes.c_int) != INCOMPLETE:
-                break  # else there is more to come, into the same buffers
+                break  # otherwise the next part goes into the same buffers
         return time.perf_counter() - start
 
 
 def python(path, **config):
-    """Reads all columns as Python programs do."""
+    """Reads all columns in the way of a Python program."""
     with tiledb.open(path, ctx=tiledb.Ctx(config)) as array:
         return timed(lambda: array[:])
 

@@ -1,4 +1,4 @@
-"""This binary beside an older one, named by TILEFS_OLD: the same reads through fresh mounts of each, by turns."""
+"""Compares this binary with an older one (TILEFS_OLD): the same reads through fresh mounts of each, alternately."""
 
 import os
 import random
@@ -33,7 +33,7 @@ def bytes_raster():
 
 
 def scattered(path):
-    """Seconds for 300 reads of 4 KiB here and there, one after the other."""
+    """Seconds for 300 random reads of 4 KiB, one after the other."""
     size = os.path.getsize(path)
     places = random.Random(5)
     offsets = [places.randrange(0, size - 4096) & ~4095 for _ in range(300)]

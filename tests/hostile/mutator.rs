@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_reader::array::Context;
-use tilefs_reader::array::generic::decode_inline_tile;
+use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
 
 /// Numbers in an order that the seed alone decides (SplitMix64).

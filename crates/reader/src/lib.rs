@@ -24,8 +24,8 @@
 //! //! The modules; each uses only those below it:
 //!
 //! * [`open`]: arrays and groups by path or URI; `api`, the typed reads above
-//! * [`group`]: the members of a group, and changes in opened folders
-//! * [`array`]: one array as of one time
+//! * [`group`](mod@group): the members of a group, and changes of opened folders
+//! * [`mod@array`]: one array as of one time
 //! * [`read`]: executes the plan of a read
 //! * [`cache`]: decoded units and parsed indexes, under one byte budget
 //! * [`storage`]: stored bytes in local folders and object stores

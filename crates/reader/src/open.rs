@@ -17,13 +17,13 @@ use crate::storage::any::AnyStorage;
 use crate::storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 use crate::{percent, threads};
 
-/// A key file is 32 bytes or 64 digits; anything larger is something else.
+/// A key file has 32 bytes or 64 digits; a larger file is not a key.
 const MAX_KEY_FILE: usize = 1024;
 
-/// Opens an array or a group, as it is now.
+/// Opens an array or a group as of now.
 ///
 /// # Errors
-/// As [`OpenOptions::open`].
+/// As for [`OpenOptions::open`].
 pub fn open(location: impl AsRef<Path>) -> Result<Object> {
     OpenOptions::default().open(location)
 }
@@ -49,7 +49,7 @@ pub struct OpenOptions {
     pub index: Option<IndexOptions>,
 }
 
-/// Where to save results of a pass over cells.
+/// The options of saving results of a pass over cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexOptions {
     /// The folder.
@@ -96,7 +96,7 @@ impl OpenOptions {
         }
     }
 
-    /// The storage of a location, and its folder there. Makes no request.
+    /// Returns the storage of a location, and its folder there. Makes no request.
     ///
     /// # Errors
     /// [`Error::NotAnArray`] for a URI of an unknown scheme.
@@ -109,14 +109,14 @@ impl OpenOptions {
         Ok((self.local_storage(), path.into()))
     }
 
-    /// The state that everything opened together shares: the key, the caches and the saved indexes.
+    /// Returns the state that everything opened together shares: the key, the caches and the saved indexes.
     ///
     /// # Errors
     /// [`Error::Key`] for a key that cannot be read; [`Error::Usage`] for a required folder of indexes that cannot be used.
     pub fn context(&self, storage: Arc<dyn Storage>) -> Result<Arc<Context>> {
         let key = match &self.key_file {
             Some(file) => {
-                // An unreadable key file is no damage of the array.
+                // An unreadable key file is not damage of the array.
                 let secret = read_secret(file, MAX_KEY_FILE).map_err(|error| match error {
                     Error::Io { reason, .. } | Error::Missing { reason, .. } => {
                         Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
@@ -137,18 +137,18 @@ impl OpenOptions {
         Ok(Arc::new(context.with_saved(SavedIndexes::new(store, index.least_cells))))
     }
 
-    /// From the start to the end of the options, which is now by default.
+    /// Returns the time window of the options, which ends now by default.
     pub fn window(&self) -> TimeWindow {
         TimeWindow { start: self.from.unwrap_or(0), end: self.at.unwrap_or_else(now) }
     }
 
-    /// Local folders, and the object stores that groups in them may lead to.
+    /// Returns a storage of local folders, and of the object stores to which groups in them may lead.
     #[cfg(feature = "cloud")]
     fn local_storage(&self) -> Arc<dyn Storage> {
         Arc::new(AnyStorage::new(LocalStorage::with_links(self.links), self.cloud.clone()))
     }
 
-    /// Local folders.
+    /// Returns a storage of local folders.
     #[cfg(not(feature = "cloud"))]
     fn local_storage(&self) -> Arc<dyn Storage> {
         Arc::new(LocalStorage::with_links(self.links))
@@ -202,7 +202,7 @@ fn no_array(path: impl Display, reason: String) -> Error {
 }
 
 impl Group {
-    /// Opens a member, in the window of time of the group.
+    /// Opens a member in the time window of the group.
     ///
     /// # Errors
     /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of an
@@ -225,7 +225,7 @@ fn open_array(context: Arc<Context>, folder: &StoreKey, window: TimeWindow) -> R
     Ok(Object::Array(Arc::new(Array::open(Arc::new(stored), window).in_array(folder)?)))
 }
 
-/// An array or a group that was opened.
+/// An opened array or group.
 pub enum Object {
     /// An array.
     Array(Arc<Array>),
@@ -234,7 +234,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// The array.
+    /// Returns the array.
     ///
     /// # Errors
     /// [`Error::NotAnArray`] for a group.
@@ -245,7 +245,7 @@ impl Object {
         }
     }
 
-    /// The group.
+    /// Returns the group.
     ///
     /// # Errors
     /// [`Error::Usage`] for an array.
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_of_files_are_paths_and_others_are_named() {
+    fn file_uris_are_paths_and_other_schemes_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let spaced = folder.path().join("a b");
         fs::create_dir(&spaced).unwrap();

@@ -1,9 +1,9 @@
-//! Percent escapes: how text that a path or a selection cannot hold is written in one.
+//! Percent escapes for text in paths and selections.
 //!
-//! A byte is `%` and two upper-case hexadecimal digits; reading takes lower-case ones as well. The empty text,
-//! which would be no name at all, is a lone `%`.
+//! A byte is `%` and two upper-case hexadecimal digits; lower-case digits are accepted, too. The empty text is a lone
+//! `%`, because an empty name is impossible.
 
-/// Appends the escapes of bytes.
+/// Appends bytes as escapes.
 pub fn escape(bytes: &[u8], out: &mut String) {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     for byte in bytes {
@@ -13,10 +13,10 @@ pub fn escape(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// The bytes that a text with escapes stands for.
+/// Returns the bytes of a text with escapes.
 ///
 /// # Errors
-/// The byte offset of the first `%` that no two hexadecimal digits follow.
+/// The byte offset of the first `%` without two hexadecimal digits after it.
 pub fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     if text == "%" {
         return Ok(Vec::new());
@@ -50,14 +50,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn escapes_are_bytes() {
+    fn escapes_stand_for_bytes() {
         assert_eq!(unescape("a%2Cb%2c%C3%A4ä").unwrap(), "a,b,ää".as_bytes());
         assert_eq!(unescape("").unwrap(), b"");
         assert_eq!(unescape("%").unwrap(), b"");
     }
 
     #[test]
-    fn broken_escapes_are_found() {
+    fn broken_escapes_are_errors() {
         for (text, place) in [("%%", 0), ("a%", 1), ("a%2", 1), ("%41%4g", 3), ("ä%+1", 2), ("%é", 0)] {
             assert_eq!(unescape(text), Err(place), "{text}");
         }
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_bytes_come_back(bytes in prop::collection::vec(any::<u8>(), 1..50)) {
+        fn all_bytes_survive_a_round_trip(bytes in prop::collection::vec(any::<u8>(), 1..50)) {
             let mut text = String::new();
             escape(&bytes, &mut text);
             prop_assert_eq!(unescape(&text), Ok(bytes));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_as_long_for_any_values() {
+    fn texts_have_the_same_length_for_all_values() {
         let (none, many) = (some(0, Duration::ZERO), some(u64::MAX, Duration::from_nanos(u64::MAX)));
         assert_eq!(json(&none).len(), json(&many).len());
         assert_eq!(prometheus(&none).len(), prometheus(&many).len());

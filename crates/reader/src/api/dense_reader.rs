@@ -14,13 +14,13 @@ use crate::array::dense::{AxisSelection, DenseColumn, DenseVarColumn, DenseView,
 use crate::array::{Array, FieldFile};
 use crate::memory;
 
-/// Reads boxes of a dense array, by several threads at once where they like. Memory: the boxes of all fragments.
+/// Reads boxes of a dense array. Several threads may read at the same time. Memory: the boxes of all fragments.
 pub struct DenseReader {
     view: Arc<DenseView>,
 }
 
 impl Array {
-    /// Reads the footers of a dense array, for reads of boxes.
+    /// Returns a reader of boxes of a dense array. Reads its footers.
     ///
     /// # Errors
     /// [`Error::Usage`] for a sparse array; any damage in a footer.
@@ -33,8 +33,8 @@ impl Array {
 }
 
 impl DenseReader {
-    /// The lowest and the highest coordinate of each dimension: the current domain where one is set, else the domain.
-    /// Dates and times count their unit.
+    /// Returns the lowest and the highest coordinate of each dimension: of the current domain if one is set, else of
+    /// the domain. Dates and times count their unit.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a current domain outside the domain.
@@ -47,7 +47,7 @@ impl DenseReader {
         Ok(self.coordinates(&whole))
     }
 
-    /// The smallest box that holds every cell ever written; `None` for an array without a fragment.
+    /// Returns the smallest box that contains every cell ever written; `None` for an array without fragments.
     pub fn non_empty_domain(&self) -> Option<Vec<RangeInclusive<i128>>> {
         self.view.non_empty_box().map(|positions| self.coordinates(&positions))
     }
@@ -83,7 +83,8 @@ impl DenseReader {
     /// As [`DenseReader::read`], into memory of the caller.
     ///
     /// # Errors
-    /// As there, and [`Error::Usage`] where `out` has another length than the box has numbers.
+    /// As for [`DenseReader::read`], and [`Error::Usage`] if the length of `out` is not the count of numbers in the
+    /// box.
     pub fn read_into<T: Number>(
         &self,
         attribute: &str,
@@ -101,7 +102,7 @@ impl DenseReader {
     /// Reads the values of an attribute of any type in a box, in row-major order, with their validity.
     ///
     /// # Errors
-    /// As [`DenseReader::read`], but for the type.
+    /// As for [`DenseReader::read`], except for the type.
     pub fn read_values(&self, attribute: &str, ranges: &[RangeInclusive<impl Into<i128> + Copy>]) -> Result<Values> {
         let (number, field) = self.attribute(attribute)?;
         let selection = Arc::new(self.selection(ranges)?);
@@ -154,7 +155,7 @@ impl DenseReader {
         found.ok_or_else(|| Error::usage(format!("{} has no attribute {name:?}", array.path())))
     }
 
-    /// A box of coordinates as positions.
+    /// Converts a box of coordinates to positions.
     fn selection(&self, ranges: &[RangeInclusive<impl Into<i128> + Copy>]) -> Result<Selection> {
         let axes = &self.view.grid().axes;
         if ranges.len() != axes.len() {
@@ -169,13 +170,13 @@ impl DenseReader {
                 let name = &dimension.name;
                 return Err(Error::usage(format!("{start}..={end} is no range of {name} within {low}..={high}")));
             }
-            // Both are below the axis's size.
+            // Both are less than the size of the axis.
             Ok(AxisSelection::contiguous((start - low) as u64, (end - start + 1) as u64))
         });
         Selection::new(chosen.collect::<Result<_>>()?)
     }
 
-    /// The lowest coordinate of each dimension.
+    /// Returns the lowest coordinate of each dimension.
     fn lows(&self) -> impl Iterator<Item = i128> {
         let dimensions = &self.view.array().schema().dimensions;
         self.view.grid().axes.iter().zip(dimensions).map(|(axis, dimension)| match dimension.datatype.kind() {

@@ -1,4 +1,4 @@
-//! Typed reads of arrays: a box of a dense array, and the rows of a sparse one in batches.
+//! Typed reads of arrays: boxes of dense arrays, and rows of sparse arrays in batches.
 
 mod dense_reader;
 mod number;

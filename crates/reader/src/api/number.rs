@@ -1,22 +1,22 @@
-//! The numbers of Rust that cells can be read as.
+//! The number types as which cells can be read.
 
 use bytemuck::Pod;
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-/// A number of Rust. `i64` also reads dates and times, as counts of their unit. Cells of several values are several
+/// A number type. `i64` also reads dates and times, as counts of their unit. A cell of several values gives several
 /// numbers.
 pub trait Number: sealed::Sealed + Pod + Default + Send + Sync {
-    /// Whether values of a type are numbers of this one: same kind, same size. No value is converted.
+    /// Returns whether values of a datatype have the kind and the size of this type. Values are never converted.
     fn reads(datatype: Datatype) -> bool;
 
-    /// The number whose little-endian bytes these are.
+    /// Converts from little-endian bytes.
     #[doc(hidden)]
     fn of_little_endian(self) -> Self;
 }
 
 mod sealed {
-    /// Keeps other crates from adding numbers.
+    /// Prevents other crates from adding number types.
     pub trait Sealed {}
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_reads_its_own_type_alone() {
+    fn a_number_type_reads_only_its_own_datatype() {
         assert!(i64::reads(Datatype::DateTimeDay) && i64::reads(Datatype::Int64) && u8::reads(Datatype::Bool));
         assert!(!i64::reads(Datatype::UInt64) && !f32::reads(Datatype::Float64) && !u8::reads(Datatype::StringAscii));
     }

@@ -10,8 +10,8 @@ use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use crate::memory;
 
-/// The rows of a batch unless the caller chooses otherwise.
-const ROWS_OF_BATCH: u64 = 1 << 16;
+/// The default number of rows of a batch.
+const DEFAULT_BATCH_ROWS: u64 = 1 << 16;
 
 /// The rows of a sparse array: one for each cell, in the array's global order, without deleted cells and with the newest
 /// of each coordinate.
@@ -50,7 +50,7 @@ enum FieldKind {
 }
 
 impl Array {
-    /// Reads the footers of a sparse array, for reads of its rows: all columns, dimensions first.
+    /// Returns a reader of the rows of a sparse array, with all columns, dimensions first. Reads the array's footers.
     ///
     /// # Errors
     /// [`Error::Usage`] for a dense array; any damage in a footer.
@@ -75,15 +75,15 @@ impl Array {
         });
         let fields = dimensions.chain(attributes).collect();
         let view = Arc::new(SparseView::new(self.clone())?);
-        Ok(RowReader { view, fields, rows_of_batch: ROWS_OF_BATCH })
+        Ok(RowReader { view, fields, rows_of_batch: DEFAULT_BATCH_ROWS })
     }
 }
 
 impl RowReader {
-    /// The same rows with these columns alone, in this order.
+    /// Selects columns, in this order.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no dimension or attribute.
+    /// [`Error::Usage`] for a name that is neither a dimension nor an attribute.
     pub fn columns(self, names: &[&str]) -> Result<Self> {
         let fields = names.iter().map(|name| {
             let found = self.fields.iter().find(|field| field.name == *name).cloned();
@@ -93,8 +93,8 @@ impl RowReader {
         Ok(RowReader { fields, ..self })
     }
 
-    /// The rows whose coordinates lie in these ranges: a list for each dimension, or `None` for all of it. Only tiles
-    /// whose boxes meet the ranges are read.
+    /// Selects rows whose coordinates lie in these ranges: a list for each dimension, or `None` for the whole
+    /// dimension. Only tiles whose boxes intersect the ranges are read.
     ///
     /// # Errors
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
@@ -103,12 +103,12 @@ impl RowReader {
         Ok(RowReader { view, ..self })
     }
 
-    /// The same rows in batches of at most `rows`, or of one tile where a tile has more; at least 1.
+    /// Sets the maximum number of rows of a batch, at least 1. A batch is one tile if a tile has more rows.
     pub fn rows_of_batch(self, rows: u64) -> Self {
         RowReader { rows_of_batch: rows.max(1), ..self }
     }
 
-    /// The number of rows as far as footers tell, without reading a cell.
+    /// Returns the number of rows as far as footers tell, without reading a cell.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -116,19 +116,19 @@ impl RowReader {
         self.view.known_row_count()
     }
 
-    /// The number of rows. Where fragments may have written the same cells, this reads the coordinates of their tiles.
+    /// Returns the number of rows. If fragments may hold the same cells, this reads the coordinates of their tiles.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are rows.
+    /// Any damage in the data that determines which cells are rows.
     pub fn count(&self) -> Result<u64> {
         self.view.row_count()
     }
 
-    /// Reads all rows, one batch after the other. The first batch costs only its own tiles. Memory: one batch, beside the
-    /// cache.
+    /// Reads all rows, one batch after the other. The first batch needs only its own tiles. Memory: one batch, besides
+    /// the cache.
     ///
     /// # Errors
-    /// Any damage in the metadata that tell where cells lie.
+    /// Any damage in the metadata that locates cells.
     pub fn batches(self) -> Result<RowBatches> {
         let parts = self.view.parts(self.rows_of_batch)?.len();
         Ok(RowBatches { reader: self, next: 0, parts })
@@ -145,7 +145,7 @@ impl RowReader {
 }
 
 impl RowField {
-    /// The values of all rows of a view.
+    /// Reads the values of all rows of a view.
     fn read(&self, view: &Arc<SparseView>, rows: u64) -> Result<Values> {
         let validity = match self.kind {
             FieldKind::Attribute(number) if self.is_nullable => {
@@ -183,7 +183,7 @@ fn read_fixed(column: &FixedColumn, rows: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the rows of an array batch by batch; a batch may be empty where all its cells were deleted or overwritten.
+/// Reads the rows of an array batch by batch. A batch may be empty if all its cells were deleted or overwritten.
 pub struct RowBatches {
     reader: RowReader,
     next: usize,
@@ -209,25 +209,25 @@ pub struct RowBatch {
 }
 
 impl RowBatch {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         usize::try_from(self.rows).unwrap_or(usize::MAX)
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// All columns, in the order that was asked for.
+    /// Returns all selected columns, in the selected order.
     pub fn all_columns(&self) -> &[Values] {
         &self.columns
     }
 
-    /// The values of a dimension or an attribute.
+    /// Returns the values of a dimension or an attribute.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a column that was not asked for.
+    /// [`Error::Usage`] for a column that was not selected.
     pub fn column(&self, name: &str) -> Result<&Values> {
         let found = self.columns.iter().find(|column| column.field() == name);
         found.ok_or_else(|| Error::usage(format!("the batch has no column {name:?}")))

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::number::Number;
 
-/// The values of a dimension or an attribute for consecutive cells or rows. Values are little-endian and lie end to end.
+/// The values of a dimension or an attribute for consecutive cells or rows: little-endian, end to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Values {
     field: String,
@@ -17,7 +17,7 @@ pub struct Values {
     validity: Option<Vec<u8>>,
 }
 
-/// Where the value of each cell lies.
+/// The location of each cell's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Extent {
     /// All cells have this many bytes.
@@ -27,32 +27,32 @@ enum Extent {
 }
 
 impl Values {
-    /// Values of `size` bytes each.
+    /// Creates values of `size` bytes each.
     pub(super) fn fixed(field: &str, datatype: Datatype, size: usize, bytes: Vec<u8>) -> Self {
         Values { field: field.to_owned(), datatype, bytes, extent: Extent::Fixed(size.max(1)), validity: None }
     }
 
-    /// Values between consecutive `offsets`, which ascend from 0 to the length of `bytes`.
+    /// Creates values that lie between consecutive `offsets`, which ascend from 0 to the length of `bytes`.
     pub(super) fn variable(field: &str, datatype: Datatype, offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
         Values { field: field.to_owned(), datatype, bytes, extent: Extent::Variable(offsets), validity: None }
     }
 
-    /// The same values with a validity byte for each cell.
+    /// Adds a validity byte for each cell.
     pub(super) fn with_validity(self, validity: Option<Vec<u8>>) -> Self {
         Values { validity, ..self }
     }
 
-    /// The name of the dimension or attribute.
+    /// Returns the name of the dimension or attribute.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The type of each value.
+    /// Returns the type of each value.
     pub fn datatype(&self) -> Datatype {
         self.datatype
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         match &self.extent {
             Extent::Fixed(size) => self.bytes.len() / size,
@@ -60,17 +60,18 @@ impl Values {
         }
     }
 
-    /// Whether there is no cell.
+    /// Returns whether there are no cells.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of all values, end to end. Null cells hold what is stored for them.
+    /// Returns the bytes of all values, end to end. Null cells have the bytes that are stored for them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The byte offset of each value of variable size, and the end of the last; `None` where all have one size.
+    /// Returns the byte offset of each value of variable size, and the end of the last one; `None` if all values have
+    /// one size.
     pub fn offsets(&self) -> Option<&[u64]> {
         match &self.extent {
             Extent::Fixed(_) => None,
@@ -78,17 +79,17 @@ impl Values {
         }
     }
 
-    /// A byte for each cell, 0 for null; `None` where the field is not nullable.
+    /// Returns a byte for each cell, 0 for null; `None` if the field is not nullable.
     pub fn validity(&self) -> Option<&[u8]> {
         self.validity.as_deref()
     }
 
-    /// Whether a cell is null. Cells past the end are not.
+    /// Returns whether a cell is null; false past the end.
     pub fn is_null(&self, cell: usize) -> bool {
         self.validity.as_ref().and_then(|validity| validity.get(cell)) == Some(&0)
     }
 
-    /// The bytes of one cell; `None` for null and past the end.
+    /// Returns the bytes of one cell; `None` for null and past the end.
     pub fn get(&self, cell: usize) -> Option<&[u8]> {
         if self.is_null(cell) {
             return None;
@@ -102,15 +103,15 @@ impl Values {
         }
     }
 
-    /// The text of one cell; `None` for null, past the end, and bytes that are not UTF-8.
+    /// Returns the text of one cell; `None` for null, past the end, and for bytes that are not UTF-8.
     pub fn text(&self, cell: usize) -> Option<&str> {
         self.get(cell).and_then(|bytes| str::from_utf8(bytes).ok())
     }
 
-    /// All values as numbers, null cells included. Cells of several values give several numbers.
+    /// Returns all values as numbers, including null cells. A cell of several values gives several numbers.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the values are not of this type.
+    /// [`Error::Usage`] if the values do not have this type.
     pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
         expect_type::<T>(&self.field, self.datatype)?;
         let numbers = self.bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_cut_by_size_or_by_offsets() {
+    fn values_are_divided_by_size_or_by_offsets() {
         let fixed = Values::fixed("a", Datatype::Int16, 2, vec![1, 0, 2, 0, 3, 0]);
         assert_eq!((fixed.len(), fixed.get(2), fixed.get(3)), (3, Some(&[3, 0][..]), None));
         assert_eq!(fixed.to_vec::<i16>().unwrap(), [1, 2, 3]);

@@ -1,12 +1,12 @@
 //! Sparse fragments in which the filter BITSORT sorted the values of an attribute.
 //!
-//! As TileDB 2.13 and 2.14 write them: a tile of the attribute has its values in ascending order, in one
-//! chunk. The tiles of the dimensions have the coordinates in that same order and are bare, without
-//! chunks, filters or encryption, whatever the schema says. All other files are as ever, in the order of
-//! the array, which the coordinates give back.
+//! TileDB 2.13 and 2.14 write them as follows: a tile of the attribute has its values in ascending order, in one chunk.
+//! The tiles of the dimensions have the coordinates in the same order and are raw: without chunks, filters or
+//! encryption, whatever the schema says. All other files are in the order of the array as usual; the coordinates
+//! determine that order.
 //!
-//! Three kinds of attributes TileDB lost in writing: those whose tiles take several chunks, those of
-//! variable size, and those of several values a cell.
+//! TileDB loses three kinds of attributes when it writes them: those whose tiles take several chunks, those of variable
+//! size, and those with several values per cell.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ use super::fragment::FieldFile;
 use super::sparse::{AxisColumn, CellOrder, KeyPlan};
 use super::tiles::Tiles;
 
-/// Which of the files that are in the other order.
+/// A file that is in the order of the sorted values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortedFile {
-    /// The size of each in bytes.
+    /// The size of each coordinate in bytes.
     Coordinates { size: usize },
-    /// The size of each in bytes.
+    /// The size of each value in bytes.
     Values { size: usize },
 }
 
 impl SortedFile {
-    /// What a file is in this sense; `None` for one that is as ever.
+    /// Returns the kind of a file; `None` for a file in the usual order.
     pub fn of(outline: &Outline, field: Field, file: FieldFile) -> Option<Self> {
         let attributes = &outline.schema.attributes;
         if outline.facts.dense || file != FieldFile::Data || !attributes.iter().any(is_sorted) {
@@ -53,7 +53,7 @@ impl SortedFile {
 }
 
 impl SortedFile {
-    /// Bytes of a cell.
+    /// Returns the bytes of a cell.
     pub fn cell_size(self) -> usize {
         match self {
             SortedFile::Coordinates { size } | SortedFile::Values { size } => size,
@@ -61,20 +61,20 @@ impl SortedFile {
     }
 }
 
-/// The coordinates of a fragment as they are stored, and the order that they tell.
+/// The stored coordinates of a fragment, and the order that they determine.
 pub(super) struct SortedCells {
     plan: KeyPlan,
-    /// One file per dimension, of which nothing is decoded.
+    /// One file per dimension, which is read without decoding.
     stored: Vec<Tiles>,
     /// The file of the values.
     values: Tiles,
-    /// What undoes its filters, but for the order of a tile.
+    /// The pipeline of the values, without the order of a tile.
     pipeline: Pipeline,
     context: TileContext,
 }
 
 impl SortedCells {
-    /// What decodes the values of the `cells` cells of a tile.
+    /// Returns the decoder for the values of a tile with `cells` cells.
     ///
     /// # Errors
     /// As [`SortedCells::order`].
@@ -82,15 +82,15 @@ impl SortedCells {
         Decoder::of_sorted_tile(&self.pipeline, &self.context, &self.order(tile, cells)?)
     }
 
-    /// The order of the `cells` cells of a tile, kept in the cache.
+    /// Returns the order of the `cells` cells of a tile, which is cached.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for coordinates that are not as many or outside the domain, [`Error::Unsupported`]
+    /// [`Error::Damaged`] if the number of coordinates is wrong or one is outside the domain, [`Error::Unsupported`]
     /// for more cells than the cache may hold.
     pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
         let context = self.values.context()?;
         let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
-        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_SORTED) {
+        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_ALLOWED_KEY_BYTES) {
             return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
         }
         context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {
@@ -106,7 +106,7 @@ impl SortedCells {
                 axis.positions(&bytes, &mut column.positions).in_file(stored.path())?;
                 columns.push(column);
             }
-            // As many as there are bytes of.
+            // Their number follows from the bytes.
             let cells = cells as usize;
             let mut keys = Vec::new();
             self.plan.keys(&columns, cells, &mut keys);
@@ -118,11 +118,11 @@ impl SortedCells {
 }
 
 impl ArrayFolder {
-    /// The coordinates of a fragment that has a [`SortedFile`].
+    /// Returns the coordinates of a fragment that has a [`SortedFile`].
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what TileDB itself did not write or lost in writing; any damage in the
-    /// metadata of the dimensions.
+    /// [`Error::Unsupported`] for data that TileDB itself did not write or lost in writing; any damage in the metadata
+    /// of the dimensions.
     pub(super) fn sorted_cells(&self, fragment: usize, outline: &Outline) -> Result<Arc<SortedCells>> {
         self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
@@ -140,10 +140,10 @@ impl ArrayFolder {
     }
 }
 
-/// Bytes of keys that may be made whatever the cache's budget.
-const ALWAYS_SORTED: u64 = 16 << 20;
+/// Keys may take this many bytes whatever the cache budget is.
+const ALWAYS_ALLOWED_KEY_BYTES: u64 = 16 << 20;
 
-/// The one attribute that is sorted, if TileDB can have written and not lost its values.
+/// Returns the sorted attribute, if TileDB can have written it without losing values.
 fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {
     let refuse = |why: &str| Err(Error::unsupported(format!("filter BITSORT {why}")));
     let mut attributes = schema.attributes.iter().enumerate().filter(|(_, one)| is_sorted(one));

@@ -1,4 +1,4 @@
-//! Bounds of the values of cells, gathered from what writers record of the tiles that have them.
+//! Bounds of the values of cells, collected from the statistics that writers record for tiles.
 
 use std::cmp::Ordering;
 
@@ -9,40 +9,40 @@ use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::Array;
 
-/// Little-endian bytes of a value that none is less than, and of one that none is greater than.
+/// Little-endian bytes of a lower and an upper bound (both may be reached).
 pub type LeastAndGreatest = (Vec<u8>, Vec<u8>);
 
-/// What is known so far of the values of some cells.
+/// The bounds of a set of cells, as far as they are known.
 pub struct Bounds {
     datatype: Datatype,
     found: Option<(Scalar, Scalar)>,
     is_known: bool,
-    /// The tile that was added last: many cells after each other come from one.
+    /// The most recently added tile, because consecutive cells often come from the same one.
     last: Option<(usize, u64)>,
 }
 
 impl Bounds {
-    /// Of no cells yet.
+    /// Bounds of no cells.
     pub fn new(datatype: Datatype) -> Self {
         Bounds { datatype, found: None, is_known: true, last: None }
     }
 
-    /// Whether anything can still be said of the cells.
+    /// Returns whether the bounds are still known.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// Adds cells of which nothing is known.
+    /// Adds cells with unknown bounds.
     pub fn add_unknown(&mut self) {
         self.is_known = false;
     }
 
-    /// Whether a tile is another than the last one that this was asked of.
+    /// Returns whether a tile differs from that of the previous call.
     pub fn is_new(&mut self, fragment: usize, tile: u64) -> bool {
         self.last.replace((fragment, tile)) != Some((fragment, tile))
     }
 
-    /// Adds cells whose values lie between two.
+    /// Adds cells whose values lie between two values.
     pub fn add(&mut self, low: Scalar, high: Scalar) {
         if low.is_nan() || high.is_nan() || low.compare(&high) == Ordering::Greater {
             return self.add_unknown();
@@ -56,10 +56,10 @@ impl Bounds {
         });
     }
 
-    /// Adds cells of an attribute in a tile of a visible fragment.
+    /// Adds cells of an attribute from a tile of a visible fragment.
     ///
     /// # Errors
-    /// Any damage in the metadata that say what is recorded of the tile.
+    /// Any damage in the metadata with the statistics of the tile.
     pub fn add_tile(&mut self, array: &Array, attribute: usize, fragment: usize, tile: u64) -> Result<()> {
         let Some((least, greatest)) = array.tile_extremes(fragment, attribute, tile)? else {
             self.add_unknown();
@@ -67,33 +67,33 @@ impl Bounds {
         };
         let parse = |bytes: Vec<u8>| Scalar::parse(self.datatype, &bytes).in_array(array.path());
         let (least, greatest) = (parse(least)?, parse(greatest)?);
-        // Of a tile of nulls alone the ends of the type are recorded, the greatest as the least.
+        // For a tile with only nulls, writers record the limits of the type with least and greatest exchanged.
         if least.compare(&greatest) != Ordering::Greater {
             self.add(least, greatest);
         }
         Ok(())
     }
 
-    /// The bounds; `None` where they are not known.
+    /// Returns the bounds; `None` if they are not known.
     ///
     /// # Errors
-    /// When a value is of another type.
+    /// If a value has another type.
     pub fn finish(self) -> Result<Option<LeastAndGreatest>> {
         let Some((least, greatest)) = self.found.filter(|_| self.is_known) else { return Ok(None) };
         Ok(Some((least.to_bytes(self.datatype)?, greatest.to_bytes(self.datatype)?)))
     }
 }
 
-/// Whether writers record extremes of an attribute that can be relied on: of integers, dates and times, one a cell. Of those of
-/// nulls they record none.
+/// Returns whether writers record reliable extremes of an attribute: for integers, dates and times with one value per
+/// cell. Nulls are not included in them.
 ///
-/// The test of `tests/row_bounds.rs` compares them with every row of arrays of any origin. It was run on arrays with random
-/// lives by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not, evolved, with delete
-/// conditions, and consolidated and vacuumed in every mode.
+/// The test in `tests/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with random
+/// histories by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not, evolved,
+/// with delete conditions, and consolidated and vacuumed in every mode.
 ///
-/// Of floats, writers record ends that hold no negative number, and begin anew behind a "not a number". Of text of variable
-/// length, libtiledb 2.30 was seen to record bytes of other cells, or zeros; other releases may, too. Nothing less than
-/// decoding a tile tells whether its bounds hold.
+/// For floats, writers record extremes that ignore negative numbers, and start again after a "not a number". For text
+/// of variable length, libtiledb 2.30 records bytes of other cells or zeros in some cases, and other releases may, too.
+/// Only decoding a tile would show whether its bounds hold.
 pub fn are_recorded(attribute: &Attribute) -> bool {
     let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
     is_integer && attribute.cell_count == CellValNum::Fixed(1)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_hold_all_that_was_added() {
+    fn bounds_include_all_added_values() {
         let signed = |value: i64| Scalar::Signed(value);
         let mut bounds = Bounds::new(Datatype::Int16);
         bounds.add(signed(-3), signed(5));

@@ -1,37 +1,37 @@
-//! Finds the chunks of a stored tile, which lie where the headers before them say (the format's "Tile" page).
+//! Locates the chunks of a stored tile from their headers, one after the other (the format's "Tile" page).
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::tile::ChunkHeader;
 
 use crate::storage::{Storage, StoreKey};
 
-/// A chunk, and where it is stored.
+/// A chunk and its location.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredChunk {
-    /// Offset in the file of the chunk's metadata, right behind its header.
+    /// The offset in the file of the chunk's metadata, right after its header.
     pub offset: u64,
     pub header: ChunkHeader,
-    /// Offset in the decoded tile.
+    /// The offset in the decoded tile.
     pub start: u64,
 }
 
-/// Goes from chunk to chunk of one tile, as the file has them. Holds what was read last.
+/// Goes from chunk to chunk of a tile in a file. Holds the most recent read.
 pub struct ChunkWalk<'a> {
     window: ReadWindow<'a>,
     count: u64,
     left: u64,
-    /// Where the next header is.
+    /// The offset of the next header.
     at: u64,
-    /// What the chunks so far decode to, and what all may.
+    /// The decoded bytes of the chunks so far, and the decoded size of the tile.
     decoded: u64,
     most: u64,
 }
 
 impl<'a> ChunkWalk<'a> {
-    /// Begins at the start of a window that holds one tile, which decodes to `size` bytes.
+    /// Starts at the beginning of a window that contains one tile, which decodes to `size` bytes.
     ///
     /// # Errors
-    /// What reading says; [`Error::Damaged`] for more chunks than fit into the tile.
+    /// Errors of reading; [`Error::Damaged`] for more chunks than fit into the tile.
     pub fn new(mut window: ReadWindow<'a>, size: u64) -> Result<Self> {
         let at = window.start;
         let head = window.get(at, 8)?.first_chunk().copied();
@@ -39,15 +39,15 @@ impl<'a> ChunkWalk<'a> {
         Ok(ChunkWalk { window, count, left: count, at: at + 8, decoded: 0, most: size })
     }
 
-    /// How many chunks the tile says it has.
+    /// Returns the number of chunks according to the tile.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The next chunk; `None` behind the last.
+    /// Returns the next chunk; `None` after the last.
     ///
     /// # Errors
-    /// What reading says; [`Error::Damaged`] for one that leaves the tile, or is nothing.
+    /// Errors of reading; [`Error::Damaged`] for a chunk that exceeds the tile or is empty.
     pub fn next_chunk(&mut self) -> Result<Option<StoredChunk>> {
         if self.left == 0 {
             return Ok(None);
@@ -57,7 +57,7 @@ impl<'a> ChunkWalk<'a> {
         let (header, offset) = (ChunkHeader::parse(&bytes), self.at + ChunkHeader::SIZE as u64);
         let damaged = |reason: &str| Err(Error::damaged(reason).in_field("chunk header").at(offset));
         if header.original == 0 && self.count > 1 {
-            // A hole in a file reads as any number of these.
+            // A hole in a file reads as any number of empty chunks.
             return damaged("an empty chunk among others");
         }
         let chunk = StoredChunk { offset, header, start: self.decoded };
@@ -69,51 +69,52 @@ impl<'a> ChunkWalk<'a> {
         Ok(Some(chunk))
     }
 
-    /// The stored bytes of a chunk, metadata and data, before the next is asked for.
+    /// Returns the stored bytes of a chunk, metadata and data. Call it before the next chunk is requested.
     ///
     /// # Errors
-    /// What reading says.
+    /// Errors of reading.
     pub fn stored(&mut self, chunk: &StoredChunk) -> Result<&[u8]> {
         self.window.get(chunk.offset, chunk.header.payload_size() as usize)
     }
 
-    /// Bytes that the chunks so far decode to.
+    /// Returns the decoded bytes of the chunks so far.
     pub fn decoded(&self) -> u64 {
         self.decoded
     }
 
-    /// Stored bytes of the tile behind the chunks so far.
+    /// Returns the stored bytes of the tile after the chunks so far.
     pub fn rest(&self) -> u64 {
         self.window.end - self.at
     }
 }
 
-/// The number of chunks at the head of a tile, checked against the tile's stored length.
+/// Returns the number of chunks from the head of a tile, checked against the tile's stored length.
 ///
 /// # Errors
-/// [`Error::Damaged`] for more than fit.
+/// [`Error::Damaged`] for more chunks than fit.
 pub fn chunk_count(count: u64, stored: u64) -> Result<u64> {
     let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
     if count > most {
-        return Err(Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks"));
+        return Err(Error::damaged(format!("{count} chunks claimed, at most {most} fit")).in_field("number of chunks"));
     }
     Ok(count)
 }
 
-/// A part of a file of which small pieces are read one behind the other, with fewer and larger reads.
+/// A part of a file from which small consecutive pieces are read, with fewer and larger reads.
 pub struct ReadWindow<'a> {
     storage: &'a dyn Storage,
     path: &'a StoreKey,
     end: u64,
-    /// Where the bytes are that were read last.
+    /// The offset of the most recently read bytes.
     start: u64,
     bytes: Vec<u8>,
-    /// No read is for less, but at the end.
+    /// The minimum size of a read, except at the end.
     least: usize,
 }
 
 impl<'a> ReadWindow<'a> {
-    /// From `start` to `end`, by reads of at least so many bytes; `front` are its first ones, which are at hand.
+    /// A window from `start` to `end`, with reads of at least `least` bytes. `front` holds its first bytes, which were
+    /// read already.
     pub fn new(
         storage: &'a dyn Storage,
         path: &'a StoreKey,
@@ -125,7 +126,7 @@ impl<'a> ReadWindow<'a> {
         ReadWindow { storage, path, end, start, bytes: front, least }
     }
 
-    /// The bytes at an offset of the file, which is not before those asked for last.
+    /// Returns the bytes at an offset of the file, which may not be before the previous one.
     fn get(&mut self, at: u64, length: usize) -> Result<&[u8]> {
         let left = self.end.saturating_sub(at);
         if length as u64 > left {
@@ -141,7 +142,9 @@ impl<'a> ReadWindow<'a> {
                 0
             }
         };
-        self.bytes.get(from..from + length).ok_or_else(|| Error::internal("a window that does not hold what it read"))
+        self.bytes
+            .get(from..from + length)
+            .ok_or_else(|| Error::internal("a read window without the bytes that it read"))
     }
 }
 
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
     use crate::storage::MemoryStorage;
 
-    /// The chunks of a tile of these bytes: of each its offset, what it decodes to, and its stored bytes.
+    /// Returns the chunks of a tile of these bytes: for each its offset, its decoded size, and its stored bytes.
     fn walk(stored: &[u8], size: u64, least: usize) -> Result<Vec<(u64, u32, Vec<u8>)>> {
         let (storage, path) = (MemoryStorage::default(), StoreKey::from("/tile"));
         storage.put(path.clone(), stored.to_vec());
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_found_whatever_is_read_at_once() {
+    fn chunks_are_found_with_any_read_size() {
         let stored = tile(&[(3, b"abc"), (70_000, &[1; 5000]), (1, b"")]);
         let found = walk(&stored, 70_004, 1).unwrap();
         assert_eq!(found.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), [(20, 3), (35, 70_000), (5047, 1)]);
@@ -185,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_within_their_tile() {
+    fn chunks_that_exceed_their_tile_are_damage() {
         let whole = tile(&[(3, b"abc"), (2, b"de")]);
         for (stored, size, reason) in [
             (&whole[..], 4, "a chunk leaves its tile"),
             (&whole[..whole.len() - 1], 5, "a chunk leaves its tile"),
-            (&whole[..20], 5, "2 chunks claimed, 1 at most fit"),
+            (&whole[..20], 5, "2 chunks claimed, at most 1 fit"),
             (&whole[..7], 5, "a chunk leaves its tile"),
             (&tile(&[(3, b"abc"), (0, b"")]), 3, "an empty chunk among others"),
         ] {

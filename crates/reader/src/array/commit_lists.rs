@@ -1,5 +1,6 @@
-//! The lists of commits in an array's folder: which fragments and deletes count, which are taken back or replaced, held
-//! against the folders that are there. They have no checksum, and a fragment whose name is wrong in them would not be missed.
+//! The lists of commits in an array's folder: which fragments and deletes are committed, ignored or replaced. They are
+//! compared with the existing folders, because they have no checksum, and a fragment with a damaged name in a list
+//! would be missing without an error.
 
 use std::collections::HashSet;
 
@@ -10,25 +11,25 @@ use tilefs_format::name::{NameForm, TimestampedName};
 
 use crate::storage::{Listed, Storage, StoreKey, together};
 
-/// A consolidated commit or vacuum file may be of so many bytes ...
-const MOST_COMMIT_FILE: u64 = 32 << 20;
+/// A consolidated commit file or vacuum file may have this many bytes.
+const MAX_COMMIT_FILE_BYTES: u64 = 32 << 20;
 
-/// ... and of so many more for each fragment that is there. One that is larger is not plausible.
-const MOST_OF_FRAGMENT: u64 = 256;
+/// In addition, it may have this many bytes for each existing fragment; a larger file is implausible.
+const MAX_BYTES_PER_FRAGMENT: u64 = 256;
 
-/// A file of commits, or a vacuum file: its name, what it is, and the times in its name.
+/// A commit file or vacuum file: its name, its kind, and the times in its name.
 pub(super) type Commit<'a> = (&'a str, CommitFile, TimestampedName);
 
-/// The names in the folders where fragments lie.
+/// The names in the folders that contain fragments.
 pub(super) struct FragmentFolders<'a> {
-    /// The array's own folder, which has those of format versions before 12.
+    /// The array's own folder, which has fragments of format versions before 12.
     pub top: &'a [Listed],
     /// The folder of fragments.
     pub inner: Vec<Listed>,
 }
 
 impl FragmentFolders<'_> {
-    /// Whether something of a fragment's name is there.
+    /// Returns whether there is an entry with a fragment's name.
     pub fn has(&self, path: &str) -> bool {
         let (names, name) = match path.strip_prefix(FRAGMENTS).and_then(|path| path.strip_prefix('/')) {
             Some(name) => (self.inner.as_slice(), name),
@@ -38,12 +39,12 @@ impl FragmentFolders<'_> {
         names.binary_search_by(|one| one.name.as_str().cmp(name)).is_ok()
     }
 
-    /// What a list of commits may be of, in bytes: each names fragments that are there.
-    fn most_of_list(&self) -> u64 {
-        MOST_COMMIT_FILE + MOST_OF_FRAGMENT * (self.top.len() + self.inner.len()) as u64
+    /// Returns the maximum size of a list of commits in bytes, from the number of existing fragments.
+    fn max_list_bytes(&self) -> u64 {
+        MAX_COMMIT_FILE_BYTES + MAX_BYTES_PER_FRAGMENT * (self.top.len() + self.inner.len()) as u64
     }
 
-    /// The paths of all folders that only a commit makes a fragment.
+    /// Returns the paths of all folders that only become fragments by a commit.
     pub fn paths(&self) -> impl Iterator<Item = String> + '_ {
         let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
         let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder()).map(|one| one.name.clone());
@@ -53,7 +54,7 @@ impl FragmentFolders<'_> {
     }
 }
 
-/// The files among the names of a folder that say something of commits.
+/// Returns the files about commits among the names of a folder.
 pub(super) fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
     let files = names.iter().filter(|one| !one.is_folder());
     let commits = files.filter_map(|one| {
@@ -63,11 +64,11 @@ pub(super) fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
     commits.collect()
 }
 
-/// The files of commits that are lists, each as a whole.
+/// The contents of commit files that are lists.
 pub(super) struct CommitTexts(Vec<(CommitFile, TimestampedName, StoreKey, Vec<u8>)>);
 
 impl CommitTexts {
-    /// Reads those of some folders of commits together, of an array that has these fragments.
+    /// Reads the lists of several folders of commits concurrently, for an array with these fragments.
     ///
     /// # Errors
     /// As [`Storage::read`].
@@ -76,7 +77,7 @@ impl CommitTexts {
         folders: [(&StoreKey, &[Commit<'_>]); 2],
         fragments: &FragmentFolders<'_>,
     ) -> Result<Self> {
-        let most = fragments.most_of_list();
+        let most = fragments.max_list_bytes();
         let is_list = |kind| matches!(kind, CommitFile::Vacuum | CommitFile::Ignored | CommitFile::Consolidated);
         let files = folders.into_iter().flat_map(|(folder, commits)| {
             let lists = commits.iter().filter(|(_, kind, _)| is_list(*kind));
@@ -88,33 +89,33 @@ impl CommitTexts {
         together(storage, folders[0].0, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
     }
 
-    /// The times, keys and bytes of those of a kind.
+    /// Returns the times, keys and bytes of the lists of a kind.
     pub fn of_kind(&self, wanted: CommitFile) -> impl Iterator<Item = (TimestampedName, &StoreKey, &[u8])> {
         let texts = self.0.iter().filter(move |(kind, ..)| *kind == wanted);
         texts.map(|(_, times, file, text)| (*times, file, text.as_slice()))
     }
 }
 
-/// What all files of consolidated commits say together, without what the ignore files take back.
+/// The contents of all consolidated commit files together, without entries of ignore files.
 #[derive(Default)]
 pub(super) struct Consolidated {
-    /// Paths of fragments in the array. They are there.
+    /// Paths of fragments in the array, which all exist.
     pub fragments: HashSet<String>,
-    /// Paths of fragments that were taken back.
+    /// Paths of ignored fragments.
     pub ignored: HashSet<String>,
-    /// Marks of deletes with their bytes.
+    /// Markers of deletes with their bytes.
     pub deletes: Vec<(String, Vec<u8>)>,
 }
 
 impl Consolidated {
-    /// Takes the lists together, and holds them against the folders that are there.
+    /// Combines the lists and compares them with the existing folders.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for lists that do not parse, or that name what is no commit or not there.
+    /// [`Error::Damaged`] for lists that do not parse, or that name something that is no commit or does not exist.
     pub fn read(texts: &CommitTexts, folders: &FragmentFolders<'_>) -> Result<Self> {
         let mut all = Consolidated::default();
         for (_, file, text) in texts.of_kind(CommitFile::Ignored) {
-            // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
+            // Ignore files also name deletes, but libtiledb applies the copies of these deletes anyway.
             all.ignored.extend(parse_ignored_commits(text).in_file(file)?.into_iter().filter_map(fragment_of_mark));
         }
         for (_, file, bytes) in texts.of_kind(CommitFile::Consolidated) {
@@ -131,9 +132,9 @@ impl Consolidated {
                         if all.ignored.contains(&path) {
                             continue;
                         }
-                        // Whatever its time: the name may be damaged, and then the time is too.
+                        // Independent of its time, because a damaged name may also have a damaged time.
                         if !folders.has(&path) {
-                            let reason = format!("it commits {path:?}, which is not there");
+                            let reason = format!("it commits {path:?}, which does not exist");
                             return Err(Error::damaged(reason).in_file(file));
                         }
                         all.fragments.insert(path);
@@ -145,7 +146,7 @@ impl Consolidated {
     }
 }
 
-/// A delete lies in the folder of commits, and happens at one time.
+/// Checks that a delete is in the folder of commits and has a single time.
 fn check_delete(mark: &str) -> Result<()> {
     let name = mark.strip_prefix(COMMITS).and_then(|mark| mark.strip_prefix('/')).filter(|name| !name.contains('/'));
     match name.map(TimestampedName::parse) {
@@ -155,5 +156,5 @@ fn check_delete(mark: &str) -> Result<()> {
 }
 
 fn names_nothing(mark: &str) -> Error {
-    Error::damaged(format!("{mark:?} is no commit"))
+    Error::damaged(format!("{mark:?} is not a commit"))
 }

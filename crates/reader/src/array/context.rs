@@ -1,4 +1,4 @@
-//! What all arrays of one mount share.
+//! The state that all arrays of one mount share.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,25 +15,26 @@ use crate::storage::{Links, Storage};
 use super::saved::SavedIndexes;
 use super::watch::Watch;
 
-/// Indexes may take this part of the budget.
+/// The budget divided by this is the share of indexes.
 const INDEX_SHARE: usize = 4;
 
-/// The storage, what is kept of it, and the key.
+/// The storage, the caches and the key.
 pub struct Context {
     pub storage: Arc<dyn Storage>,
     pub fetcher: Fetcher,
     pub indexes: Indexes,
     pub key: Option<Arc<Key>>,
-    /// Where the members of a group may be, as what links may lead to.
+    /// Whether members of a group, like symbolic links, may be outside of the group.
     pub links: Links,
-    /// What was in the folders that were opened.
+    /// The contents of opened folders, to detect changes.
     pub watch: Watch,
-    /// What earlier mounts found out.
+    /// Results that are saved for later mounts.
     pub saved: SavedIndexes,
 }
 
 impl Context {
-    /// All that is kept takes at most `budget` bytes; at most `threads` threads decode at once.
+    /// Creates a context whose caches take at most `budget` bytes together and that decodes on at most `threads`
+    /// threads at once.
     pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize, key: Option<Arc<Key>>) -> Self {
         let for_indexes = budget / INDEX_SHARE;
         let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
@@ -42,22 +43,22 @@ impl Context {
         Context { storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
     }
 
-    /// The same, where members of groups may be so far away.
+    /// Sets where members of groups and links may lead.
     pub fn with_links(self, links: Links) -> Self {
         Context { links, ..self }
     }
 
-    /// The same, which saves what it finds out for later mounts.
+    /// Sets where results are saved for later mounts.
     pub fn with_saved(self, saved: SavedIndexes) -> Self {
         Context { saved, ..self }
     }
 
-    /// The bytes that all that is kept may take.
+    /// The bytes that all caches may take.
     pub fn budget(&self) -> usize {
         self.fetcher.cache().budget() + self.indexes.cache.budget()
     }
 
-    /// What the caches have done, and what was decoded.
+    /// Returns the statistics of the caches and of decoding.
     pub fn statistics(&self) -> Vec<Statistic> {
         let caches = [("decoded", self.fetcher.cache().statistics()), ("indexes", self.indexes.cache.statistics())];
         let of_both = |name, help, value: fn(&cache::Statistics) -> Value| {
@@ -78,10 +79,11 @@ impl Context {
     }
 }
 
-/// Which index: what was parsed of a fragment's metadata, or what finds cells in files.
+/// The key of an index: a parsed part of a fragment's metadata, or data that locates cells in files. Numbers are those
+/// of the fragment's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IndexKey {
-    /// What a fragment's metadata says of its fields, by the number of the fragment's first file.
+    /// The fields of a fragment's metadata, by the number of the fragment's first file.
     Records(u64),
     /// The boxes of a fragment's tiles.
     Mbrs(u64),
@@ -89,35 +91,35 @@ pub enum IndexKey {
     Conditions(u64),
     /// The tile offsets of a file.
     Tiles(u64),
-    /// The sizes of the tiles of a file of values of variable size.
+    /// The decoded tile sizes of a file with values of variable size.
     VarSizes(u64),
     /// The least and the greatest values of the tiles of a file.
     TileExtremes(u64),
-    /// The chunks of a tile of a file.
+    /// The chunks of a tile, by file and tile.
     Chunks(u64, u64),
-    /// The files that tell the order of values that filter BITSORT sorted, of a fragment.
+    /// The files that give the order of values that the filter BITSORT sorted in a fragment.
     SortedCells(u64),
-    /// The order of the values of a tile of such a fragment.
+    /// The order of the values of one tile of such a fragment.
     StoredOrder(u64, u64),
     /// A decoded tile that is too large to be kept in memory.
     Spilled(u64, u64),
-    /// The bytes before each tile of a segment of the rows of a column.
+    /// The number of bytes before each tile of a segment of the rows of a column.
     TileStarts(u64, u64),
     /// A chunk of a generic tile, decoded.
     GenericChunk(u64, u64),
-    /// The labels of an enumeration.
+    /// The labels of an enumeration, by owner and number.
     Enumeration(u64, u64),
 }
 
-/// Indexes that were read not long ago, under a budget of their own.
+/// A cache of indexes with its own byte budget.
 pub struct Indexes {
     cache: Cache<IndexKey, dyn Any + Send + Sync>,
     next_owner: AtomicU64,
 }
 
 impl Indexes {
-    /// The index of a key, made and weighed by `load` where it is not here. All callers with a kind of key expect one
-    /// type.
+    /// Returns the index of a key; `load` makes and weighs it on a miss. All callers must expect the same type for a
+    /// kind of key.
     ///
     /// # Errors
     /// Those of `load`.
@@ -133,7 +135,7 @@ impl Indexes {
         index.downcast().map_err(|_| Error::internal("an index has another type than its key says"))
     }
 
-    /// A number for keys that no other owner has.
+    /// Returns a number for keys of a new owner.
     pub fn new_owner(&self) -> u64 {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
     }

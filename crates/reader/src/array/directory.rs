@@ -1,7 +1,7 @@
-//! What is in an array's folder: which fragments, schemas and commit files there are, in every layout
-//! that releases have used, and which of them count in a window of time.
+//! The contents of an array's folder: its fragments, schemas and commit files, in every layout that releases have used,
+//! and which of them are in force in a time window.
 //!
-//! Only names, and the few small text files of the commits folder ([`super::commit_lists`]), are read here.
+//! Reads only names and the small text files of the commits folder (`commit_lists.rs`).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -23,30 +23,30 @@ use super::listing::FolderListing;
 use super::window::{TimeWindow, now};
 use crate::storage::{Listed, Storage, StoreKey};
 
-/// Format version since which a sparse fragment counts when its time range touches the window; older
-/// ones, and those of dense arrays, must lie within it.
+/// Since this format version, a sparse fragment is visible if its time range overlaps the window. Older fragments, and
+/// those of dense arrays, must lie completely within it.
 const PARTIAL_OVERLAP_SINCE: u32 = 15;
 
-/// So many folders that nothing names are looked into; those of writers that were interrupted can be many.
-const MOST_UNNAMED: usize = 64;
+/// The number of folders named by no commit that are examined. Interrupted writers can leave many.
+const MAX_UNNAMED: usize = 64;
 
-/// Where something vanished between two listings, how long to wait before the array is listed again: as long as somebody
-/// takes who puts another array in its place by two renames.
-const WAITS_MS: [u64; 4] = [0, 1, 4, 16];
+/// Pauses before the array is listed again, if something vanished between two listings. They cover the time of the two
+/// renames by which somebody replaces an array.
+const RETRY_PAUSES_MS: [u64; 4] = [0, 1, 4, 16];
 
-/// A writer commits a fragment in less time than this, in milliseconds.
-const MOST_TO_COMMIT_MS: u64 = 10 * 60 * 1000;
+/// The maximum time in milliseconds between writing and committing a fragment.
+const MAX_COMMIT_MS: u64 = 10 * 60 * 1000;
 
-/// A fragment by its folder. Nothing of it has been read.
+/// A fragment by its folder; nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentEntry {
-    /// The folder, as a path in the array.
+    /// The path of its folder in the array.
     pub path: Box<str>,
     pub times: TimestampedName,
 }
 
 impl FragmentEntry {
-    /// The last component of the folder.
+    /// Returns the last component of the folder's path.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -55,31 +55,31 @@ impl FragmentEntry {
 /// A schema by its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaEntry {
-    /// How fragments refer to it: the file's name.
+    /// The file's name, by which fragments refer to it.
     pub name: String,
     pub file: StoreKey,
-    /// `None` for `__array_schema.tdb`, which is older than any other.
+    /// `None` for `__array_schema.tdb`, which is older than any other schema.
     pub times: Option<TimestampedName>,
 }
 
 /// A delete or update commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionEntry {
-    /// `__commits/NAME.del`, which is also how fragments list it as processed.
+    /// `__commits/NAME.del`, by which fragments list it as processed.
     pub marker: String,
     pub times: TimestampedName,
     pub stored: ConditionBytes,
 }
 
-/// Where a delete's generic tile is.
+/// The location of a delete's generic tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionBytes {
     File(StoreKey),
-    /// A copy inside a consolidated commits file.
+    /// A copy within a consolidated commits file.
     Inline(Vec<u8>),
 }
 
-/// Fragments that another one replaces, once that one counts.
+/// A vacuum file: when it is in force, it hides the fragments that another one replaces.
 #[derive(Debug)]
 struct Vacuum {
     times: TimestampedName,
@@ -87,25 +87,26 @@ struct Vacuum {
     replaced: Vec<String>,
 }
 
-/// The names in an array's folder. Memory: about 150 bytes a fragment.
+/// The names in an array's folder. Memory: about 150 bytes per fragment.
 #[derive(Debug)]
 pub struct Directory {
     pub root: StoreKey,
-    /// What is below, as far as one request told.
+    /// The names below the folder, as far as one request returned them.
     listing: FolderListing,
-    /// In the order that breaks ties of time: those in the root, then those of the commits folder.
+    /// In the order that decides between equal times: first fragments in the array's own folder, then those in the
+    /// commits folder.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
     /// Oldest first.
     schemas: Vec<SchemaEntry>,
     conditions: Vec<ConditionEntry>,
-    /// The names in the folder of metadata, where they were listed along with the others: what is written for later does
-    /// not show before its time, and what another array has never does.
+    /// The names in the folder of metadata, if they were listed together with the others. Files dated in the future are
+    /// not in force before their time, and those of another array are never used.
     metadata: Option<Vec<Listed>>,
-    /// Files of consolidated fragment metadata may be there.
+    /// Whether there may be files of consolidated fragment metadata.
     has_consolidated_metadata: bool,
     warnings: Vec<String>,
-    /// The complete fragments that are not committed, and so young that their writers may be about to do it.
+    /// Complete but uncommitted fragments that are so recent that their writers may be about to commit them.
     uncommitted: Vec<Box<str>>,
 }
 
@@ -113,23 +114,23 @@ impl Directory {
     /// Lists an array's folder.
     ///
     /// # Errors
-    /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
-    /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
+    /// [`Error::NotAnArray`] if there is no schema, [`Error::Io`] if a listing or a commit file cannot be read,
+    /// [`Error::Damaged`] for commit files that do not parse or that name missing fragments.
     pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         Self::read_listed(storage, FolderListing::read(storage, root)?)
     }
 
-    /// As [`Directory::read`], of an array whose folder was listed a moment ago.
+    /// As [`Directory::read`], for an array whose folder has just been listed.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Directory::read`].
     pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
         let root = listing.root().clone();
         let mut read = Self::of_listing(storage, listing);
         let mut was_damaged = false;
-        for wait in WAITS_MS {
+        for wait in RETRY_PAUSES_MS {
             match &read {
-                // A vacuum may have taken fragments away between two listings. It says so before it does.
+                // A vacuum may have removed fragments between two listings; it writes its vacuum file first.
                 Err(Error::Damaged { .. }) if !std::mem::replace(&mut was_damaged, true) => {}
                 Err(Error::Missing { .. }) => thread::sleep(Duration::from_millis(wait)),
                 _ => break,
@@ -153,7 +154,7 @@ impl Directory {
             warnings: Vec::new(),
             uncommitted: Vec::new(),
         };
-        // The fragments before the commits: one that is written meanwhile is then no fragment without a commit.
+        // Fragments are listed before commits, so that a fragment written meanwhile does not appear without its commit.
         let mut listed = directory.listing.names_of(storage, &[SCHEMAS, FRAGMENTS]);
         let fragments = listed.pop().unwrap_or(Ok(Vec::new()));
         directory.find_schemas(listed.pop().unwrap_or(Ok(Vec::new())), &top)?;
@@ -182,12 +183,12 @@ impl Directory {
         Ok(directory)
     }
 
-    /// What the array's folder was listed as.
+    /// Returns the listing of the array's folder.
     pub fn listing(&self) -> &FolderListing {
         &self.listing
     }
 
-    /// The names in the folder of metadata.
+    /// Returns the names in the folder of metadata.
     ///
     /// # Errors
     /// As [`FolderListing::names`].
@@ -198,7 +199,7 @@ impl Directory {
         }
     }
 
-    /// The names in a folder of the array, given by its path in it, in byte order.
+    /// Returns the names in a folder of the array, given by its path in the array, in byte order.
     ///
     /// # Errors
     /// As [`FolderListing::names`].
@@ -206,19 +207,20 @@ impl Directory {
         self.listing.names(storage, path)
     }
 
-    /// What is there though nothing explains it, or the reverse, in lines for people. The fragments that are shown are
-    /// what the rules say; but a commit that was lost or a name that was damaged would look the same.
+    /// Returns warnings about entries that nothing explains, and about missing ones, as lines of text. The visible
+    /// fragments follow the rules, but a lost commit or a damaged name would look the same.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The paths of complete fragments that are not committed yet, as far as their times tell: their writers are at work.
+    /// Returns the paths of complete fragments that are not committed but recent, so that their writers are probably at
+    /// work.
     pub fn uncommitted(&self) -> &[Box<str>] {
         &self.uncommitted
     }
 
-    /// The fragments that count in `window`, as numbers in [`Directory::fragments`], oldest first: by
-    /// start time, ties in the order of that list.
+    /// Returns the fragments visible in `window`, as numbers in [`Directory::fragments`], oldest first: by start time,
+    /// equal times in the order of that list.
     pub fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let replaced: HashSet<&str> = self
             .vacuums
@@ -231,7 +233,7 @@ impl Directory {
         visible
     }
 
-    /// As [`Directory::visible_fragments`], with those that another one replaces.
+    /// As [`Directory::visible_fragments`], including fragments that another one replaces.
     pub fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
         let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
@@ -239,20 +241,20 @@ impl Directory {
         counted
     }
 
-    /// All fragments that were committed, vacuumed or not, at any time.
+    /// Returns all committed fragments of all times, vacuumed or not.
     pub fn fragments(&self) -> &[FragmentEntry] {
         &self.fragments
     }
 
-    /// The folder of a fragment.
+    /// Returns the folder of a fragment.
     pub fn folder_of(&self, fragment: &FragmentEntry) -> StoreKey {
         self.root.join(&*fragment.path)
     }
 
-    /// The files of consolidated fragment metadata, in byte order of names.
+    /// Returns the files of consolidated fragment metadata, in byte order of their names.
     ///
     /// # Errors
-    /// [`Error::Io`] where their folder cannot be listed, [`Error::Damaged`] for impossible times.
+    /// [`Error::Io`] if their folder cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<StoreKey>> {
         if !self.has_consolidated_metadata {
             return Ok(Vec::new());
@@ -263,23 +265,23 @@ impl Directory {
         Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
     }
 
-    /// All schemas, oldest first.
+    /// Returns all schemas, oldest first.
     pub fn schemas(&self) -> &[SchemaEntry] {
         &self.schemas
     }
 
-    /// The schema in force at the end of `window`: the newest that is not younger, else the oldest.
+    /// Returns the schema in force at the end of `window`: the newest one up to that time, else the oldest.
     pub fn schema_at(&self, window: TimeWindow) -> Option<&SchemaEntry> {
         let in_force = |schema: &&SchemaEntry| schema.times.is_none_or(|times| times.t2 <= window.end);
         self.schemas.iter().rfind(in_force).or(self.schemas.first())
     }
 
-    /// The schema that fragments call `name`.
+    /// Returns the schema that fragments call `name`.
     pub fn schema_named(&self, name: &str) -> Option<&SchemaEntry> {
         self.schemas.iter().find(|schema| schema.name == name)
     }
 
-    /// The delete and update commits that count in `window`, oldest first.
+    /// Returns the delete and update commits in force in `window`, oldest first.
     pub fn visible_conditions(&self, window: TimeWindow) -> Vec<&ConditionEntry> {
         let mut visible: Vec<&ConditionEntry> =
             self.conditions.iter().filter(|condition| window.contains(&condition.times)).collect();
@@ -287,7 +289,7 @@ impl Directory {
         visible
     }
 
-    /// The ends of all commits to data and schema, ascending, each once.
+    /// Returns the end times of all commits of data and schemas, in ascending order, each once.
     pub fn commit_times(&self) -> Vec<u64> {
         let fragments = self.fragments.iter().map(|fragment| fragment.times.t2);
         let schemas = self.schemas.iter().filter_map(|schema| schema.times).map(|times| times.t2);
@@ -298,8 +300,8 @@ impl Directory {
         times
     }
 
-    /// When the first of what is there began. After a consolidation that is before the first of the commit times, as
-    /// what one fragment holds was written at several.
+    /// Returns the earliest start time of the data. After a consolidation it is before the first commit time, because
+    /// one fragment contains writes of several times.
     pub fn began(&self) -> Option<u64> {
         let fragments = self.fragments.iter().map(|fragment| fragment.times.t1);
         let schemas = self.schemas.iter().filter_map(|schema| schema.times).map(|times| times.t1);
@@ -307,7 +309,7 @@ impl Directory {
         fragments.chain(schemas).chain(conditions).min()
     }
 
-    /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
+    /// Finds the schemas: [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, like libtiledb.
     fn find_schemas(&mut self, names: Result<Vec<Listed>>, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);
@@ -324,21 +326,21 @@ impl Directory {
         Ok(())
     }
 
-    /// Fragments of format versions 1 to 11, which lie in the array's folder itself.
+    /// Finds fragments of format versions 1 to 11, which are in the array's folder itself.
     fn find_root_fragments(&mut self, storage: &dyn Storage, top: &[Listed], commits: &Consolidated) -> Result<()> {
         let marks: HashSet<&str> =
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
         for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
             if !one.is_folder() {
-                let reason = "a fragment that is no folder, or a link to nowhere";
+                let reason = "a fragment that is not a folder, or a broken link";
                 return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
             }
             let mark = format!("{}.ok", one.name);
             let is_marked = marks.contains(mark.as_str()) || commits.fragments.contains(&one.name);
             let (times, is_fragment) = match candidate {
                 RootFragment::Marked(times) => (times, is_marked),
-                // Before version 5 there was no mark: the metadata, written last, is the commit.
+                // Before version 5 there is no marker: writing the metadata, which comes last, is the commit.
                 RootFragment::Unmarked(times) => {
                     let has_metadata = || -> Result<bool> {
                         Ok(self.names(storage, &one.name)?.iter().any(|file| file.name == FRAGMENT_METADATA))
@@ -353,8 +355,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Fragments of format version 12 and later, and delete and update commits. Consolidated ones come
-    /// first, which decides between fragments of the same time. Gives the fragments that are to be ignored.
+    /// Finds fragments of format version 12 and later, and delete and update commits. Consolidated commits come first,
+    /// which decides between fragments of the same time. Returns the fragments to ignore.
     fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<HashSet<String>> {
         let mut inline: Vec<&String> = consolidated.fragments.iter().filter(|name| name.contains('/')).collect();
         inline.sort_unstable();
@@ -411,10 +413,10 @@ impl Directory {
         Ok(())
     }
 
-    /// Warns of fragments that are complete though nothing names them, and of names of fragments that are not there.
+    /// Adds warnings about complete fragments that nothing names, and about names of missing fragments.
     ///
-    /// Without its metadata a fragment was never finished, and one that a vacuum was about to take away is named by the
-    /// vacuum file or an ignore file: nothing is to be said of those.
+    /// A fragment without metadata was never finished. A vacuum file or an ignore file names fragments that a vacuum
+    /// was about to remove. Neither causes a warning.
     fn find_unnamed(
         &mut self,
         storage: &dyn Storage,
@@ -435,9 +437,9 @@ impl Directory {
             );
             warnings.push(self.warning(first, &reason));
         }
-        for path in unnamed.iter().take(MOST_UNNAMED) {
+        for path in unnamed.iter().take(MAX_UNNAMED) {
             let files = match self.names(storage, path) {
-                // Its writer has given it up, or a vacuum took it away.
+                // Its writer gave up, or a vacuum removed it.
                 Err(Error::Missing { .. }) => continue,
                 files => files?,
             };
@@ -456,17 +458,16 @@ impl Directory {
                 warnings.push(self.warning(path, reason));
             }
         }
-        if unnamed.len() > MOST_UNNAMED {
-            let reason =
-                format!("{} fragments that no commit names were not looked into", unnamed.len() - MOST_UNNAMED);
+        if unnamed.len() > MAX_UNNAMED {
+            let reason = format!("{} fragments that no commit names were not looked into", unnamed.len() - MAX_UNNAMED);
             warnings.push(self.warning(FRAGMENTS, &reason));
         }
         (self.warnings, self.uncommitted) = (warnings, uncommitted);
         Ok(())
     }
 
-    /// Whether there is no folder of commits on a file system, where writers make it along with the array. In an object
-    /// store it begins with the first commit.
+    /// Returns whether a file system has no folder of commits, although writers create it together with the array. In
+    /// an object store the folder begins with the first commit.
     fn is_without_commits(&self) -> bool {
         self.listing.folder().identity.is_some() && !self.listing.top().iter().any(|one| one.name == COMMITS)
     }
@@ -477,14 +478,14 @@ impl Directory {
     }
 }
 
-/// Whether a fragment or vacuum file of these times counts in a window.
+/// Returns whether a fragment or vacuum file of these times is in force in a window.
 fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool {
     let touching = is_sparse && times.form == NameForm::Three && times.version >= PARTIAL_OVERLAP_SINCE;
     if touching { window.touches(times) } else { window.contains(times) }
 }
 
-/// Whether a fragment was written, by its name, so short a while ago that it may not be committed yet.
+/// Returns whether a fragment is so recent, according to its name, that it may not be committed yet.
 fn is_recent(path: &str) -> bool {
     let times = TimestampedName::parse(path).ok().flatten();
-    times.is_some_and(|times| times.t2.abs_diff(now()) < MOST_TO_COMMIT_MS)
+    times.is_some_and(|times| times.t2.abs_diff(now()) < MAX_COMMIT_MS)
 }

@@ -1,4 +1,4 @@
-//! Enumerations of an array, each read when it is first wanted and kept in the cache for all views of the array.
+//! The enumerations of an array. Each is read on demand and cached for all views of the array.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,11 +9,11 @@ use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
 
 use super::Array;
 use super::context::{Context, IndexKey, Indexes};
-use super::generic::read_generic_tile;
+use super::generic_tile::read_generic_tile;
 use crate::storage::StoreKey;
 
-/// Where the cache has enumerations, by the names of their files. Extending one writes another file, so none ever
-/// changes. Memory: the names; what they hold is the cache's.
+/// Cache keys of enumerations, by file name. Extending an enumeration writes a new file, so a file never changes.
+/// Memory: the names; the values are in the cache.
 #[derive(Default)]
 pub struct Enumerations {
     owner: OnceLock<u64>,
@@ -30,12 +30,12 @@ impl Enumerations {
 }
 
 impl Array {
-    /// The enumeration of this name in the schema in force at the end of the window: extended ones have the values
-    /// that they had then.
+    /// Returns the enumeration with this name in the schema in force at the end of the window, with the values of that
+    /// time.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the schema has none of that name; [`Error::Damaged`] when its file is missing, does
-    /// not parse or is another enumeration's; [`Error::Key`] as for all that is encrypted.
+    /// [`Error::NotFound`] if the schema has no such enumeration; [`Error::Damaged`] if its file is missing, does not
+    /// parse or is that of another enumeration; [`Error::Key`] as for all encrypted data.
     pub fn enumeration(&self, name: &str) -> Result<Arc<Enumeration>> {
         let Some(file) = self.schema().enumeration_file(name) else {
             return Err(Error::NotFound { path: name.to_owned() });

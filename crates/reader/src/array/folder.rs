@@ -1,5 +1,5 @@
-//! An array as stored: all its fragments and schemas, at any time. Views of the array as of some time
-//! share it, so that what one has read the others need not read again.
+//! The folder of an array: all its fragments and schemas of all times. Views of the array as of different times share
+//! it, so each fragment and schema is read once.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -17,7 +17,7 @@ use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::read_copies;
 use super::fragment::MetadataEnd;
-use super::generic::{decode_inline_tile, read_generic_tile};
+use super::generic_tile::{decode_inline_tile, read_generic_tile};
 use super::listing::FolderListing;
 use super::once::Once;
 use super::timed_files::{TimedFile, timed_files};
@@ -25,44 +25,45 @@ use super::window::TimeWindow;
 use crate::storage::{StoreKey, is_far, together};
 use crate::threads::{self, LogInterval};
 
-/// What is kept of every fragment once its footer was read; the rest is read again when a tile is.
+/// The facts of a fragment that are kept once its footer was read. Everything else is read when a tile is requested.
 #[derive(Debug)]
 pub struct Outline {
     pub facts: FragmentFacts,
-    /// The schema that the fragment was written under.
+    /// The schema with which the fragment was written.
     pub schema: Arc<ArraySchema>,
 }
 
-/// What is known of a fragment: nothing, its [`Outline`], or what is wrong with its stored bytes.
+/// The state of a fragment: not read, its [`Outline`], or an error about its stored bytes.
 type Known = OnceLock<Outcome>;
 
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
-/// The number of ends of fragments' metadata files that are kept, each of some KiB.
-const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// The number of kept ends of fragments' metadata files, of some KiB each.
+const CACHED_ENDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-/// The same in a far storage, where reading one again is a round trip; each is of at most 64 KiB.
-const FAR_ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// The same for a storage with latency, where reading an end again is a round trip; each has at most 64 KiB.
+const CACHED_REMOTE_ENDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// Numbers of files in keys that each fragment has: see [`super::fragment`].
+/// The number of cache key numbers reserved for the files of each fragment: see [`super::fragment`].
 const FILES_PER_FRAGMENT: u64 = 1 << 24;
 
-/// From so many fragments on, a look for consolidated metadata pays.
-const WORTH_COPIES: usize = 32;
+/// From this number of fragments on, looking for consolidated metadata is worthwhile.
+const MIN_FRAGMENTS_FOR_COPIES: usize = 32;
 
-/// Footers are so small that a thread should have some to read.
-const LEAST_PER_THREAD: usize = 8;
+/// The minimum number of footers per thread, because a single footer is little work.
+const MIN_FOOTERS_PER_THREAD: usize = 8;
 
-/// A schema may be of so many bytes, some ten thousand attributes, however small the cache is ...
-const MOST_SCHEMA: usize = 4 << 20;
+/// A schema may have this many bytes (some ten thousand attributes), however small the cache is.
+const ALWAYS_ALLOWED_SCHEMA_BYTES: usize = 4 << 20;
 
-/// ... and of this part of what the cache may hold: parsed, short fields take as many times more.
-const PARSED_SCHEMA: usize = 8;
+/// Above that, a schema may have the cache budget divided by this, because short fields take several times more memory
+/// when parsed.
+const SCHEMA_SHARE: usize = 8;
 
-/// A schema is stored in fewer than so many times as many bytes as it may be of.
-const MOST_STORED: u64 = 4;
+/// The stored bytes of a schema are at most this many times its permitted size.
+const MAX_STORED_RATIO: u64 = 4;
 
-/// An array's folder. Memory: the names, and some 250 bytes for each fragment of a few dimensions whose footer was
+/// An array's folder. Memory: the names, and some 250 bytes for each fragment with few dimensions whose footer was
 /// read.
 pub struct ArrayFolder {
     pub context: Arc<Context>,
@@ -70,15 +71,15 @@ pub struct ArrayFolder {
     /// By the number of the fragment.
     outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<Once<Arc<ArraySchema>>>>>,
-    /// The ends of the metadata files that were read last, by the number of the fragment: besides the footers there is
-    /// in them what is wanted next.
+    /// The ends of the most recently read metadata files, by the number of the fragment. Besides footers they contain
+    /// the sections that are usually needed next.
     ends: Mutex<LruCache<usize, Arc<MetadataEnd>>>,
     pub(super) enumerations: Enumerations,
     first_file: u64,
 }
 
 impl ArrayFolder {
-    /// Lists an array's folder; reads no schema and no fragment.
+    /// Opens an array's folder. Lists it, but reads no schema and no fragment.
     ///
     /// # Errors
     /// As [`Directory::read`].
@@ -87,10 +88,10 @@ impl ArrayFolder {
         Self::open_listed(context, listing)
     }
 
-    /// As [`ArrayFolder::open`], of a folder that was listed a moment ago.
+    /// As [`ArrayFolder::open`], for a folder that has just been listed.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`ArrayFolder::open`].
     pub fn open_listed(context: Arc<Context>, listing: FolderListing) -> Result<Self> {
         let path = listing.root().clone();
         let directory = Directory::read_listed(&*context.storage, listing).in_array(path)?;
@@ -103,7 +104,7 @@ impl ArrayFolder {
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
-        let ends_kept = if is_far(&*context.storage, &directory.root) { FAR_ENDS_KEPT } else { ENDS_KEPT };
+        let ends_kept = if is_far(&*context.storage, &directory.root) { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
         Ok(ArrayFolder {
             context,
             directory,
@@ -123,10 +124,10 @@ impl ArrayFolder {
         &self.directory
     }
 
-    /// The times of all commits, of data, schemas and metadata, ascending, each once.
+    /// Returns the times of all commits of data, schemas and metadata, in ascending order, each once.
     ///
     /// # Errors
-    /// [`Error::Io`] where the folder of metadata cannot be listed, [`Error::Damaged`] for impossible times.
+    /// [`Error::Io`] if the folder of metadata cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn commit_times(&self) -> Result<Vec<u64>> {
         let mut times = self.directory.commit_times();
         times.extend(self.metadata_files()?.iter().map(|one| one.times.t2));
@@ -135,7 +136,7 @@ impl ArrayFolder {
         Ok(times)
     }
 
-    /// When the first of data, schemas and metadata was written; `None` where that is not known of any.
+    /// Returns the time of the first commit of data, schemas or metadata; `None` if no time is known.
     ///
     /// # Errors
     /// As [`ArrayFolder::commit_times`].
@@ -144,7 +145,7 @@ impl ArrayFolder {
         Ok(self.directory.began().into_iter().chain(of_metadata).min())
     }
 
-    /// All files of metadata, in force or not.
+    /// Returns all metadata files, in force or not.
     ///
     /// # Errors
     /// As [`ArrayFolder::commit_times`].
@@ -153,17 +154,17 @@ impl ArrayFolder {
         timed_files(&names, &self.path().join(METADATA)).in_array(self.path())
     }
 
-    /// A fragment by its number in this folder.
+    /// Returns a fragment by its number in this folder.
     pub fn fragment(&self, number: usize) -> Option<&FragmentEntry> {
         self.directory.fragments().get(number)
     }
 
-    /// The first of the numbers of files in keys of a fragment.
+    /// Returns the first cache key number of a fragment's files.
     pub fn first_file(&self, fragment: usize) -> u64 {
         self.first_file + FILES_PER_FRAGMENT * fragment as u64
     }
 
-    /// What a fragment's footer says; read once.
+    /// Returns the facts in a fragment's footer, which is read once.
     ///
     /// # Errors
     /// Any damage in the fragment's metadata or its schema.
@@ -177,14 +178,14 @@ impl ArrayFolder {
         keep(known, self.located(entry, self.read_outline(number))).map_err(|error| *error)
     }
 
-    /// Reads a schema and, where requests are waits, the footers of the few fragments that are likely to count in the
-    /// window, all at once. What is wrong with any is told by those who ask for it.
+    /// Prefetches a schema and the footers of visible fragments concurrently, if there are few fragments and requests
+    /// have latency. Errors are not reported here, but when a schema or a footer is requested.
     pub(super) fn read_ahead(&self, schema: &str, window: TimeWindow) {
         if !is_far(&*self.context.storage, self.path()) {
             return;
         }
         let fragments = self.directory.visible_fragments(window, false);
-        let fragments = if fragments.len() < WORTH_COPIES { fragments } else { Vec::new() };
+        let fragments = if fragments.len() < MIN_FRAGMENTS_FOR_COPIES { fragments } else { Vec::new() };
         let wanted: Vec<Option<usize>> = [None].into_iter().chain(fragments.into_iter().map(Some)).collect();
         together(&*self.context.storage, self.path(), wanted, |fragment| match fragment {
             Some(number) => drop(self.outline(number)),
@@ -192,16 +193,16 @@ impl ArrayFolder {
         });
     }
 
-    /// Reads the footers of fragments that were not read yet, on all cores; what is wrong with one is told by
-    /// [`ArrayFolder::outline`].
+    /// Reads the footers of fragments that have not been read, on all cores. [`ArrayFolder::outline`] returns their
+    /// errors.
     ///
-    /// Where there are many, those in files of consolidated fragment metadata are taken from there: writers keep such
-    /// copies so that readers need not open every fragment. A copy that does not parse is passed over, and the
-    /// fragment's own footer is compared with it before a cell is read.
+    /// If there are many, footers come from consolidated fragment metadata, if possible: writers keep these copies so
+    /// that readers need not open every fragment. A copy that does not parse is skipped. The fragment's own footer is
+    /// compared with the copy before a cell is read.
     pub fn read_outlines(&self, numbers: &[usize]) {
         let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
         let mut unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
-        if unread.len() >= WORTH_COPIES {
+        if unread.len() >= MIN_FRAGMENTS_FOR_COPIES {
             read_copies(self, &unread, |number, footer| {
                 if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
                     && let Some(outline) = self.outline_of_copy(entry, footer)
@@ -214,7 +215,7 @@ impl ArrayFolder {
         let (count, done, lines) = (unread.len(), AtomicUsize::new(0), LogInterval::new());
         let read = |number: usize| {
             let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
-            // What is wrong is told to whoever asks for this one.
+            // Errors are returned to callers that request this fragment.
             let _ = keep(known, self.located(entry, self.read_outline(number)));
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if lines.is_due() {
@@ -224,7 +225,7 @@ impl ArrayFolder {
         match is_far(&*self.context.storage, self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),
             false => {
-                threads::for_each(unread.chunks(LEAST_PER_THREAD), |some| some.iter().copied().for_each(read));
+                threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));
             }
         }
     }
@@ -233,10 +234,10 @@ impl ArrayFolder {
         outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path()).map_err(Box::new)
     }
 
-    /// A schema by the name that fragments give it; read once.
+    /// Returns the schema with this name, as fragments refer to it. Each is read once.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is none of that name or it does not parse.
+    /// [`Error::Damaged`] if there is no such schema or it does not parse.
     pub fn schema(&self, name: &str) -> Result<Arc<ArraySchema>> {
         let entry = self.directory.schema_named(name).ok_or_else(|| {
             Error::missing(format!("the schema {name} is not there")).in_file("__schema").in_array(self.path())
@@ -248,11 +249,11 @@ impl ArrayFolder {
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
-        let most = (self.context.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
+        let most = (self.context.budget() / SCHEMA_SHARE).max(ALWAYS_ALLOWED_SCHEMA_BYTES);
         let payload = match self.directory.listing().folder() {
-            // Every array has one of this name: that of another must not be taken for it.
+            // Every array has a schema of this name, so the schema of a replaced array must not be used.
             folder if folder.identity.is_some() && entry.times.is_none() => {
-                let stored = self.context.storage.read_in(folder, &entry.name, MOST_STORED * most as u64)?;
+                let stored = self.context.storage.read_in(folder, &entry.name, MAX_STORED_RATIO * most as u64)?;
                 decode_inline_tile(&self.context, &stored).in_file(&entry.file)?
             }
             _ => read_generic_tile(&self.context, &entry.file, 0)?,
@@ -264,18 +265,18 @@ impl ArrayFolder {
         ArraySchema::parse(&payload).in_file(&entry.file)
     }
 
-    /// The ends of metadata files that were read last.
+    /// Returns the ends of the most recently read metadata files.
     pub(super) fn ends(&self) -> MutexGuard<'_, LruCache<usize, Arc<MetadataEnd>>> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a file in a fragment's folder.
+    /// Returns the path of a file in a fragment's folder.
     pub fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
         self.fragment(fragment).map_or_else(|| self.path().clone(), |entry| self.directory.folder_of(entry)).join(name)
     }
 }
 
-/// Remembers what was read of a fragment, unless it could not be read; gives what is known then.
+/// Records the result of reading a fragment, except for passing errors, and returns the recorded result.
 fn keep(known: &Known, outcome: Outcome) -> Outcome {
     match outcome {
         Err(error) if error.is_passing() => Err(error),

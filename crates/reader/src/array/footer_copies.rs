@@ -1,9 +1,8 @@
-//! Copies of fragments' footers in the array's files of consolidated fragment metadata, so that not every fragment has
-//! to be opened.
+//! Copies of fragments' footers in the array's consolidated fragment metadata, which avoid opening every fragment.
 //!
-//! They are a cache: what is missing in them, or does not parse, is read from the fragment itself. What they say is held
-//! against the fragment's own footer before a cell of it is read. A copy that hides a fragment's cells keeps anybody from
-//! asking for them, so that only [`compare_copies`] finds it.
+//! The copies are a cache: footers that are missing or do not parse are read from the fragments. A copy is compared
+//! with the fragment's own footer before a cell of the fragment is read. A copy that hides cells of a fragment keeps
+//! readers from requesting them, so only [`compare_copies`] detects it.
 
 use std::collections::HashMap;
 
@@ -12,21 +11,21 @@ use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_f
 
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{for_each_chunk, read_generic_tile};
+use super::generic_tile::{for_each_chunk, read_generic_tile};
 use crate::threads::{self, cancellation};
 
-/// So many bytes of footers are read before they are looked at.
+/// Bytes of footers that are collected before they are processed.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Footers are so small that a thread should have some to look at.
-const LEAST_PER_THREAD: usize = 64;
+/// The minimum number of footers per thread, because a single footer is little work.
+const MIN_FOOTERS_PER_THREAD: usize = 64;
 
-/// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
-/// copies of them that are not what the fragment has.
-const COPIED_SINCE: u32 = 10;
+/// Copies for fragments of earlier versions are not used: their footers need not name the schema, and some releases
+/// wrote copies that differ from the fragment's footer.
+const MIN_COPIED_VERSION: u32 = 10;
 
-/// Reads all copies, and compares them with the footers of the fragments that are there; what is wrong with copies or
-/// files of them. A fragment whose own footer cannot be read is passed over.
+/// Compares all copies with the footers of existing fragments, and returns the errors of copies and of their files.
+/// Skips fragments whose own footer cannot be read.
 pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
     let storage = &*folder.context.storage;
     let files = match folder.directory().consolidated_metadata(storage) {
@@ -61,23 +60,23 @@ pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
     wrong
 }
 
-/// Fails if a footer is not that of the fragment.
+/// Fails if a copy differs from the fragment's footer.
 fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
     let (Some(entry), Ok(own)) = (folder.fragment(number), folder.read_outline(number)) else { return Ok(()) };
-    if entry.times.version < COPIED_SINCE {
+    if entry.times.version < MIN_COPIED_VERSION {
         return Ok(());
     }
     let schema = folder.schema(schema_name(footer)?)?;
     let facts = FragmentFooter::parse(footer, entry.times.version, &schema)?.facts;
     if facts != own.facts || schema != own.schema {
-        return Err(Error::damaged("the copy of a footer is not what the fragment has"));
+        return Err(Error::damaged("the copy of a footer differs from the fragment's footer"));
     }
     Ok(())
 }
 
-/// Reads the copies of the footers of some fragments, given by their numbers, and hands each number with its footer to
-/// `visit`, from several threads; of several copies the first counts. What is wrong with a file is only worth a line in
-/// the log. Memory: some hundred bytes for each of these fragments, and a batch of footers.
+/// Reads the copies of the footers of some fragments, given by their numbers, and passes each number with its footer to
+/// `visit`, from several threads. The first copy of a footer counts. Errors in a file are only logged. Memory: some
+/// hundred bytes per requested fragment, and a batch of footers.
 pub(super) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl Fn(usize, &[u8]) + Send + Sync) {
     let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
         log::info!("{}", error.in_array(folder.path()));
@@ -101,11 +100,11 @@ pub(super) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl F
     }
 }
 
-/// Footers that are looked at together.
+/// Footers that are processed together.
 #[derive(Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// The number of each fragment, and where its footer ends.
+    /// The number of each fragment, and the end of its footer in `bytes`.
     footers: Vec<(usize, usize)>,
 }
 
@@ -126,7 +125,7 @@ impl Batch {
             .zip(&self.footers)
             .filter_map(|(start, &(number, end))| Some((number, self.bytes.get(start..end)?)))
             .collect();
-        threads::for_each(footers.chunks(LEAST_PER_THREAD), |some| {
+        threads::for_each(footers.chunks(MIN_FOOTERS_PER_THREAD), |some| {
             some.iter().for_each(|&(number, footer)| visit(number, footer));
         });
         self.bytes.clear();
@@ -135,10 +134,10 @@ impl Batch {
 }
 
 impl ArrayFolder {
-    /// What a copy of a fragment's footer says, if it can be used.
+    /// Returns the facts in a copy of a fragment's footer, if the copy can be used.
     pub(super) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
         let version = entry.times.version;
-        if version < COPIED_SINCE {
+        if version < MIN_COPIED_VERSION {
             return None;
         }
         let schema = self.schema(schema_name(footer).ok()?).ok()?;

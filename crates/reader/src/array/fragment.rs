@@ -1,5 +1,5 @@
-//! One fragment's metadata and data files: footers, tile offsets and filter pipelines, read when a tile
-//! is first wanted and kept in the cache.
+//! The metadata and data files of one fragment: footers, tile offsets and filter pipelines, which are read when a tile
+//! is first requested and then cached.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::bitsort::SortedFile;
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{
+use super::generic_tile::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
 use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
@@ -26,66 +26,68 @@ use super::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
 use crate::storage::{StoreKey, is_far};
 
-/// Libraries up to this format version filtered the coordinate files they added to arrays older than
-/// version 5 with the schema's pipeline of coordinates; later ones with none.
+/// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
+/// with the schema's coordinate pipeline; later versions do not filter them.
 const COORDS_PIPELINE_UNTIL: u32 = 19;
 
-/// Which of a field's files.
+/// One of the files of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldFile {
-    /// Values of a fixed-size field, offsets of a variable-size one.
+    /// Values of a fixed-size field, or offsets of a variable-size one.
     Data,
     /// Values of a variable-size field.
     Var,
     Validity,
 }
 
-/// All that a fragment's metadata says of its fields.
+/// The records of all fields in a fragment's metadata.
 enum Records {
     Early(EarlyFragment),
     Footer(FragmentFooter),
 }
 
-/// The least and the greatest values of the tiles of a file, where there are any.
+/// The least and the greatest values of each tile of a file, if they are recorded.
 pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
 
-/// What a fragment's metadata says of one file.
+/// The record of one file in a fragment's metadata.
 struct FileRecord {
     size: u64,
     offsets: TileNumbers,
 }
 
-/// The footer of a few attributes is in so many bytes at the end of the file, and so are the sections of a fragment of a
-/// few tiles ...
-const END: usize = 4096;
+/// Bytes at the end of the metadata file that are read at once. They hold the footer of a fragment with a few
+/// attributes, and the sections of a fragment with a few tiles.
+const END_BYTES: usize = 4096;
 
-/// ... and those of larger ones in so many, which are read where one more request takes longer.
-const END_OF_FAR: usize = 64 << 10;
+/// The same for a storage with latency, where a larger read costs less than another request.
+const REMOTE_END_BYTES: usize = 64 << 10;
 
-/// The end of a fragment's metadata file, from `start`, as it was read along with the footer.
+/// The end of a fragment's metadata file, from `start`, which was read along with the footer.
 pub(super) struct MetadataEnd {
     start: u64,
     bytes: Vec<u8>,
 }
 
-/// Two bounds of 64 bits for each dimension, and as much again for the levels above.
-const BYTES_OF_AN_MBR: u64 = 32;
+/// Two bounds of 64 bits per dimension, and as much again for the levels above.
+const MBR_BYTES: u64 = 32;
 
-/// An R-tree and a list of numbers may decode to so many bytes, if there are tiles for them, however few are stored.
-const MOST_LIST: u64 = 4 << 30;
+/// An R-tree or a list of numbers may decode to this many bytes if the fragment has enough tiles, no matter how few
+/// bytes are stored.
+const MAX_LIST_BYTES: u64 = 4 << 30;
 
-/// A level of an R-tree is kept while the one below it is compared with it, if it takes less than this part of the cache.
+/// A level of an R-tree is kept during the comparison with the level below if it takes less than this part of the
+/// cache.
 const TREE_LEVEL_SHARE: usize = 8;
 
 impl MetadataEnd {
-    /// The bytes from an offset in the file, if they are here.
+    /// Returns the bytes from an offset of the file, if they were read.
     fn behind(&self, offset: u64) -> Option<&[u8]> {
         self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
     }
 }
 
 impl ArrayFolder {
-    /// The facts in a fragment's metadata that are kept.
+    /// Reads the facts in a fragment's metadata that are kept in memory.
     pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
         let (records, schema) = self.read_records(fragment)?;
         let facts = match records {
@@ -95,12 +97,12 @@ impl ArrayFolder {
         Ok(Outline { facts, schema })
     }
 
-    /// The end of a fragment's metadata file, at least `least` bytes of it as far as there are.
+    /// Returns the end of a fragment's metadata file: at least `least` bytes, or the whole file if it is shorter.
     fn metadata_end(&self, fragment: usize, path: &StoreKey, least: usize) -> Result<Arc<MetadataEnd>> {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if is_far(&*self.context.storage, path) { END_OF_FAR } else { END };
+        let usual = if is_far(&*self.context.storage, path) { REMOTE_END_BYTES } else { END_BYTES };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {
@@ -109,7 +111,7 @@ impl ArrayFolder {
         Ok(end)
     }
 
-    /// Reads a fragment's metadata; of version 3 and later only the footer.
+    /// Reads a fragment's metadata; for version 3 and later, only the footer.
     fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
         let Some(entry) = self.fragment(fragment) else {
             return Err(Error::internal(format!("no fragment number {fragment}")));
@@ -128,10 +130,10 @@ impl ArrayFolder {
         let end = self.metadata_end(fragment, &path, 0)?;
         let size = end.start + end.bytes.len() as u64;
         let last_8 = end.bytes.last_chunk().copied().unwrap_or_default();
-        // Before version 10 there was one schema, and it tells how long the footer is.
+        // Before version 10 an array had only one schema, which determines the length of the footer.
         let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
         let range = footer_range(entry.times.version, first_schema.as_deref(), size, last_8).in_file(&path)?;
-        // A footer of many attributes is longer.
+        // A footer with many attributes is longer than the bytes read so far.
         let end = self.metadata_end(fragment, &path, (size - range.start) as usize)?;
         let footer = end.behind(range.start).and_then(|footer| footer.get(..(range.end - range.start) as usize));
         let footer = footer.ok_or_else(|| Error::damaged("the file changes while it is read").in_file(&path))?;
@@ -146,13 +148,13 @@ impl ArrayFolder {
         let key = IndexKey::Records(self.first_file(fragment));
         self.context.indexes.get_or_load(key, || {
             let (records, _) = self.read_records(fragment)?;
-            // The outline may be from a copy of the footer.
+            // The outline may come from a copy of the footer.
             let is_same = match &records {
                 Records::Early(early) => early.facts == self.outline(fragment)?.facts,
                 Records::Footer(footer) => footer.facts == self.outline(fragment)?.facts,
             };
             if !is_same {
-                let reason = "the footer is not what the consolidated fragment metadata say it is";
+                let reason = "the footer differs from its copy in the consolidated fragment metadata";
                 return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
             }
             let weight = match &records {
@@ -168,7 +170,7 @@ impl ArrayFolder {
         })
     }
 
-    /// The tiles of one file. `field` counts attributes and dimensions in the fragment's own schema.
+    /// Returns the tiles of one file. `field` numbers attributes and dimensions as in the fragment's own schema.
     ///
     /// # Errors
     /// Any damage in the metadata of this file, [`Error::Unsupported`] for its filters.
@@ -191,7 +193,7 @@ impl ArrayFolder {
         })
     }
 
-    /// The tiles of one file, with what decodes them or why nothing does.
+    /// Returns the tiles of one file with this decoder, or the error of its pipeline.
     pub(super) fn tiles_with(
         &self,
         fragment: usize,
@@ -214,7 +216,7 @@ impl ArrayFolder {
         Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?, by_turns)
     }
 
-    /// What the tiles of a variable-size field decode to, in bytes.
+    /// Returns the decoded size of each tile of a variable-size field, in bytes.
     ///
     /// # Errors
     /// Any damage in that section of the metadata.
@@ -238,10 +240,11 @@ impl ArrayFolder {
         })
     }
 
-    /// The boxes of a sparse fragment's tiles, and those of the levels above them.
+    /// Returns the boxes of a sparse fragment's tiles, and those of the levels above them.
     ///
     /// # Errors
-    /// Any damage in the R-tree, also where a box does not hold those below it, or when it does not have one leaf a tile.
+    /// Any damage in the R-tree, including a box that does not contain the boxes below it, or a number of leaves other
+    /// than the number of tiles.
     pub fn mbrs(&self, fragment: usize) -> Result<Arc<TileBoxes>> {
         let outline = self.outline(fragment)?;
         let key = IndexKey::Mbrs(self.first_file(fragment));
@@ -264,19 +267,19 @@ impl ArrayFolder {
 
     fn read_rtree(&self, fragment: usize, outline: &Outline, offset: u64) -> Result<TileBoxes> {
         let dimensions = outline.schema.dimensions.len() as u64;
-        let expected = outline.facts.sparse_tiles.saturating_mul(BYTES_OF_AN_MBR.saturating_mul(dimensions));
+        let expected = outline.facts.sparse_tiles.saturating_mul(MBR_BYTES.saturating_mul(dimensions));
         let (version, schema) = (outline.facts.version, &*outline.schema);
         let most = self.context.budget() / TREE_LEVEL_SHARE;
         self.with_section(fragment, offset, expected, |section| read_boxes(section, version, schema, most))
             .in_field("R-tree")
     }
 
-    /// The list of a number for each tile in a section of a fragment's metadata.
+    /// Reads a section of a fragment's metadata with one number per tile.
     fn numbers(&self, fragment: usize, offset: u64, tiles: u64) -> Result<TileNumbers> {
         self.with_section(fragment, offset, list_bytes(tiles), |section| TileNumbers::read(section, tiles))
     }
 
-    /// What `read` makes of a section of a fragment's metadata, which may have `expected` bytes.
+    /// Passes a section of a fragment's metadata to `read`; the section may decode to `expected` bytes.
     fn with_section<T>(
         &self,
         fragment: usize,
@@ -288,7 +291,7 @@ impl ArrayFolder {
         let is_here = self.ends().get(&fragment).is_some_and(|end| end.behind(offset).is_some());
         let section = match is_here {
             true => self.section(fragment, offset, expected).map(Section::Whole),
-            false => open_section(&self.context, &path, offset, expected.min(MOST_LIST)),
+            false => open_section(&self.context, &path, offset, expected.min(MAX_LIST_BYTES)),
         };
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
         section
@@ -297,8 +300,8 @@ impl ArrayFolder {
             .in_array(self.path())
     }
 
-    /// The delete conditions that a fragment has applied already; a cell's delete condition index counts
-    /// in this list.
+    /// Returns the delete conditions that a fragment has already applied. The delete condition index of a cell refers
+    /// to this list.
     ///
     /// # Errors
     /// Any damage in that section.
@@ -318,7 +321,7 @@ impl ArrayFolder {
         })
     }
 
-    /// The extremes of all fields of a fragment, by slot; `None` where its version has none.
+    /// Returns the extremes of all fields of a fragment, by slot; `None` if its format version has none.
     ///
     /// # Errors
     /// Any damage in that section.
@@ -334,8 +337,8 @@ impl ArrayFolder {
         extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
     }
 
-    /// The least and the greatest values of an attribute in each tile of a fragment, of `size` bytes each or of sizes of
-    /// their own; `None` where its version or its type has none.
+    /// Returns the least and the greatest values of an attribute in each tile of a fragment, of `size` bytes each, or
+    /// of variable size; `None` if the fragment's version or the attribute's type has none.
     ///
     /// # Errors
     /// Any damage in those sections.
@@ -366,12 +369,12 @@ impl ArrayFolder {
         })
     }
 
-    /// How many tiles every field of a fragment has. Dense fragments of some old releases have some behind those of their box,
-    /// which hold no cell.
+    /// Returns the number of tiles of every field of a fragment. Dense fragments of some old releases have extra tiles
+    /// after those of their box; these hold no cells.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles, [`Error::Damaged`] when
-    /// the count does not fit 64 bits; any damage in what tells the count where it is in doubt.
+    /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles; [`Error::Damaged`]
+    /// if the count does not fit 64 bits; any damage in the metadata that decides a doubtful count.
     pub(super) fn tile_count(&self, fragment: usize, outline: &Outline) -> Result<u64> {
         let (facts, schema) = (&outline.facts, &outline.schema);
         let due = facts.tile_count(schema)?;
@@ -384,7 +387,7 @@ impl ArrayFolder {
             return Ok(due);
         }
         match placement {
-            // Writes in global order are not cut, and have the tiles of their box.
+            // Writes in global order are not split, so they have exactly the tiles of their box.
             Placement::Followed(written) | Placement::Elsewhere(written)
                 if written != due && self.has_tiles(fragment, due)? =>
             {
@@ -399,7 +402,7 @@ impl ArrayFolder {
         }
     }
 
-    /// Whether the first attribute of a fragment has so many tiles.
+    /// Returns whether the first attribute of a fragment has this number of tiles.
     fn has_tiles(&self, fragment: usize, count: u64) -> Result<bool> {
         let records = self.records(fragment)?;
         let Records::Footer(footer) = &*records else { return Ok(false) };
@@ -411,12 +414,12 @@ impl ArrayFolder {
         }
     }
 
-    /// The number of one file of a fragment in keys; that of its metadata is the first.
+    /// Returns the number of a file of a fragment for cache keys. The metadata file has the first number.
     fn file_number(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
         self.first_file(fragment) + 1 + 3 * slot as u64 + file as u64
     }
 
-    /// The payload of a section of a fragment's metadata, which may have `expected` bytes.
+    /// Returns the payload of a section of a fragment's metadata, which may decode to `expected` bytes.
     fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         let most = self.context.budget() as u64;
@@ -429,7 +432,7 @@ impl ArrayFolder {
         payload.in_fragment(name).in_array(self.path())
     }
 
-    /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.
+    /// Returns the recorded size of a file, and the offsets of its tiles, one per tile of the fragment.
     fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
         let outline = self.outline(fragment)?;
         let tiles = self.tile_count(fragment, &outline)?;
@@ -454,20 +457,20 @@ impl ArrayFolder {
                 (size, self.numbers(fragment, section, tiles)?, section)
             }
         };
-        // Those in pages are checked tile by tile, when they are used.
+        // Offsets in pages are checked tile by tile, when they are used.
         if let TileNumbers::Listed(offsets) = &offsets {
             sections::check_tile_offsets(offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
         }
         Ok(FileRecord { size, offsets })
     }
 
-    /// The pipeline of a file, bound to the type and cell size it filters.
+    /// Returns the decoder of a file: its pipeline, bound to the type and cell size that it filters.
     fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
         let (pipeline, context) = self.tile_context(fragment, outline, field, file)?;
         Decoder::new(pipeline, &context)
     }
 
-    /// The pipeline of a file, and what it is applied to.
+    /// Returns the pipeline of a file and its context.
     pub(super) fn tile_context<'a>(
         &self,
         fragment: usize,
@@ -484,7 +487,7 @@ impl ArrayFolder {
         Ok((pipeline, context))
     }
 
-    /// The pipeline of a file, and the type and the size of a cell that it filters.
+    /// Returns the pipeline of a file, and the type and cell size that it filters.
     pub(super) fn filtering<'a>(
         &self,
         fragment: usize,
@@ -528,14 +531,14 @@ impl ArrayFolder {
         })
     }
 
-    /// Format version of the library that wrote a fragment, which may be newer than the fragment's.
+    /// Returns the format version of the library that wrote a fragment, which may be newer than the fragment's.
     fn writer_version(&self, fragment: usize) -> Result<u32> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         Ok(read_header(&*self.context.storage, &path, 0)?.version)
     }
 
-    /// A dimension without filters of its own has those of the coordinates, except in fragments that
-    /// releases since 2.17 added to arrays whose schema is older than version 5.
+    /// Returns the pipeline of a dimension. A dimension without its own filters has the coordinate pipeline, except in
+    /// fragments that releases since 2.17 added to arrays whose schema is older than version 5.
     fn dimension_pipeline<'a>(
         &self,
         fragment: usize,
@@ -552,7 +555,7 @@ impl ArrayFolder {
     }
 }
 
-/// Bytes of a list with a number for each tile. Equal numbers compress a thousandfold.
+/// Returns the bytes of a list with one number per tile. Equal numbers compress a thousandfold.
 fn list_bytes(tiles: u64) -> u64 {
     tiles.saturating_add(1).saturating_mul(8)
 }

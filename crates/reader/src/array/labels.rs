@@ -1,4 +1,4 @@
-//! Dimension labels: each is a dense array of one dimension in the folder of the array that it labels.
+//! Dimension labels: each is a one-dimensional dense array in the folder of the array that it labels.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use tilefs_format::schema::{ArrayType, DimensionLabel};
 
 use super::{Array, ArrayFolder};
 
-/// Nobody labels labels; deeper than this they are taken for an endless loop.
-const MOST_DEPTH: usize = 4;
+/// Labels have no labels; a deeper nesting is taken for an endless loop.
+const MAX_DEPTH: usize = 4;
 
-/// The array that holds a label, as of the same window as the array that it labels.
+/// The array that holds a label, in the same window as the array that it labels.
 pub struct LabelArray {
     pub array: Arc<Array>,
-    /// The number of the attribute that is the label.
+    /// The number of the attribute with the label.
     pub attribute: usize,
 }
 
 impl Array {
-    /// Opens the array of one of the labels of this array's schema. Reads its schema.
+    /// Opens the array of a label of this array's schema, and reads its schema.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a label outside the array's folder and for one within itself, [`Error::Damaged`] when
-    /// there is no array, or none that fits the labelled dimension.
+    /// [`Error::Unsupported`] for a label outside the array's folder or within itself, [`Error::Damaged`] if there is
+    /// no array or if it does not fit the labelled dimension.
     pub fn label(&self, label: &DimensionLabel) -> Result<LabelArray> {
         self.open_label(label).in_field(&label.name).in_array(self.path())
     }
@@ -34,11 +34,11 @@ impl Array {
         let path = self.path().join(place);
         let storage = &self.context().storage;
         let around = [self.around.as_slice(), &[storage.canonical(self.path())]].concat();
-        if around.contains(&storage.canonical(&path)) || around.len() > MOST_DEPTH {
+        if around.contains(&storage.canonical(&path)) || around.len() > MAX_DEPTH {
             return Err(Error::damaged("a label within itself").in_array(&path));
         }
         let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;
-        // Labels have the same names in all arrays.
+        // Labels have the same names in all arrays, so another array could have replaced this one.
         self.folder().directory().listing().check_in_place(&**storage)?;
         let mut array = Array::open(Arc::new(folder), self.window())?;
         array.around = around;
@@ -50,7 +50,7 @@ impl Array {
         };
         let labelled = self.schema().dimensions.get(label.dimension as usize);
         let (Some(labelled), [index]) = (labelled, schema.dimensions.as_slice()) else {
-            return Err(Error::damaged("the label's array has not one dimension").in_array(array.path()));
+            return Err(Error::damaged("the label's array does not have exactly one dimension").in_array(array.path()));
         };
         if (labelled.datatype, &labelled.domain) != (index.datatype, &index.domain) {
             let reason = format!("the label's array has another domain than the dimension {}", labelled.name);
@@ -60,8 +60,8 @@ impl Array {
     }
 }
 
-/// Where a label's array is, relative to the folder of its array. An absolute URI is that of where the array was when
-/// the label was made: what follows the folder of labels still holds.
+/// Returns the path of a label's array relative to the folder of its array. An absolute URI is from the time when the
+/// label was created; the part after the folder of labels is still valid.
 fn path_in_array(label: &DimensionLabel) -> Option<String> {
     let parts: Vec<&str> = label.uri.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let start = if label.relative { 0 } else { parts.iter().rposition(|part| *part == LABELS)? };

@@ -1,4 +1,4 @@
-//! What is in an array's folder and in the folders below, asked for with as few requests as the storage allows.
+//! The names in an array's folder and in the folders below it, requested with as few requests as the storage allows.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,22 @@ use tilefs_format::error::Result;
 
 use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, is_far, no_folder, together};
 
-/// The names below a folder. Memory: where the storage lists all objects at once those, a thousand or so; else the names
+/// The names below a folder. Memory: all objects if the storage lists them at once (a thousand or so), else the names
 /// in the folder itself.
 #[derive(Debug)]
 pub struct FolderListing {
     folder: KnownFolder,
     top: Vec<Listed>,
-    /// By path in byte order; `None` where each folder is listed by itself.
+    /// Sorted by path in byte order; `None` if each folder has to be listed separately.
     below: Option<Vec<ListedObject>>,
 }
 
 impl FolderListing {
-    /// Lists a folder, and what is below where that is one request.
+    /// Lists a folder, and everything below it if that takes only one request.
     ///
     /// # Errors
-    /// As [`Storage::list`]; [`Error::Missing`](tilefs_format::error::Error::Missing) where a local storage has no such folder.
+    /// As [`Storage::list`]; [`Error::Missing`](tilefs_format::error::Error::Missing) if a local storage has no such
+    /// folder.
     pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         let below = storage.list_below(root)?;
         let folder = storage.know(root)?;
@@ -31,27 +32,27 @@ impl FolderListing {
         Ok(FolderListing { folder, top, below })
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn root(&self) -> &StoreKey {
         &self.folder.key
     }
 
-    /// The folder, and which one it was when it was listed.
+    /// Returns the folder with its identity at the time of the listing.
     pub fn folder(&self) -> &KnownFolder {
         &self.folder
     }
 
-    /// The names in the folder itself, in byte order.
+    /// Returns the names in the folder itself, in byte order.
     pub fn top(&self) -> &[Listed] {
         &self.top
     }
 
-    /// The names in a folder below, in byte order. There are none where the listing lacks the first name of its path;
-    /// nothing is asked then. A folder that was listed is never taken for an empty one when it is gone.
+    /// Returns the names in a folder below, in byte order. If the listing lacks the first name of its path, returns
+    /// none without a request. A folder that was listed and has disappeared is never taken for an empty one.
     ///
     /// # Errors
-    /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_format::error::Error::Missing) where there is no such folder though
-    /// the listing has its name, or that of a folder around it.
+    /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_format::error::Error::Missing) if there is no such folder
+    /// although the listing has its name, or that of a folder around it.
     pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
         let (first, is_deeper) = path.split_once('/').map_or((path, false), |(first, _)| (first, true));
         let Some(listed) = self.top.iter().find(|one| one.name == first) else { return Ok(Vec::new()) };
@@ -67,8 +68,8 @@ impl FolderListing {
         }
     }
 
-    /// The names in several folders below, as [`FolderListing::names`] gives them; where requests are waits, all are listed
-    /// at once.
+    /// Returns the names in several folders below, like [`FolderListing::names`]. If requests have latency, the folders
+    /// are listed concurrently.
     pub fn names_of(&self, storage: &dyn Storage, paths: &[&str]) -> Vec<Result<Vec<Listed>>> {
         match self.below.is_none() && is_far(storage, self.root()) {
             true => together(storage, self.root(), paths.to_vec(), |path| self.names(storage, path)),
@@ -76,10 +77,10 @@ impl FolderListing {
         }
     }
 
-    /// Fails where another folder has taken the place of the one that was listed.
+    /// Fails if another folder has replaced the listed one.
     ///
     /// # Errors
-    /// [`Error::Missing`](tilefs_format::error::Error::Missing) for that, and as [`Storage::know`].
+    /// [`Error::Missing`](tilefs_format::error::Error::Missing) if it was replaced, and as [`Storage::know`].
     pub fn check_in_place(&self, storage: &dyn Storage) -> Result<()> {
         match storage.know(&self.folder.key)? == self.folder {
             true => Ok(()),
@@ -88,7 +89,7 @@ impl FolderListing {
     }
 }
 
-/// The names in a folder, of objects by path in byte order.
+/// Returns the names in a folder from objects sorted by path in byte order.
 fn names_below(objects: &[ListedObject], folder: &str) -> Vec<Listed> {
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let from = objects.partition_point(|object| object.path < prefix);
@@ -114,7 +115,7 @@ mod tests {
     use crate::storage::{MemoryStorage, SimulatedStorage};
 
     #[test]
-    fn one_request_tells_what_a_listing_of_each_folder_tells() {
+    fn one_request_equals_a_listing_of_each_folder() {
         let (memory, root) = (MemoryStorage::new(), StoreKey::from("s3://bucket/array"));
         for path in ["a", "a/b/c", "a!", "d/e", "d/f/g", "d-/h"] {
             memory.put(root.join(path), [0; 3]);
@@ -128,7 +129,7 @@ mod tests {
         assert!(matches!(listing.names(&storage, "d/none"), Err(Error::Missing { .. })));
         assert!(matches!(listing.names(&storage, "a!"), Err(Error::Damaged { .. })));
         assert_eq!(storage.take_requests().len(), 1);
-        // More objects than one answer has.
+        // More objects than one response contains.
         (0..1000).for_each(|number| memory.put(root.join(format!("many/{number}")), []));
         let storage = SimulatedStorage::new(Arc::new(memory), Duration::ZERO);
         let listing = FolderListing::read(&storage, &root).unwrap();

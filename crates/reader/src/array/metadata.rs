@@ -1,7 +1,7 @@
-//! The metadata of an array or a group: its keys and values as of a window of time.
+//! The metadata of an array or a group: keys and values as of a time window.
 //!
-//! A few stored bytes can hold a value of a GiB. Small values are in memory, large ones stay where they are stored and
-//! are read in ranges.
+//! A few stored bytes can decode to a value of a GiB. Small values are kept in memory; large ones are read in ranges
+//! from storage.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
 
 use super::context::Context;
-use super::generic::{GenericTile, most_decoded};
+use super::generic_tile::{GenericTile, max_decoded};
 use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
 use crate::storage::{Listed, StoreKey, together};
 
-/// Values up to this length are in memory, whatever there is of them.
-const ALWAYS_IN_MEMORY: u64 = 256;
+/// Values up to this length are kept in memory, no matter how many there are.
+const SMALL_VALUE_BYTES: u64 = 256;
 
-/// Values up to this length are, as long as there are not many.
-const MOST_IN_MEMORY: u64 = 256 << 10;
+/// Values up to this length are kept in memory as long as there are few.
+const MAX_VALUE_BYTES_IN_MEMORY: u64 = 256 << 10;
 
-/// So many files are opened together; each takes some KiB until it was gone through.
-const FILES_AT_ONCE: usize = 64;
+/// The number of files that are opened concurrently; each takes some KiB until it has been read.
+const MAX_CONCURRENT_FILES: usize = 64;
 
-/// Keys and small values may take this part of what the cache may hold, however few bytes are stored: keys that are alike
+/// Keys and small values may take this part of the cache budget, however few bytes are stored, because similar keys
 /// compress well.
 const BUDGET_SHARE: u64 = 16;
 
-/// What a key takes beside its bytes: its place in the map, and later that of its file.
+/// Memory of a key besides its bytes: its entry in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
 
-/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of what is stored, and
+/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of the stored bytes, and
 /// a few MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     values: BTreeMap<Vec<u8>, Arc<Value>>,
 }
 
-/// The value of a key: so many values of a type, little-endian.
+/// The value of a key: `count` values of a type, little-endian.
 #[derive(Debug, Clone)]
 pub struct Value {
     pub datatype: Datatype,
-    /// May be 0: a key without a value. Of strings it counts code units, not characters.
+    /// May be 0 for a key without a value. For strings it counts code units, not characters.
     pub count: u32,
     bytes: Bytes,
 }
@@ -52,7 +52,7 @@ pub struct Value {
 #[derive(Debug, Clone)]
 enum Bytes {
     InMemory(Vec<u8>),
-    /// From `start` in a metadata file's payload.
+    /// At `start` in the payload of a metadata file.
     Stored {
         tile: Arc<GenericTile>,
         start: u64,
@@ -61,7 +61,7 @@ enum Bytes {
 }
 
 impl Value {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::InMemory(bytes) => bytes.len() as u64,
@@ -69,12 +69,12 @@ impl Value {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its bytes; `None` of a value so large that it is only read in ranges.
+    /// Returns the bytes; `None` for a large value, which can only be read in ranges.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.bytes {
             Bytes::InMemory(bytes) => Some(bytes),
@@ -82,15 +82,15 @@ impl Value {
         }
     }
 
-    /// Copies its bytes from `offset`.
+    /// Copies bytes of the value from `offset`.
     ///
     /// # Errors
-    /// Any damage in what is read, [`Error::Damaged`] past the end.
+    /// Any damage in the bytes that are read, [`Error::Damaged`] past the end.
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(out.len() as u64).filter(|&end| end <= self.len());
         let end = end.ok_or_else(|| Error::damaged(format!("byte {offset} of a value of {}", self.len())))?;
         match &self.bytes {
-            // Within its length, which is a usize.
+            // The offset is within the length, which is a usize.
             Bytes::InMemory(bytes) => out.copy_from_slice(&bytes[offset as usize..end as usize]),
             Bytes::Stored { tile, start, .. } => tile.read_at(start + offset, out)?,
         }
@@ -104,12 +104,12 @@ impl From<MetadataValue> for Value {
     }
 }
 
-/// What was read so far: bytes that are stored, and bytes in memory made of them.
+/// Stored bytes that were read so far, and the memory of the data decoded from them.
 #[derive(Default)]
 struct MemoryUse {
     stored: u64,
     used: u64,
-    /// What the cache may hold.
+    /// The cache budget.
     budget: u64,
 }
 
@@ -120,22 +120,22 @@ impl MemoryUse {
 }
 
 impl Metadata {
-    /// Reads what is in force in a window of the array or group in the folder `root`. Without `__meta`, as before
-    /// format version 4, there is nothing.
+    /// Reads the metadata in force in a window for the array or group in the folder `root`. Without `__meta`, as before
+    /// format version 4, it is empty.
     ///
     /// # Errors
-    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) naming the file, [`Error::Key`](tilefs_format::error::Error::Key)
-    /// where it is encrypted and the key is missing or wrong: never some keys without the others.
+    /// [`Error::Damaged`] with the file, [`Error::Key`] if it is encrypted and the key is missing or wrong. Never
+    /// returns only some of the keys.
     pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         let storage = &*context.storage;
         let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
         Self::read_listed(context, root, &names, window)
     }
 
-    /// As [`Metadata::read`], of a folder whose `__meta` has these names.
+    /// As [`Metadata::read`], for a folder whose `__meta` contains these names.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Metadata::read`].
     pub fn read_listed(context: &Arc<Context>, root: &StoreKey, names: &[Listed], window: TimeWindow) -> Result<Self> {
         Self::read_files(context, names, &root.join(METADATA), window).in_array(root)
     }
@@ -144,7 +144,7 @@ impl Metadata {
         let (mut metadata, mut held) = (Metadata::default(), MemoryUse::new(context));
         let mut files = files_in_force(&*context.storage, names, folder, window)?;
         while !files.is_empty() {
-            let later = files.split_off(files.len().min(FILES_AT_ONCE));
+            let later = files.split_off(files.len().min(MAX_CONCURRENT_FILES));
             let open = |one: TimedFile| GenericTile::open(context, &one.file).map(|tile| (one.file, tile));
             for opened in together(&*context.storage, folder, std::mem::replace(&mut files, later), open) {
                 let (file, tile) = opened?;
@@ -158,13 +158,14 @@ impl Metadata {
     fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut MemoryUse) -> Result<()> {
         let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
-        let most = most_decoded(held.stored);
+        let most = max_decoded(held.stored);
         let room = most.max(held.budget / BUDGET_SHARE);
         let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
         let entries = parse_entries(tile.size(), read, |entry| {
             let EntryHead { key, value } = entry;
             let length = value.map_or(0, |head| head.length);
-            let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && held.used + length <= most / 2);
+            let in_memory =
+                length <= SMALL_VALUE_BYTES || (length <= MAX_VALUE_BYTES_IN_MEMORY && held.used + length <= most / 2);
             held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
             if held.used > room {
                 let what =
@@ -177,7 +178,7 @@ impl Metadata {
         entries.in_file(file)
     }
 
-    /// Decodes all of one file of metadata, whether or not it counts.
+    /// Decodes a whole metadata file, whether or not it is in force.
     ///
     /// # Errors
     /// The first damage in it.
@@ -187,7 +188,7 @@ impl Metadata {
         metadata.verify()
     }
 
-    /// What one entry does to its key.
+    /// Applies one entry to its key.
     fn apply(&mut self, key: Vec<u8>, value: Option<Value>) {
         match value {
             Some(value) => self.values.insert(key, Arc::new(value)),
@@ -195,16 +196,16 @@ impl Metadata {
         };
     }
 
-    /// Decodes what is not in memory.
+    /// Decodes the values that are not in memory.
     ///
     /// # Errors
     /// The first damage in it.
     fn verify(&self) -> Result<()> {
-        let mut part = vec![0; MOST_IN_MEMORY as usize];
+        let mut part = vec![0; MAX_VALUE_BYTES_IN_MEMORY as usize];
         for value in self.values.values().filter(|value| value.bytes().is_none()) {
             let mut at = 0;
             while at < value.len() {
-                let length = (value.len() - at).min(MOST_IN_MEMORY);
+                let length = (value.len() - at).min(MAX_VALUE_BYTES_IN_MEMORY);
                 value.read_at(at, &mut part[..length as usize])?;
                 at += length;
             }
@@ -220,12 +221,12 @@ impl Metadata {
         self.values.is_empty()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key.as_bytes()).map(|value| &**value)
     }
 
-    /// All keys in byte order. A key is text by custom, any bytes by format.
+    /// Iterates over all keys in byte order. A key is text by convention, but the format allows any bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<Value>)> {
         self.values.iter().map(|(key, value)| (key.as_slice(), value))
     }
@@ -237,7 +238,7 @@ impl FromIterator<(Vec<u8>, MetadataValue)> for Metadata {
     }
 }
 
-/// The value that an entry has in the payload of a file.
+/// Returns the value of an entry in the payload of a file.
 fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<Value> {
     let ValueHead { datatype, count, start, length } = head;
     let bytes = if in_memory {
@@ -253,7 +254,7 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::generic::tests::stored;
+    use crate::array::generic_tile::tests::stored;
     use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -264,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_entry_of_a_key_counts(files in prop::collection::vec(
+        fn the_last_entry_of_a_key_is_in_force(files in prop::collection::vec(
             prop::collection::vec((0u8..4, prop::option::of(any::<u8>())), 0..6), 0..4)) {
             let mut metadata = Metadata::default();
             let mut last = HashMap::new();
@@ -280,7 +281,7 @@ mod tests {
         }
     }
 
-    /// The payload of a file with one key for each of these values.
+    /// Returns the payload of a file with one key for each of these values.
     fn payload(values: &[(Datatype, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, (datatype, value)) in values.iter().enumerate() {
@@ -309,7 +310,7 @@ mod tests {
         let context = Arc::new(Context::new(storage, budget, 1, None));
         let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
         for (_, value) in metadata.iter() {
-            // While the files are there.
+            // While the files exist.
             value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
             value.read_at(value.len(), &mut []).unwrap();
             assert!(value.read_at(value.len(), &mut [0]).is_err());
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn large_values_stay_where_they_are_stored() {
+    fn large_values_are_not_kept_in_memory() {
         let long: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         let values = [(Datatype::StringUtf8, &b"short"[..]), (Datatype::UInt32, &long), (Datatype::Int8, &[1, 2])];
         let folder = tempfile::tempdir().unwrap();
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_few_bytes_hold_is_not_kept() {
+    fn large_values_in_few_stored_bytes_are_not_kept_in_memory() {
         // 64 MiB of zeros as one value, and as some hundred.
         let zeros = vec![0; 64 << 20];
         let one = read(&[payload(&[(Datatype::Int8, &zeros)])]).unwrap();
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(many.len(), 256);
         let held: usize = many.iter().filter_map(|(_, value)| value.bytes()).map(<[u8]>::len).sum();
         assert!(held < 4 << 20, "{held}");
-        // Keys are kept, so there may not be as many.
+        // Keys are kept in memory, so their number is limited.
         let empty: Vec<(Datatype, &[u8])> = (0..9999).map(|_| (Datatype::Int8, &[][..])).collect();
         assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
         let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
@@ -358,11 +359,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_keys_that_are_alike() {
+    fn a_hundred_thousand_similar_keys_are_read() {
         let values: Vec<[u8; 4]> = (0..100_000u32).map(u32::to_le_bytes).collect();
         let values: Vec<(Datatype, &[u8])> = values.iter().map(|value| (Datatype::UInt32, &value[..])).collect();
         let payload = payload(&values);
-        // Compressed they are some bytes a key.
+        // Compressed, each key takes a few bytes.
         let metadata = read_within(1 << 30, std::slice::from_ref(&payload)).unwrap();
         assert_eq!(metadata.len(), 100_000);
         assert_eq!(metadata.get("key77777").and_then(Value::bytes), Some(&77_777u32.to_le_bytes()[..]));

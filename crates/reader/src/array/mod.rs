@@ -1,4 +1,4 @@
-//! One array as of one time: which fragments are live, dense reads, sparse reads.
+//! Arrays and groups, each as of one point in time: live fragments, dense reads, sparse reads.
 
 mod bitsort;
 mod bounds;
@@ -11,7 +11,7 @@ pub mod enumerations;
 pub mod folder;
 mod footer_copies;
 pub mod fragment;
-pub mod generic;
+pub mod generic_tile;
 pub mod labels;
 pub mod listing;
 pub mod metadata;
@@ -58,29 +58,30 @@ pub use undecodable::undecodable_fields;
 pub use watch::{Fingerprint, Watch};
 pub use window::TimeWindow;
 
-/// The statistics of so many fragments are looked at, each being a read of its own.
-const MOST_FRAGMENTS_FOR_EXTREMES: usize = 256;
+/// Above this number of fragments, statistics are not read, because each takes a read of its own.
+const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;
 
-/// An array as seen through a window of time: the schema in force at its end and the fragments that
-/// count, oldest first. Fragments are numbered by that order. Memory: 8 bytes a visible fragment.
+/// An array as of a time window: the schema in force at its end, and the visible fragments, oldest first. Fragments are
+/// numbered in that order. Memory: 8 bytes per visible fragment.
 pub struct Array {
     folder: Arc<ArrayFolder>,
     window: TimeWindow,
     schema: Arc<ArraySchema>,
-    /// Numbers in the folder, oldest first.
+    /// Their numbers in the folder, oldest first.
     fragments: Vec<usize>,
     metadata: OnceLock<Arc<Metadata>>,
     identity: Once<EntryKey>,
-    /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
+    /// The folders of the arrays of which this one is a label, outermost first. None of them may be a label of this
+    /// array.
     around: Vec<StoreKey>,
 }
 
 impl Array {
-    /// Reads the schema; no fragment is touched.
+    /// Opens an array. Reads the schema but no fragment.
     ///
     /// # Errors
-    /// When the schema cannot be read: [`Error::Damaged`], [`Error::Unsupported`], or [`Error::Key`] for an
-    /// encrypted array without its key.
+    /// [`Error::Damaged`] or [`Error::Unsupported`] if the schema cannot be read, [`Error::Key`] for an encrypted array
+    /// without its key.
     pub fn open(folder: Arc<ArrayFolder>, window: TimeWindow) -> Result<Self> {
         let schema = folder.directory().schema_at(window);
         let schema = schema.ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
@@ -88,7 +89,7 @@ impl Array {
         Self::open_with(folder, window, &name)
     }
 
-    /// As [`Array::open`], under the schema of a certain name.
+    /// As [`Array::open`], with the schema of this name.
     fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
         folder.read_ahead(schema, window);
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
@@ -98,8 +99,8 @@ impl Array {
         Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
-    /// The same array with the fragments that others have replaced. They are seen at earlier times: together with the
-    /// others they would give old cells.
+    /// The same array including the fragments that consolidations have replaced. These are visible at earlier times;
+    /// reading them together with the others would return outdated cells.
     fn with_replaced(&self) -> Self {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
@@ -128,7 +129,7 @@ impl Array {
         &self.schema
     }
 
-    /// The metadata as of the window; read once.
+    /// Returns the metadata as of the window, which is read once.
     ///
     /// # Errors
     /// As [`Metadata::read`].
@@ -141,30 +142,30 @@ impl Array {
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
-    /// How many fragments are visible.
+    /// The number of visible fragments.
     pub fn fragment_count(&self) -> usize {
         self.fragments.len()
     }
 
-    /// The number in the folder of a visible fragment.
+    /// Returns the number in the folder of a visible fragment.
     fn number(&self, fragment: usize) -> usize {
         self.fragments.get(fragment).copied().unwrap_or(usize::MAX)
     }
 
-    /// The name of a visible fragment.
+    /// Returns the name of a visible fragment.
     pub fn fragment_name(&self, fragment: usize) -> &str {
         self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name())
     }
 
-    /// The times in the name of a visible fragment.
+    /// Returns the times in the name of a visible fragment.
     pub fn fragment_times(&self, fragment: usize) -> Option<TimestampedName> {
         self.folder.fragment(self.number(fragment)).map(|entry| entry.times)
     }
 
-    /// Cells that a visible fragment stores or, of a dense one, owns.
+    /// Returns the number of cells that a visible fragment stores, or the cells of its box if it is dense.
     ///
     /// # Errors
-    /// As [`ArrayFolder::outline`]; [`Error::Damaged`] when they are more than 2^64.
+    /// As [`ArrayFolder::outline`]; [`Error::Damaged`] for more than 2^64 cells.
     pub fn fragment_cells(&self, fragment: usize) -> Result<u64> {
         let outline = self.outline(fragment)?;
         let facts = &outline.facts;
@@ -179,7 +180,7 @@ impl Array {
         lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
     }
 
-    /// What a visible fragment's footer says.
+    /// Returns the facts in the footer of a visible fragment.
     ///
     /// # Errors
     /// As [`ArrayFolder::outline`].
@@ -187,22 +188,22 @@ impl Array {
         self.folder.outline(self.number(fragment))
     }
 
-    /// Reads what the footers of all visible fragments say, for those who are about to ask for each.
+    /// Reads the footers of all visible fragments in batches, for callers that need all of them.
     pub fn read_outlines(&self) {
         self.folder.read_outlines(&self.fragments);
     }
 
-    /// The tiles of a file of an attribute (by its number in this array's schema) in a visible fragment.
+    /// Returns the tiles of one file of an attribute (by its number in this array's schema) in a visible fragment.
     ///
     /// # Errors
-    /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] when the fragment has the attribute with another
-    /// size of cell, as happens when it was dropped and added again.
+    /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] if the fragment has the attribute with another cell size,
+    /// which happens when an attribute was dropped and added again.
     pub fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
         let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
     }
 
-    /// Decoded sizes of the tiles of a variable-size attribute in a visible fragment.
+    /// Returns the decoded sizes of the tiles of a variable-size attribute in a visible fragment.
     ///
     /// # Errors
     /// As [`Array::attribute_tiles`].
@@ -211,11 +212,11 @@ impl Array {
         self.folder.var_sizes(self.number(fragment), field)
     }
 
-    /// Whether a fragment has values of an attribute. One whose schema lacks it, or has it with a fixed
-    /// size where this one varies or the reverse, has none.
+    /// Returns whether a fragment has values of an attribute. It has none if its schema lacks the attribute, or if only
+    /// one of the two has a variable size.
     ///
     /// # Errors
-    /// When the fragment's schema cannot be read.
+    /// If the fragment's schema cannot be read.
     pub fn has_attribute(&self, fragment: usize, attribute: usize) -> Result<bool> {
         let outline = self.outline(fragment)?;
         let wanted = &self.schema.attributes[attribute];
@@ -223,15 +224,15 @@ impl Array {
         Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
     }
 
-    /// The least and the greatest integer, date or time that visible fragments have of an attribute, as their
-    /// statistics say; nulls do not count. `None` where they do not say it: before format version 12, of other types
-    /// and cells of several values, and where there are so many fragments that asking each would take long.
+    /// Returns the least and the greatest integer, date or time of an attribute in the visible fragments, according to
+    /// their statistics, without nulls. `None` if the statistics do not tell: before format version 12, for other types
+    /// and for cells of several values, and for more than 256 fragments.
     ///
     /// # Errors
     /// Any damage in the footers or statistics.
     pub fn integer_extremes(&self, attribute: usize) -> Result<Option<(i128, i128)>> {
         let Some(wanted) = self.schema.attributes.get(attribute) else { return Ok(None) };
-        if self.fragment_count() > MOST_FRAGMENTS_FOR_EXTREMES {
+        if self.fragment_count() > MAX_FRAGMENTS_FOR_EXTREMES {
             return Ok(None);
         }
         let mut found: Option<(i128, i128)> = None;
@@ -258,11 +259,11 @@ impl Array {
         Ok(found)
     }
 
-    /// The least and the greatest value of an attribute in a tile of a visible fragment, as its metadata record them:
-    /// little-endian bytes, without the nulls; `None` where they record none of this type.
+    /// Returns the least and the greatest value of an attribute in a tile of a visible fragment, as recorded in its
+    /// metadata: little-endian bytes, without nulls. `None` if there is no record for this type.
     ///
     /// # Errors
-    /// Any damage in the footer or in what records them.
+    /// Any damage in the footer or in these records.
     pub fn tile_extremes(&self, fragment: usize, attribute: usize, tile: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         if !self.has_attribute(fragment, attribute)? {
             return Ok(None);
@@ -270,7 +271,7 @@ impl Array {
         let number = self.own_attribute(fragment, attribute)?;
         let outline = self.outline(fragment)?;
         let own = &outline.schema.attributes[number];
-        // Those of values before the filters hold none that a filter changed.
+        // The recorded values are those before the filters; a lossy filter may have changed them.
         if own.datatype != self.schema.attributes[attribute].datatype || own.filters.is_lossy() {
             return Ok(None);
         }
@@ -283,7 +284,7 @@ impl Array {
         Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
     }
 
-    /// An attribute's number in the schema of a fragment that has it.
+    /// Returns the number of an attribute in the schema of a fragment that has it.
     fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
         let outline = self.outline(fragment)?;
         let wanted = &self.schema.attributes[attribute];
@@ -292,7 +293,7 @@ impl Array {
         let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
             return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
         };
-        // Of the same size, the stored bytes are shown as the type the attribute has now, as libtiledb does.
+        // If the sizes are equal, the stored bytes are shown with the attribute's current type, as libtiledb does.
         let same = own.nullable == wanted.nullable
             && own.cell_size() == wanted.cell_size()
             && own.datatype.size() == wanted.datatype.size();

@@ -1,4 +1,4 @@
-//! What a folder is: an array, a group, or neither (the format's object types).
+//! The object type of a folder: an array, a group, or neither.
 
 use tilefs_format::error::Result;
 use tilefs_format::folder::{GROUP_DETAILS, GROUP_MARKER, SCHEMAS};
@@ -13,21 +13,23 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// What a folder is. Lists it. In an object store `None` also where there is none.
+    /// Returns the type of a folder, which it lists. In an object store, returns `None` also if the folder does not
+    /// exist.
     ///
     /// # Errors
-    /// [`Error::Missing`](tilefs_format::error::Error::Missing) where a local storage has no such folder, as one that another is
-    /// about to take the place of, [`Error::Io`](tilefs_format::error::Error::Io) when it is there and cannot be listed.
+    /// [`Error::Missing`](tilefs_format::error::Error::Missing) if a local storage has no such folder, for example
+    /// while another folder is about to replace it; [`Error::Io`](tilefs_format::error::Error::Io) if the folder exists
+    /// but cannot be listed.
     pub fn of(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<Self>> {
         let names = storage.list_in(&storage.know(folder)?, "")?;
         Ok(Self::of_entries(&names.unwrap_or_default()))
     }
 
-    /// What a folder with these entries is. An array may not also be a group, so arrays are looked for first, as
-    /// libtiledb does.
+    /// Returns the type of a folder with these entries. An array cannot also be a group, so arrays are recognized
+    /// first, as in libtiledb.
     pub fn of_entries(entries: &[Listed]) -> Option<Self> {
         let has = |name: &str| entries.iter().any(|one| one.name == name);
-        // What has such a name and is something else, as a link to nowhere, is for those to refuse who look into it.
+        // The entry may be something else, such as a broken link; the code that opens it reports that.
         if has(SCHEMAS) || has(FIRST_SCHEMA) {
             Some(ObjectKind::Array)
         } else if has(GROUP_DETAILS) || has(GROUP_MARKER) {

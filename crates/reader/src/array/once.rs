@@ -1,4 +1,4 @@
-//! What is made once, when it is first wanted.
+//! A value that is computed once, when it is first requested.
 
 use std::sync::OnceLock;
 
@@ -6,9 +6,9 @@ use tilefs_format::error::{Error, Result};
 
 use crate::threads::cancellation::{self, Turn};
 
-/// A value that one thread makes while others who want it wait. What is wrong with stored bytes is kept like a value;
-/// that something could not be read is not, and whoever asks next tries again. Where the thread that makes it is
-/// cancelled, one of those that wait makes it.
+/// A value that one thread computes while other callers wait. The value is kept, and so is an error about stored bytes.
+/// Other errors are not kept: the next caller tries again. If the computing thread is cancelled, one of the waiting
+/// threads computes the value.
 pub struct Once<T> {
     known: OnceLock<Result<T>>,
     making: Turn,
@@ -25,12 +25,12 @@ impl<T> Once<T> {
         Once { known: OnceLock::new(), making: Turn::new() }
     }
 
-    /// The value, if it was made.
+    /// Returns the value if it has been computed.
     pub fn get(&self) -> Option<&T> {
         self.known.get()?.as_ref().ok()
     }
 
-    /// The value, made now if it was not yet.
+    /// Returns the value, and computes it first if necessary.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
@@ -39,18 +39,18 @@ impl<T> Once<T> {
             let _alone = self.making.take()?;
             if self.known.get().is_none() {
                 let made = make();
-                // Parts that it was too late for may be left out of it.
+                // A cancelled computation may be incomplete.
                 cancellation::check()?;
                 match made {
                     Err(error) if error.is_passing() => return Err(error),
-                    // Nobody else is here to have set it.
+                    // No other thread can have set it, because this one holds the flight.
                     made => drop(self.known.set(made)),
                 }
             }
         }
         match self.known.get() {
             Some(known) => known.as_ref().map_err(Clone::clone),
-            None => Err(Error::internal("made and yet not there")),
+            None => Err(Error::internal("a computed value is missing")),
         }
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn damage_is_kept_and_what_could_not_be_read_is_not() {
+    fn damage_is_kept_and_read_failures_are_retried() {
         let once = Once::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
         assert!(once.get().is_none());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_make_it_once() {
+    fn concurrent_threads_compute_the_value_once() {
         let (once, made) = (Once::new(), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {

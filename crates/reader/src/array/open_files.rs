@@ -1,4 +1,4 @@
-//! The files of a column that its reads have needed.
+//! The files of a column that reads have opened.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use tilefs_format::error::Result;
 
 use crate::storage::{Storage, StoreKey, is_far, together};
 
-/// Files of so many fragments are kept at hand.
-const MOST: usize = 64;
+/// Files of at most this number of fragments are kept.
+const MAX_FILES: usize = 64;
 
-/// The files of a column, by fragment, resolved once. Memory: those of at most [`MOST`] fragments.
+/// The files of a column by fragment, each resolved once. Memory: the files of at most [`MAX_FILES`] fragments.
 pub struct OpenFiles<T> {
     files: Mutex<HashMap<usize, T>>,
 }
@@ -20,8 +20,8 @@ impl<T: Clone> OpenFiles<T> {
         OpenFiles { files: Mutex::default() }
     }
 
-    /// Opens the files of some fragments that are not at hand, all at once, where requests for the array's `path` are
-    /// waits. [`OpenFiles::get_or_open`] gives the error of one that cannot be opened.
+    /// Opens the files of several fragments concurrently, unless they are already open or requests for the array's
+    /// `path` have no latency. Later, [`OpenFiles::get_or_open`] returns the error of a file that could not be opened.
     pub fn open_ahead(
         &self,
         storage: &dyn Storage,
@@ -36,14 +36,14 @@ impl<T: Clone> OpenFiles<T> {
         }
         let missing: Vec<usize> = {
             let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            fragments.filter(|fragment| !files.contains_key(fragment)).take(MOST).collect()
+            fragments.filter(|fragment| !files.contains_key(fragment)).take(MAX_FILES).collect()
         };
         if missing.len() > 1 {
             together(storage, path, missing, |fragment| drop(self.get_or_open(fragment, || open(fragment))));
         }
     }
 
-    /// The file of a fragment, opened now if it is not at hand.
+    /// Returns the file of a fragment, and opens it first if necessary.
     ///
     /// # Errors
     /// Those of `open`.
@@ -54,7 +54,7 @@ impl<T: Clone> OpenFiles<T> {
         }
         let file = open()?;
         let mut files = lock();
-        if files.len() >= MOST {
+        if files.len() >= MAX_FILES {
             files.clear();
         }
         files.insert(fragment, file.clone());

@@ -1,13 +1,13 @@
 //! Transposes the cells of a tile from column-major to row-major order.
 //!
-//! Files are row-major. A tile whose cells are column-major is transposed once, and read in lines from
-//! then on.
+//! Files are row-major. A tile with column-major cells is transposed once; then reads copy lines from the result.
 
-/// Cells of a square block that is transposed at a time: two blocks of 8-byte cells fit the first-level cache.
+/// Cells along the side of a square block that is transposed at a time: two blocks of 8-byte cells fit into the L1
+/// cache.
 const BLOCK: usize = 32;
 
-/// Writes to `row_major` the cells of `column_major`, both of `extents` cells of `cell_size` bytes.
-/// Slices of another length than that are left as they are.
+/// Writes the cells of `column_major` to `row_major`; both have `extents` cells of `cell_size` bytes. Does nothing if a
+/// slice has another length.
 pub fn to_row_major(column_major: &[u8], extents: &[usize], cell_size: usize, row_major: &mut [u8]) {
     let cells: usize = extents.iter().product();
     if cell_size == 0 || column_major.len() != cells * cell_size || row_major.len() != cells * cell_size {
@@ -34,16 +34,16 @@ fn transpose<const SIZE: usize>(column_major: &[u8], extents: &[usize], row_majo
     for_each_plane(extents, |plane| plane.for_each_cell(|from, to| to_cells[to] = from_cells[from]));
 }
 
-/// The first and the last axis at one index of those between: the first runs fastest in column-major
+/// The first and the last axis at fixed indices of the axes between them: the first varies fastest in column-major
 /// order, the last in row-major order.
 struct Plane {
     from: usize,
     to: usize,
     first_extent: usize,
     last_extent: usize,
-    /// Distance of neighbours along the last axis in column-major order.
+    /// The distance of neighbours along the last axis in column-major order.
     from_stride: usize,
-    /// Distance of neighbours along the first axis in row-major order.
+    /// The distance of neighbours along the first axis in row-major order.
     to_stride: usize,
 }
 
@@ -68,7 +68,7 @@ impl Plane {
 fn for_each_plane(extents: &[usize], mut visit: impl FnMut(&Plane)) {
     let (&first_extent, &last_extent) = match extents {
         [] => return,
-        // One axis: both orders are the same, a plane of one line.
+        // With one axis both orders are equal: a plane of one line.
         [only] => {
             visit(&Plane { from: 0, to: 0, first_extent: *only, last_extent: 1, from_stride: 0, to_stride: 1 });
             return;
@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_cell_is_where_its_index_says(
+        fn transposed_cells_are_at_their_indices(
             extents in prop::collection::vec(1usize..40, 1..4),
             cell_size in prop_oneof![Just(1usize), Just(2), Just(3), Just(4), Just(8), Just(16)],
         ) {

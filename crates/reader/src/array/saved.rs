@@ -1,8 +1,9 @@
-//! What takes a pass over cells to find out, saved for later mounts: how many rows there are, which cells they are, and where
+//! Results of passes over cells, saved for later mounts: how many rows there are, which cells they are, and where
 //! values and lines of variable length begin.
 //!
-//! An entry is found by all that it depends on: [`Array::identity`] and what is told about the array. So an array that has
-//! changed has other entries, and nothing has to be removed. Of an array that is read with a key nothing is saved.
+//! The key of an entry includes everything that it depends on: [`Array::identity`] and the kind of result. An array
+//! that has changed has other entries, so nothing has to be invalidated. Nothing is saved about arrays that are read
+//! with a key.
 
 use tilefs_format::error::Result;
 use tilefs_format::name::TimestampedName;
@@ -12,15 +13,15 @@ use super::Array;
 use crate::statistics::{Counter, Statistic, Value};
 use crate::storage::{EntryKey, IndexStore, KeyWriter};
 
-/// Counts up with each change of what entries hold or mean, also of how cells become rows and rows become text: entries of
-/// other programs are then not found.
+/// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
+/// become text: then entries of other versions are not found.
 const ENCODING: u32 = 1;
 
-/// What is saved, and what had to be found out because it was not.
+/// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
 pub struct SavedIndexes {
     store: Option<IndexStore>,
-    /// What takes a pass over fewer cells is not worth an entry.
+    /// Results of a pass over fewer cells are not saved.
     least_cells: u64,
     found: Counter,
     not_found: Counter,
@@ -30,12 +31,12 @@ pub struct SavedIndexes {
 }
 
 impl SavedIndexes {
-    /// Saves in a store what takes a pass over so many cells or more.
+    /// Saves results of passes over at least `least_cells` cells in a store.
     pub fn new(store: IndexStore, least_cells: u64) -> Self {
         SavedIndexes { store: Some(store), least_cells, ..Self::default() }
     }
 
-    /// What is saved under a key, if there is anything and `decode` makes something of it.
+    /// Returns the entry of a key, if there is one and `decode` accepts it.
     pub fn get<T>(&self, key: &EntryKey, decode: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let found = self.store.as_ref()?.read(key).and_then(|bytes| decode(&bytes));
         let counter = if found.is_some() { &self.found } else { &self.not_found };
@@ -43,12 +44,12 @@ impl SavedIndexes {
         found
     }
 
-    /// Whether something is saved under a key, be it whole or not.
+    /// Returns whether there is an entry for a key, valid or not.
     pub fn has(&self, key: &EntryKey) -> bool {
         self.store.as_ref().is_some_and(|store| store.has(key))
     }
 
-    /// Saves something under a key.
+    /// Saves an entry under a key.
     pub fn put(&self, key: &EntryKey, bytes: &[u8]) {
         if let Some(store) = &self.store {
             self.written.add(1);
@@ -56,22 +57,22 @@ impl SavedIndexes {
         }
     }
 
-    /// Whether anything is saved that takes a pass over so many cells.
+    /// Returns whether the result of a pass over this many cells is saved.
     pub fn is_worth(&self, cells: u64) -> bool {
         self.store.is_some() && cells >= self.least_cells
     }
 
-    /// How many bytes one thing may take in several entries, so that others stay.
+    /// Returns how many bytes a single result may take in several entries, so that others are not evicted.
     pub fn most_of_one(&self) -> u64 {
         self.store.as_ref().map_or(0, |store| store.most() / 4)
     }
 
-    /// Counts cells that were gone through to find out which are rows.
+    /// Counts cells that were read to determine which of them are rows.
     pub fn note_merged(&self, cells: u64) {
         self.merged_cells.add(cells);
     }
 
-    /// Counts rows that were gone through to find out where each begins in a text or among values of variable length.
+    /// Counts rows that were read to determine where each begins in a text or among values of variable length.
     pub fn note_measured(&self, rows: u64) {
         self.measured_rows.add(rows);
     }
@@ -90,9 +91,9 @@ impl SavedIndexes {
 }
 
 impl Array {
-    /// The key of all that is told about the array as it is seen: where it is, its schema, the fragments that are visible
-    /// with what their footers say, the deletes, and the window of time as far as it decides about cells. `None` where
-    /// nothing is saved.
+    /// Returns a key of everything that determines what the array shows: its location, its schema, the visible
+    /// fragments with their footers, the deletes, and the time window as far as it affects cells. `None` if nothing is
+    /// saved.
     ///
     /// # Errors
     /// Any damage in footers.
@@ -128,14 +129,14 @@ impl Array {
                 }
             }
         }
-        // Where nothing is later, the end decides nothing: it is the present in most mounts.
+        // If nothing is later, the end of the window has no effect; in most mounts it is the present time.
         let end = if self.window.end > latest { u64::MAX } else { self.window.end };
         key.part(format_args!("{} {end}", self.window.start));
         Ok(key.finish())
     }
 }
 
-/// All that a schema says.
+/// Returns the complete contents of a schema as text.
 fn schema_text(schema: &ArraySchema) -> String {
     let ArraySchema {
         version,

@@ -1,4 +1,4 @@
-//! Tiles of variable-size cells that are larger than what the cache keeps: decoded once, to a temporary file.
+//! Tiles of variable-size cells that are too large for the cache: decoded once, to a temporary file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,22 +11,22 @@ use crate::read::Decoded;
 /// Bytes that are converted at a time.
 const PART: usize = 4096;
 
-/// The offsets and the values of a decoded tile, in a file without a name. Memory: none to speak of; the file is gone
-/// with this.
+/// The offsets and the values of a decoded tile, in an unnamed temporary file that is deleted with this value. Memory:
+/// negligible.
 #[derive(Debug)]
 pub struct SpilledTile {
     file: File,
-    /// One more than there are cells.
+    /// The number of offsets: one more than there are cells.
     offsets: u64,
-    /// Bytes of the values.
+    /// The number of bytes of the values.
     size: u64,
 }
 
 impl SpilledTile {
-    /// Writes a tile.
+    /// Writes a tile to a temporary file.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no room for temporary files.
+    /// [`Error::Io`] if there is no space for temporary files.
     pub fn write(decoded: &Decoded) -> Result<Self> {
         let write = || {
             let file = tempfile::tempfile()?;
@@ -44,15 +44,15 @@ impl SpilledTile {
         write().map_err(Error::io).in_file(std::env::temp_dir().display())
     }
 
-    /// Bytes that it takes on disk.
+    /// Returns the number of bytes on disk.
     pub fn disk(&self) -> u64 {
         self.offsets * size_of::<u64>() as u64 + self.size
     }
 
-    /// Where cells from cell `first` start in the values; behind the last one is their end.
+    /// Reads the offsets of cells from cell `first` on within the values; the last offset is the end of the last cell.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file cannot be read, [`Error::Damaged`] past the last cell.
+    /// [`Error::Io`] if the file cannot be read, [`Error::Damaged`] past the last cell.
     pub fn offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
         let end = first.checked_add(out.len() as u64).filter(|end| *end <= self.offsets);
         end.ok_or_else(|| Error::damaged("cells past the end of the tile"))?;

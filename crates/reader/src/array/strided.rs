@@ -1,6 +1,6 @@
 //! Copies of cells at equal distances.
 
-/// Cells of `size` bytes, each `step` bytes behind the one before; neither is 0.
+/// Cells of `size` bytes, each `step` bytes after the previous one; neither is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strided {
     pub(super) size: usize,
@@ -8,18 +8,18 @@ pub struct Strided {
 }
 
 impl Strided {
-    /// `None` where either is 0.
+    /// Returns `None` if either is 0.
     pub fn new(size: usize, step: usize) -> Option<Self> {
         (size > 0 && step > 0).then_some(Strided { size, step })
     }
 
-    /// How many cells lie whole within the first bytes, from the first cell on.
+    /// Returns how many cells lie completely within the first `bytes` bytes, from the first cell on.
     pub fn cells_within(&self, bytes: usize) -> usize {
         bytes.checked_sub(self.size).map_or(0, |behind| behind / self.step + 1)
     }
 
-    /// Copies cells from the front of `from` to the front of `out`, where they are `out_step` bytes apart: as many as
-    /// `count`, and as lie within both.
+    /// Copies cells from the start of `from` to the start of `out`, where they are `out_step` bytes apart: at most
+    /// `count`, and only those that lie within both.
     pub fn copy(&self, count: usize, from: &[u8], out: &mut [u8], out_step: usize) {
         match self.size {
             1 => self.copy_all::<1>(count, from, out, out_step),
@@ -35,7 +35,7 @@ impl Strided {
         }
     }
 
-    /// The same, of a size that the compiler knows.
+    /// The same for a size that is known at compile time.
     fn copy_all<const SIZE: usize>(&self, count: usize, from: &[u8], out: &mut [u8], out_step: usize) {
         for (to, from) in out.chunks_mut(out_step).zip(from.chunks(self.step)).take(count) {
             if let (Some(to), Some(from)) = (to.first_chunk_mut::<SIZE>(), from.first_chunk::<SIZE>()) {
@@ -66,7 +66,7 @@ mod tests {
         }
 
         #[test]
-        fn cells_are_within_bytes(size in 1usize..10, gap in 0usize..7, bytes in 0usize..100) {
+        fn cells_within_counts_complete_cells(size in 1usize..10, gap in 0usize..7, bytes in 0usize..100) {
             let strided = Strided::new(size, size + gap).unwrap();
             let whole = (0..100).take_while(|cell| cell * strided.step + size <= bytes).count();
             prop_assert_eq!(strided.cells_within(bytes), whole);

@@ -1,12 +1,12 @@
-//! The boxes of a sparse fragment's tiles: its R-tree, of which large ones are read page by page.
+//! The boxes of a sparse fragment's tiles: its R-tree. A large R-tree is read page by page.
 
 use tilefs_format::error::Result;
 use tilefs_format::fragment::{RTree, RTreeLayout, ReadAt};
 use tilefs_format::schema::ArraySchema;
 
-use super::generic::{GenericTile, Section};
+use super::generic_tile::{GenericTile, Section};
 
-/// The bytes of an R-tree: a small one as it is, a larger one in pages that the cache keeps or drops.
+/// The bytes of an R-tree: kept as a whole if it is small, else in pages that the cache keeps or evicts.
 pub enum TreeBytes {
     Whole(Box<[u8]>),
     Paged(Box<GenericTile>),
@@ -24,8 +24,8 @@ impl ReadAt for TreeBytes {
     }
 }
 
-/// Goes through the section of an R-tree once, and proves that each box holds those below it. At most `most` bytes are
-/// kept meanwhile of a level.
+/// Reads the section of an R-tree once and checks that each box contains the boxes below it. At most `most` bytes of a
+/// level are kept meanwhile.
 ///
 /// # Errors
 /// As [`RTreeLayout::read`].
@@ -42,7 +42,7 @@ pub(super) fn read_boxes(section: Section<'_>, version: u32, schema: &ArraySchem
     }
 }
 
-/// Bytes of memory that an R-tree takes beside the pages in the cache.
+/// Returns the memory of an R-tree without its pages in the cache.
 pub(super) fn memory_of_boxes(boxes: &TileBoxes) -> usize {
     let bytes = match &boxes.bytes {
         TreeBytes::Whole(bytes) => bytes.len(),
@@ -62,12 +62,12 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
-    use crate::array::generic::{open_section, tests::stored};
+    use crate::array::generic_tile::{open_section, tests::stored};
     use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     const TILES: i64 = 20_000;
 
-    /// Tile `n` holds coordinates from 3n to 3n + 2 along both dimensions.
+    /// Tile `n` has coordinates from 3n to 3n + 2 along both dimensions.
     fn rtree() -> Vec<u8> {
         let mut widths = vec![1];
         while widths[0] < TILES {
@@ -101,7 +101,7 @@ mod tests {
             assert!(memory_of_boxes(&boxes) < 64 << 10, "{}", memory_of_boxes(&boxes));
             let opened = storage.take_requests().len();
             assert!(opened <= 4, "{opened} requests");
-            // A point needs the pages of its path.
+            // A point query needs only the pages of its path.
             for tile in [12_345, 0, TILES - 1] {
                 let wanted = Range { low: Scalar::Signed(3 * tile + 1), high: Scalar::Signed(3 * tile + 1) };
                 let (mut found, mut visited) = (Vec::new(), 0);
@@ -115,7 +115,7 @@ mod tests {
                 let requests = storage.take_requests().len();
                 assert!(requests <= if keeps { 0 } else { 5 }, "{requests} requests for tile {tile}");
             }
-            // A pass asks for no page twice, however little the cache holds.
+            // A pass requests each page only once, however small the cache is.
             let (mut cursor, mut ranges) = (boxes.boxes(), Vec::new());
             for tile in 0..TILES {
                 cursor.read(tile as u64, &mut ranges).unwrap();

@@ -1,27 +1,27 @@
-//! A number for each tile of a file: where it begins, or how long it is. Long lists are read page by page.
+//! One number per tile of a file: its offset or its size. Long lists are read page by page.
 
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::sections;
 
-use super::generic::{GenericTile, Section};
+use super::generic_tile::{GenericTile, Section};
 
-/// Bytes of a number, and of the count in front of them.
+/// Bytes of a number, and of the count before the numbers.
 const NUMBER: u64 = 8;
 
-/// A number for each of some tiles. Memory: 8 bytes a tile in short lists; 32 bytes for each 8192 tiles in long ones,
-/// whose pages the cache keeps or drops one by one.
+/// One number per tile. Memory: 8 bytes per tile in short lists; 32 bytes per 8192 tiles in long lists, whose pages the
+/// cache keeps or evicts individually.
 pub enum TileNumbers {
     Listed(Arc<[u64]>),
     Paged { pages: Box<GenericTile>, count: u64 },
 }
 
 impl TileNumbers {
-    /// Reads the section with a list for so many tiles. Of a long one, the count alone is looked at.
+    /// Reads a section with one number for each of `tiles` tiles. From a long section, reads only the count.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there are more numbers than tiles or fewer, or they do not fill the section.
+    /// [`Error::Damaged`] if the count is not the number of tiles, or if the numbers do not fill the section exactly.
     pub fn read(section: Section<'_>, tiles: u64) -> Result<Self> {
         let tile = match section {
             Section::Whole(payload) => {
@@ -43,7 +43,7 @@ impl TileNumbers {
         Ok(TileNumbers::Paged { pages, count })
     }
 
-    /// How many there are.
+    /// Returns the count of numbers.
     pub fn count(&self) -> u64 {
         match self {
             TileNumbers::Listed(list) => list.len() as u64,
@@ -51,10 +51,10 @@ impl TileNumbers {
         }
     }
 
-    /// That of a tile; `None` when there is no such tile.
+    /// Returns the number of a tile; `None` if there is no such tile.
     ///
     /// # Errors
-    /// Any damage in the page that has it.
+    /// Any damage in the page that contains it.
     pub fn get(&self, tile: u64) -> Result<Option<u64>> {
         match self {
             TileNumbers::Listed(list) => Ok(usize::try_from(tile).ok().and_then(|tile| list.get(tile).copied())),
@@ -67,7 +67,7 @@ impl TileNumbers {
         }
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         match self {
             TileNumbers::Listed(list) => size_of_val::<[u64]>(list),
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
-    use crate::array::generic::{open_section, tests::stored};
+    use crate::array::generic_tile::{open_section, tests::stored};
     use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fill_their_section() {
+    fn a_list_must_fill_its_section() {
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/list"));
         for (more, is_right) in [(0, true), (8, false)] {
             let mut payload = 40_000u64.to_le_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! The files of `__meta` and `__group`, each with its time in its name: which of them are in force in a window.
+//! The files of `__meta` and `__group`, which have times in their names, and which of them are in force in a window.
 
 use std::collections::HashSet;
 
@@ -10,18 +10,18 @@ use tilefs_format::name::TimestampedName;
 use super::window::TimeWindow;
 use crate::storage::{KnownFolder, Listed, Storage, StoreKey};
 
-/// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
-const MOST_VACUUM: u64 = 8 << 20;
+/// A larger vacuum file is implausible: it would name a hundred thousand files.
+const MAX_VACUUM_BYTES: u64 = 8 << 20;
 
-/// One file and the time range in its name.
+/// A file and the time range in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedFile {
     pub times: TimestampedName,
     pub file: StoreKey,
 }
 
-/// The names in a folder of an array or a group. There are none where it is established that there is no such folder;
-/// what has its name must be one, as a link to nowhere hides all that is in it.
+/// Returns the names in a subfolder of an array or a group, or none if it is certain that there is no such folder. An
+/// entry with its name must be a folder, because a broken link would hide all its files.
 ///
 /// # Errors
 /// As [`Storage::list_in`].
@@ -29,13 +29,12 @@ pub fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result
     Ok(storage.list_in(root, path)?.unwrap_or_default())
 }
 
-/// The files of a folder, of which these are the names, that lie within a window, without those that a consolidated one
-/// within the window has replaced. In the order in which they apply: by start time, ties by name.
+/// Returns the files of a folder (given by its names) that lie within a window, without those that a consolidated file
+/// within the window replaces. They are in the order in which they apply: by start time, then by name.
 ///
 /// # Errors
-/// [`Error::Io`](tilefs_format::error::Error::Io) where a vacuum file cannot be read,
-/// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for names and vacuum files that
-/// contradict themselves.
+/// [`Error::Io`](tilefs_format::error::Error::Io) if a vacuum file cannot be read,
+/// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for contradictory names or vacuum files.
 pub fn files_in_force(
     storage: &dyn Storage,
     names: &[Listed],
@@ -48,7 +47,7 @@ pub fn files_in_force(
             && window.contains(&times)
         {
             let file = folder.join(&one.name);
-            let paths = parse_vacuum(&storage.read(&file, MOST_VACUUM)?).in_file(&file)?;
+            let paths = parse_vacuum(&storage.read(&file, MAX_VACUUM_BYTES)?).in_file(&file)?;
             replaced.extend(paths.into_iter().filter_map(|path| path.rsplit('/').next().map(str::to_owned)));
         }
     }
@@ -60,12 +59,12 @@ pub fn files_in_force(
             files.push(TimedFile { times, file: folder.join(&one.name) });
         }
     }
-    // The listing is in the order of names, and the sort keeps it among equals.
+    // The listing is sorted by name, and the sort is stable.
     files.sort_by_key(|file| file.times.t1);
     Ok(files)
 }
 
-/// All files of a folder, in force or not, by name.
+/// Returns all files of a folder, in force or not, by name.
 ///
 /// # Errors
 /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for impossible times.
@@ -91,7 +90,7 @@ mod tests {
         format!("__{t1}_{t2}_{}", digit.to_string().repeat(32))
     }
 
-    /// The names in a folder of the folder around it.
+    /// Returns the names in a folder, given by its path in the folder around it.
     fn names_below(folder: &StoreKey) -> Result<Vec<Listed>> {
         let storage = LocalStorage::new();
         let root = storage.know(&folder.parent().unwrap())?;
@@ -123,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_does_not_pass_for_an_empty_one() {
+    fn entries_that_are_not_folders_are_not_taken_for_empty_ones() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         fs::write(folder.path().join("file"), []).unwrap();
         for name in ["link", "file"] {
             let error = names_below(&folder.path().join(name).into()).unwrap_err();
-            // What a link leads to may be there again the next time.
+            // The target of a broken link may exist again the next time.
             assert_eq!(matches!(&error, Error::Io { .. }), name == "link", "{error}");
             assert_eq!(matches!(&error, Error::Damaged { .. }), name == "file", "{error}");
             assert!(error.to_string().contains(name), "{error}");
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vacuum_file_counts_with_its_consolidated_file() {
+    fn a_vacuum_file_is_in_force_with_its_consolidated_file() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second, both) = (name(1, 1, 'a'), name(3, 3, 'b'), name(1, 3, 'c'));
         for name in [&first, &second, &both] {

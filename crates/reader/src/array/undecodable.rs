@@ -1,5 +1,5 @@
-//! Which files of an array no reader can decode, because of a filter that is not known or not on their type: to say so
-//! before somebody reads them.
+//! Finds files of an array that cannot be decoded because a filter is unknown or not supported for their type, so that
+//! this can be reported before somebody reads them.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate};
@@ -7,12 +7,12 @@ use tilefs_format::filter::{Decoder, TileContext};
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, ArrayType, Attribute, Dimension};
 
-/// Why files of the fields of a schema cannot be decoded, each with the field. Fragments under another schema may have
-/// others.
+/// Returns an error with the field for each file of a schema's fields that cannot be decoded. Fragments with another
+/// schema may have others.
 pub fn undecodable_fields(schema: &ArraySchema) -> Vec<Error> {
     let mut found = Vec::new();
     let mut check = |field: &str, pipeline: &Pipeline, datatype: Datatype, cell_size: usize| {
-        // The encryption is no part of these lists.
+        // Encryption is not part of these lists.
         let context =
             TileContext { datatype, cell_size, format_version: schema.version, writer_version: None, key: None };
         if let Err(error @ Error::Unsupported { .. }) = Decoder::new(pipeline, &context) {

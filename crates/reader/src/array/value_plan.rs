@@ -1,6 +1,6 @@
-//! A plan to read values of variable-size cells: the units that hold them, and which of their bytes go where.
+//! A plan to read values of variable-size cells: the units that contain them, and where their bytes are copied to.
 //!
-//! Where the values begin in their tiles is known from the offsets by then, so that this is the second of two plans.
+//! It is the second of two plans: the offsets, which the first plan reads, locate the values in their tiles.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use super::tiles::{TileReader, TileUnit, keep_marked};
 use super::var_tiles::VarTiles;
 use crate::read::{Batches, Decoding, Fetcher};
 
-/// Bytes of a tile's values, and where they go.
+/// A range of a tile's values, and its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueCopy {
-    /// The first byte, among the tile's values.
+    /// The first byte within the tile's values.
     pub from: u64,
-    /// Its place in what is read.
+    /// The position in the output.
     pub to: usize,
     pub length: usize,
 }
 
-/// Copies of values from tiles. Memory: 24 bytes for each value, or row of values that lie in their tile as they are wanted.
+/// Copies of values from tiles. Memory: 24 bytes per value, or per run of values that are consecutive in their tile and
+/// in the output.
 #[derive(Default)]
 pub struct ValuePlan {
     units: Vec<TileUnit>,
@@ -30,26 +31,26 @@ pub struct ValuePlan {
     tiles: Vec<TileCopies>,
 }
 
-/// What is copied from one tile.
+/// The copies from one tile.
 struct TileCopies {
     fragment: usize,
     source: Source,
-    /// Which of the plan's copies.
+    /// A range of the plan's copies.
     copies: Range<usize>,
 }
 
 enum Source {
-    /// Which of the plan's units, in the order of the tile.
+    /// A range of the plan's units, in the order of the tile.
     Units(Range<usize>),
-    /// A tile that is too large to be kept in memory.
+    /// A tile that is too large for memory.
     Spilled(Arc<SpilledTile>),
 }
 
 impl ValuePlan {
-    /// Adds copies from one tile of so many cells in a fragment. Each copy has a length.
+    /// Adds copies from one tile, which has `cells` cells, of a fragment. No copy may be empty.
     ///
     /// # Errors
-    /// Where there is no such tile, or it has no such bytes; any damage in the index of its chunks.
+    /// If the tile or the bytes do not exist; any damage in the index of the tile's chunks.
     pub fn add(
         &mut self,
         fragment: usize,
@@ -61,7 +62,7 @@ impl ValuePlan {
         let first = self.copies.len();
         for copy in copies {
             match self.copies.get_mut(first..).and_then(<[ValueCopy]>::last_mut) {
-                // Behind the last in the tile, and where it is wanted.
+                // Consecutive in the tile and in the output.
                 Some(last) if last.from + last.length as u64 == copy.from && last.to + last.length == copy.to => {
                     last.length += copy.length;
                 }
@@ -86,18 +87,18 @@ impl ValuePlan {
         Ok(())
     }
 
-    /// Fetches all that is planned, to be in the cache.
+    /// Fetches all planned units into the cache.
     ///
     /// # Errors
-    /// Any damage in it.
+    /// Any damage in these units.
     pub fn fetch(&self, fetcher: &Fetcher) -> Result<()> {
         Batches::new(fetcher, &self.units, Decoding::OnThisThread).fetch_all()
     }
 
-    /// Fetches and copies; `place` says of the result for a fragment's tile where that is.
+    /// Fetches the units and copies the values. `place` adds the location of a fragment's tile to a result.
     ///
     /// # Errors
-    /// Any damage in what is needed; [`Error::Internal`] for a place outside of `out`.
+    /// Any damage in the units; [`Error::Internal`] for a destination outside of `out`.
     pub fn read(
         &self,
         fetcher: &Fetcher,
@@ -121,17 +122,17 @@ impl ValuePlan {
 }
 
 impl ValueCopy {
-    /// Its place.
+    /// Returns the destination in the output.
     fn place<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8]> {
         let place = self.to.checked_add(self.length).and_then(|end| out.get_mut(self.to..end));
-        place.ok_or_else(|| Error::internal("a value that nobody wants"))
+        place.ok_or_else(|| Error::internal("a copy outside of the output"))
     }
 }
 
-/// Leaves out those units, from number `first` on, of which no copy takes a byte.
+/// Removes units, from number `first` on, from which nothing is copied.
 fn drop_untouched(copies: &[ValueCopy], first: usize, units: &mut Vec<TileUnit>) {
     if units.len() - first < 3 {
-        // Both ends are wanted.
+        // The first and the last unit are always needed.
         return;
     }
     let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();

@@ -1,8 +1,8 @@
 //! Tiles of variable-size cells: the offsets and the values of a tile, read together.
 //!
-//! A tile that [`Tiles`] would not cut into chunks is decoded as one unit, offsets and values, because whoever wants the
-//! one often wants the other. Of a larger one only the chunks in question are decoded, of offsets or of values, unless
-//! the filter that made it stores the offsets within the values.
+//! A tile that [`Tiles`] would not divide into chunks is decoded as one unit with offsets and values, because a reader
+//! of one often needs the other. For a larger tile only the required chunks are decoded, either of offsets or of
+//! values, unless its filter stores the offsets within the values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,20 +19,21 @@ use super::tile_numbers::TileNumbers;
 use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
 use crate::read::Decoded;
 
-/// A tile on disk weighs as much as this part of it in memory: bounds the disk to so many times the budget of indexes.
+/// The weight of a tile on disk is its size divided by this, which limits the disk space to this many times the budget
+/// of indexes.
 const DISK_TO_MEMORY: u64 = 64;
 
-/// The tiles of a variable-size field of a fragment: its two files.
+/// The tiles of a variable-size field of a fragment, in two files.
 pub struct VarTiles {
     offsets: Arc<OffsetTiles>,
     values: Arc<Tiles>,
-    /// What each tile of values decodes to, in bytes.
+    /// The decoded size of each tile of values, in bytes.
     sizes: Arc<TileNumbers>,
 }
 
 impl ArrayFolder {
-    /// The tiles of a variable-size field. `field` counts in the fragment's own schema; `value_size` is that
-    /// of the field's datatype.
+    /// Returns the tiles of a variable-size field. `field` numbers fields as in the fragment's own schema; `value_size`
+    /// is that of the field's datatype.
     ///
     /// # Errors
     /// As [`ArrayFolder::tiles`] and [`ArrayFolder::var_sizes`].
@@ -45,7 +46,7 @@ impl ArrayFolder {
 }
 
 impl Array {
-    /// The tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
+    /// Returns the tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
     ///
     /// # Errors
     /// As [`Array::attribute_tiles`].
@@ -57,32 +58,33 @@ impl Array {
 }
 
 impl VarTiles {
-    /// How many tiles there are.
+    /// Returns the number of tiles.
     pub fn count(&self) -> u64 {
         self.values.count()
     }
 
-    /// What the values of a tile decode to, in bytes, as recorded; decoding checks it.
+    /// Returns the recorded decoded size of a tile's values in bytes; decoding checks it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no such tile.
+    /// [`Error::Damaged`] if there is no such tile.
     pub fn size(&self, tile: u64) -> Result<u64> {
         let size = self.sizes.get(tile)?;
         size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
     }
 
-    /// A tile of `cells` cells, decoded as one unit. For tiles that [`VarTiles::is_whole`], or where all of it is wanted.
+    /// Returns a tile of `cells` cells, decoded as one unit. For tiles with [`VarTiles::is_whole`], or if the whole
+    /// tile is required.
     ///
     /// # Errors
-    /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
+    /// Any damage in the tile; [`Error::Unsupported`] for a tile that does not fit in memory.
     pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<Decoded>> {
         self.values.fetch(&self.whole_unit(tile, cells)?)
     }
 
-    /// Adds the units that hold where cells of a tile begin: `count` of them from `first`, and where the last one ends.
+    /// Adds the units that contain offsets of a tile: those of `count` cells from `first`, and the end of the last one.
     ///
     /// # Errors
-    /// Where there is no such tile.
+    /// If there is no such tile.
     pub fn offset_units(&self, tile: u64, cells: u64, first: u64, count: u64, units: &mut Vec<TileUnit>) -> Result<()> {
         if self.is_whole(tile, cells)? {
             if !self.is_spilled(tile, cells)? {
@@ -95,10 +97,10 @@ impl VarTiles {
         self.offsets.tiles.units(tile, offset_bytes(cells)?, bytes, units)
     }
 
-    /// Adds the units that hold some bytes of the values of a tile.
+    /// Adds the units that contain a range of bytes of a tile's values.
     ///
     /// # Errors
-    /// Where there is no such tile, or it has no such bytes.
+    /// If there is no such tile, or it has no such bytes.
     pub fn value_units(&self, tile: u64, cells: u64, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
         if self.is_whole(tile, cells)? {
             if !self.is_spilled(tile, cells)? {
@@ -121,7 +123,7 @@ impl VarTiles {
         Ok(self.values.variable_size_unit(&self.offsets, tile, self.size(tile)?, cells))
     }
 
-    /// Whether a tile is kept as one unit.
+    /// Returns whether a tile is cached as one unit.
     ///
     /// # Errors
     /// As [`VarTiles::size`].
@@ -130,26 +132,26 @@ impl VarTiles {
         Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
     }
 
-    /// Reads cells of one tile.
+    /// Returns a reader of the cells of one tile.
     ///
     /// # Errors
     /// Any damage in a tile that is one unit.
     pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
         let size = self.size(tile)?;
-        let state = if let Some(spilled) = self.spilled_tile(tile, cells)? {
-            State::Spilled(spilled)
+        let data = if let Some(spilled) = self.spilled_tile(tile, cells)? {
+            ReaderData::Spilled(spilled)
         } else if self.is_whole(tile, cells)? {
-            State::Whole(self.tile(tile, cells)?)
+            ReaderData::Whole(self.tile(tile, cells)?)
         } else {
-            State::Chunks {
+            ReaderData::Chunks {
                 offsets: TileCursor::new(self.offsets.tiles.clone(), tile, offset_bytes(cells)?),
                 values: TileCursor::new(self.values.clone(), tile, size),
             }
         };
-        Ok(VarReader { tiles: self, cells, size, state })
+        Ok(VarReader { tiles: self, cells, size, data })
     }
 
-    /// A tile that is one unit and too large to be kept in memory; `None` of the others.
+    /// Returns a tile that is one unit and too large for memory; `None` for all other tiles.
     ///
     /// # Errors
     /// Any damage in it.
@@ -157,14 +159,14 @@ impl VarTiles {
         if self.is_spilled(tile, cells)? { self.spilled(tile, cells).map(Some) } else { Ok(None) }
     }
 
-    /// Whether a tile that is one unit is too large to be kept in memory.
+    /// Returns whether a tile that is one unit is too large for memory.
     fn is_spilled(&self, tile: u64, cells: u64) -> Result<bool> {
         let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
         let most = self.values.context()?.fetcher.cache().most_kept() as u64;
         Ok(total > most && self.is_whole(tile, cells)?)
     }
 
-    /// Such a tile, decoded when it is first wanted.
+    /// Returns such a tile, which is decoded when it is first requested.
     fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
         let context = self.values.context()?;
         context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {
@@ -175,7 +177,8 @@ impl VarTiles {
         })
     }
 
-    /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
+    /// Returns whether a tile's offsets are in its values, which is the case if a tile with cells has an offsets tile
+    /// without chunks.
     fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
         Ok(cells > 0 && self.offsets.tiles.has_no_chunks(tile)?)
     }
@@ -185,36 +188,36 @@ fn offset_bytes(cells: u64) -> Result<u64> {
     cells.checked_mul(OFFSET).ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))
 }
 
-/// Reads cells of one tile; at increasing positions it needs few look-ups in the cache.
+/// A reader of the cells of one tile. Reads at increasing positions need few cache look-ups.
 pub struct VarReader<'a> {
     tiles: &'a VarTiles,
     cells: u64,
     size: u64,
-    state: State,
+    data: ReaderData,
 }
 
-enum State {
+enum ReaderData {
     Whole(Arc<Decoded>),
     Spilled(Arc<SpilledTile>),
     Chunks { offsets: TileCursor, values: TileCursor },
 }
 
 impl VarReader<'_> {
-    /// Where cells from cell `first` start in the tile's values: fills `out`, whose last entry may be the end of
-    /// the last cell.
+    /// Reads the offsets of cells from cell `first` on within the tile's values. Fills `out`, whose last entry may be
+    /// the end of the last cell.
     ///
     /// # Errors
-    /// Offsets that go backwards or leave the tile, and any damage in what is read.
+    /// Offsets that decrease or exceed the tile, and any damage in the data that is read.
     pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
         let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
         let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
-        match &mut self.state {
-            State::Whole(tile) => {
+        match &mut self.data {
+            ReaderData::Whole(tile) => {
                 out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
                 Ok(())
             }
-            State::Spilled(tile) => tile.offsets(first, out),
-            State::Chunks { offsets, .. } => {
+            ReaderData::Spilled(tile) => tile.offsets(first, out),
+            ReaderData::Chunks { offsets, .. } => {
                 let stored = end.min(self.cells).saturating_sub(first) as usize;
                 let mut bytes = [0; 512 * OFFSET as usize];
                 for (number, part) in out[..stored].chunks_mut(512).enumerate() {
@@ -238,16 +241,16 @@ impl VarReader<'_> {
     /// # Errors
     /// Any damage in what is read.
     pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        match &mut self.state {
-            State::Whole(tile) => {
+        match &mut self.data {
+            ReaderData::Whole(tile) => {
                 let end = start.saturating_add(out.len() as u64);
                 let bytes = usize::try_from(start).ok().zip(usize::try_from(end).ok());
                 let bytes = bytes.and_then(|(start, end)| tile.bytes.get(start..end));
                 out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
                 Ok(())
             }
-            State::Spilled(tile) => tile.copy(start, out),
-            State::Chunks { values, .. } => values.copy(start, out),
+            ReaderData::Spilled(tile) => tile.copy(start, out),
+            ReaderData::Chunks { values, .. } => values.copy(start, out),
         }
     }
 }
@@ -269,7 +272,7 @@ mod tests {
 
     const CHUNK: usize = 65536;
 
-    /// A tile without filters.
+    /// Returns a tile without filters.
     fn framed(bytes: &[u8]) -> Vec<u8> {
         let mut tile = (bytes.len().div_ceil(CHUNK) as u64).to_le_bytes().to_vec();
         for chunk in bytes.chunks(CHUNK) {
@@ -280,12 +283,13 @@ mod tests {
         tile
     }
 
-    /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
+    /// Returns tiles 0 (with one cell) and 1 (with the given data) in two files, and the context that must outlive
+    /// them.
     fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Arc<Context>) {
         stored_with(folder, offsets, values, value_size, 64 << 20, Arc::new(LocalStorage::default()))
     }
 
-    /// The same, read with so much memory from another storage.
+    /// The same with a memory budget, from another storage.
     fn stored_with(
         folder: &TempDir,
         offsets: &[u64],
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tiles_are_units_and_large_ones_are_not() {
+    fn small_tiles_are_one_unit_and_large_tiles_are_not() {
         for cells in [0usize, 1, 1000, 10_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
@@ -331,7 +335,7 @@ mod tests {
             tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
             assert_eq!(&first, b"first");
             let mut reader = tiles.reader(1, cells as u64).unwrap();
-            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 12_000);
+            assert_eq!(matches!(reader.data, ReaderData::Whole(_)), cells < 12_000);
             let mut all = offsets.clone();
             all.push(values.len() as u64);
             for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn planned_units_are_what_a_read_needs() {
+    fn planned_units_are_those_that_a_read_needs() {
         for cells in [1000u64, 20_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
@@ -373,9 +377,9 @@ mod tests {
         }
     }
 
-    /// Copies from a tile: of a whole one, of chunks, of one that is on disk.
+    /// Plans copy the same bytes as readers: from a tile that is one unit, from chunks, and from a tile on disk.
     #[test]
-    fn plans_copy_what_readers_do() {
+    fn plans_and_readers_copy_the_same_bytes() {
         let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
         let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
         for (cells, budget, storage) in [
@@ -388,7 +392,7 @@ mod tests {
             let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
             let (tiles, context) = stored_with(&folder, &offsets, &values, 1, budget, storage);
-            // Some in a row, some here and there and backwards, and over the ends of chunks.
+            // Some consecutive cells, some scattered and backwards, across the ends of chunks.
             let wanted: Vec<u64> = (0..50).chain((0..40).map(|number| cells - 1 - number * (cells / 41))).collect();
             let cell = |place: usize, cell: u64| ValueCopy { from: 3 * cell, to: 3 * place, length: 3 };
             let mut plan = ValuePlan::default();
@@ -426,17 +430,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_be_kept_is_decoded_once() {
+    fn tiles_too_large_for_memory_are_decoded_once() {
         let folder = TempDir::new().unwrap();
         let cells = 10_000;
         let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
         let offsets: Vec<u64> = (0..cells as u64).map(|cell| 3 * cell).collect();
-        // One unit, which takes more than the cache may.
+        // One unit, which is larger than the cache.
         let (tiles, context) = stored_with(&folder, &offsets, &values, 1, 64 << 10, Arc::new(LocalStorage::default()));
         assert!(tiles.is_spilled(1, cells as u64).unwrap());
         let mut all = vec![0; values.len()];
         for (part, out) in all.chunks_mut(1001).enumerate() {
-            // A reader of its own for each, as for each request.
+            // A separate reader for each, as for each request.
             let mut reader = tiles.reader(1, cells as u64).unwrap();
             reader.copy(part as u64 * 1001, out).unwrap();
             let mut some = [0; 5];
@@ -453,13 +457,13 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_cannot_be_are_refused() {
+    fn impossible_offsets_are_refused() {
         for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
             let folder = TempDir::new().unwrap();
             let (tiles, _context) = stored(&folder, &offsets, b"abcd", value_size);
             assert!(matches!(tiles.tile(1, 3), Err(Error::Damaged { .. })), "{offsets:?}");
         }
-        // In a large tile only those that are wanted are looked at.
+        // In a large tile, only the required chunks are decoded.
         let folder = TempDir::new().unwrap();
         let values = vec![0; 5 << 20];
         let (tiles, _context) = stored(&folder, &[0, 9, 8, 8], &values, 1);

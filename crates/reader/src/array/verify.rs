@@ -1,5 +1,5 @@
-//! Decodes everything that is stored in an array, holds it against what the format promises of it, and collects what is
-//! wrong: what reading would meet, what it would meet elsewhere in the history, and what it would not.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: those
+//! that a read of the array would meet, those in earlier states, and those that no read would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -19,43 +19,43 @@ use crate::storage::StoreKey;
 use crate::threads;
 
 /// Offsets of variable-size cells are checked in parts of this many.
-const OFFSETS_AT_ONCE: u64 = 4096;
+const OFFSETS_PER_PART: u64 = 4096;
 
-/// What was checked so far. Threads add to it while another may show it.
+/// The progress of a check. Threads update it while another thread may display it.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub fragments: AtomicU64,
-    /// Decoded and found right.
+    /// Tiles that were decoded and found correct.
     pub tiles: AtomicU64,
-    /// Decoded.
+    /// Decoded bytes.
     pub bytes: AtomicU64,
-    /// Tiles of the above whose filters carry a checksum or an authentication tag.
+    /// Those of the correct tiles whose filters include a checksum or an authentication tag.
     pub checked_tiles: AtomicU64,
-    /// Tiles that were looked at, right or not.
+    /// Tiles that were checked, correct or not.
     pub done: AtomicU64,
-    /// Tiles that there are, as far as is known yet.
+    /// The number of tiles to check, as far as is known yet.
     pub due: AtomicU64,
 }
 
-/// What a look at an array found.
+/// The findings of a check.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Each place once, in the order of their texts.
+    /// The distinct errors, sorted by their texts.
     pub places: Vec<Finding>,
-    /// What need not be wrong, in lines for people.
+    /// Conditions that need not be errors, as lines of text.
     pub warnings: Vec<String>,
 }
 
-/// Something that is wrong, however many tiles it is met in.
+/// An error, no matter how many tiles it affects.
 #[derive(Debug)]
 pub struct Finding {
     pub error: Error,
-    /// Tiles that cannot be read because of it.
+    /// The number of tiles that cannot be read because of it.
     pub tiles: u64,
 }
 
 impl Finding {
-    /// Whether something stored is damaged or missing; else it could not be looked at.
+    /// Returns whether stored data is damaged or missing. Otherwise the data could not be checked.
     pub fn is_damage(&self) -> bool {
         matches!(self.error, Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. })
     }
@@ -71,11 +71,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Decodes every tile of every fragment of an array on all cores, with those that another has replaced, and their
-/// metadata on the way; proves what must hold of coordinates; reads the array's own metadata, schemas, enumerations,
-/// labels, delete conditions and copies of footers. What does not count in the array's window of time is left out.
+/// Decodes every tile of every fragment of an array on all cores, including replaced fragments, together with their
+/// metadata. Checks the rules for coordinates. Reads the array's metadata, schemas, enumerations, labels, delete
+/// conditions and copies of footers. Leaves out everything that does not count in the array's time window.
 ///
-/// Memory is that of the cache, of one tile a core, and of what is found.
+/// Memory: the cache, one tile per core, and the findings.
 pub fn verify(array: &Array, progress: &Progress) -> Findings {
     let verifier =
         Verifier { progress, found: Mutex::default(), warnings: Mutex::default(), visited: Mutex::default() };
@@ -88,10 +88,10 @@ pub fn verify(array: &Array, progress: &Progress) -> Findings {
 
 struct Verifier<'a> {
     progress: &'a Progress,
-    /// By what they say: what was found, and for how many tiles.
+    /// The errors by their texts, each with the number of affected tiles.
     found: Mutex<BTreeMap<String, (Error, u64)>>,
     warnings: Mutex<Vec<String>>,
-    /// The folders of arrays that were looked at, as labels can lead to the same one in several ways.
+    /// The folders of checked arrays, because labels can lead to the same array in several ways.
     visited: Mutex<HashSet<StoreKey>>,
 }
 
@@ -99,17 +99,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A fragment that is looked at.
+/// A fragment that is checked.
 struct Fragment<'a> {
     array: &'a Array,
-    /// As visible in the array, and in its folder.
+    /// Its number among the visible fragments of the array, and its number in the folder.
     index: usize,
     number: usize,
     outline: Arc<Outline>,
     tiles: u64,
 }
 
-/// One field of a fragment, and which files it has.
+/// A field of a fragment, and which files it has.
 struct FieldFiles {
     field: Field,
     name: String,
@@ -117,10 +117,10 @@ struct FieldFiles {
     is_nullable: bool,
 }
 
-/// A file of a fragment that can be decoded as far as it goes.
+/// A file of a fragment that can be decoded as far as it is complete.
 struct OpenFile {
     tiles: Arc<Tiles>,
-    /// So many tiles at its start are in the file.
+    /// The number of tiles, from the start, that are completely in the file.
     whole: u64,
     has_checksums: bool,
 }
@@ -163,7 +163,7 @@ impl Verifier<'_> {
         });
     }
 
-    /// All files of metadata, replaced or not.
+    /// Checks all metadata files, replaced or not.
     fn metadata(&self, array: &Array) {
         if let Err(error) = array.metadata() {
             self.add(error.in_array(array.path()), 0);
@@ -180,7 +180,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// All schemas of the array that have been in force, and their enumerations.
+    /// Checks all schemas that were ever in force, and their enumerations.
     fn schemas(&self, array: &Array) {
         let folder = array.folder();
         for schema in folder.directory().schemas() {
@@ -204,14 +204,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// What a fragment's metadata say; `None` if they are damaged.
+    /// Reads a fragment's metadata; `None` if it is damaged.
     fn fragment<'a>(&self, array: &'a Array, index: usize) -> Option<Fragment<'a>> {
         let number = array.number(index);
         let place = |error: Error| error.in_fragment(array.fragment_name(index)).in_array(array.path());
         let read = || -> Result<Fragment<'a>> {
             let outline = array.folder().outline(number)?;
             array.folder().tile_count(number, &outline)?;
-            // Those behind the tiles of a box hold no cell.
+            // Tiles after those of the box contain no cells.
             let tiles = outline.facts.tile_count(&outline.schema)?;
             if !outline.facts.dense {
                 array.folder().mbrs(number)?;
@@ -255,7 +255,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Decodes the values of a field, and its offsets.
+    /// Decodes the values of a field and its offsets.
     fn values(&self, fragment: &Fragment<'_>, field: &FieldFiles, data: Option<&OpenFile>) {
         self.count_skipped(fragment, data);
         let Some(data) = data else { return };
@@ -266,7 +266,8 @@ impl Verifier<'_> {
         self.count_checked(data, decoded);
     }
 
-    /// Decodes coordinates by checking what must hold of them; dimension by dimension where one cannot be read at all.
+    /// Decodes coordinates and checks their rules. If the coordinates of one dimension cannot be read at all, decodes
+    /// the others dimension by dimension.
     fn coordinates(&self, fragment: &Fragment<'_>, fields: &[FieldFiles]) {
         let opened = fields.iter().map(|field| self.open_data(fragment, field)).collect::<Vec<_>>();
         let check = CoordinateCheck::new(fragment.array, fragment.index);
@@ -284,14 +285,14 @@ impl Verifier<'_> {
             fragment.coordinate_bytes(tile, cells)
         });
         files.iter().for_each(|file| self.count_checked(file, decoded));
-        // One of them is counted already.
+        // One file is counted already.
         let others = files.len().saturating_sub(1) as u64;
         self.progress.tiles.fetch_add(others * decoded, Ordering::Relaxed);
         self.progress.done.fetch_add(files.len() as u64 * fragment.tiles - whole, Ordering::Relaxed);
     }
 
-    /// Looks at the first `whole` tiles of a field; how many of them are right. `check` gives the bytes that a tile
-    /// decodes to.
+    /// Checks the first `whole` tiles of a field, and returns how many are correct. `check` returns the bytes to which
+    /// a tile decodes.
     fn each_tile(
         &self,
         fragment: &Fragment<'_>,
@@ -324,7 +325,8 @@ impl Verifier<'_> {
         right.into_inner()
     }
 
-    /// The file of a field's values or offsets; of the tiles at its start those that the file of values has, too.
+    /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values has,
+    /// too.
     fn open_data(&self, fragment: &Fragment<'_>, field: &FieldFiles) -> Option<OpenFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
         let values = match field.is_variable {
@@ -334,7 +336,7 @@ impl Verifier<'_> {
         Some(OpenFile { whole: data.whole.min(values), ..data })
     }
 
-    /// Opens a file. What is wrong with it as a whole is told once, and for how many tiles.
+    /// Opens a file. An error of the whole file is recorded once, with the number of affected tiles.
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
         let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
@@ -357,7 +359,7 @@ impl Verifier<'_> {
         Some(OpenFile { tiles, whole, has_checksums })
     }
 
-    /// Counts the tiles of a file that are not looked at one by one, as it is known already that they are lost.
+    /// Counts the tiles of a file that are not checked individually because they are known to be lost.
     fn count_skipped(&self, fragment: &Fragment<'_>, file: Option<&OpenFile>) {
         let whole = file.map_or(0, |file| file.whole);
         self.progress.done.fetch_add(fragment.tiles.saturating_sub(whole), Ordering::Relaxed);
@@ -375,7 +377,7 @@ impl Fragment<'_> {
         error.in_field(field).in_fragment(self.array.fragment_name(self.index)).in_array(self.array.path())
     }
 
-    /// The fields that the fragment has files of.
+    /// Returns the fields for which the fragment has files.
     fn fields(&self) -> Vec<FieldFiles> {
         let Outline { facts, schema } = &*self.outline;
         let fixed = |field: Field, name: &str| FieldFiles {
@@ -404,7 +406,7 @@ impl Fragment<'_> {
         attributes.chain(coordinates).collect()
     }
 
-    /// Decodes the chunks of a tile one by one; gives the bytes they decode to.
+    /// Decodes the chunks of a tile one by one, and returns the bytes to which they decode.
     fn decode(&self, opened: &OpenFile, field: Field, file: FieldFile, tile: u64, cells: u64) -> Result<u64> {
         let (_, _, cell_size) = self.folder().filtering(self.number, &self.outline, field, file)?;
         let size = cells.checked_mul(cell_size as u64);
@@ -422,11 +424,11 @@ impl Fragment<'_> {
             return Ok(size + 8 * cells);
         }
         let mut reader = tiles.reader(tile, cells)?;
-        let mut offsets = [0; OFFSETS_AT_ONCE as usize + 1];
+        let mut offsets = [0; OFFSETS_PER_PART as usize + 1];
         let mut first = 0;
         while first < cells {
-            // Each part begins with the last of the one before, so that all are compared with their neighbours.
-            let count = OFFSETS_AT_ONCE.min(cells - first);
+            // Parts overlap by one offset, so that all offsets are compared with their neighbours.
+            let count = OFFSETS_PER_PART.min(cells - first);
             reader.offsets(first, &mut offsets[..count as usize + 1])?;
             first += count;
         }
@@ -434,7 +436,7 @@ impl Fragment<'_> {
         Ok(size + 8 * cells)
     }
 
-    /// Bytes that the coordinates of a tile decode to.
+    /// Returns the bytes to which the coordinates of a tile decode.
     fn coordinate_bytes(&self, tile: u64, cells: u64) -> Result<u64> {
         let mut bytes = 0u64;
         for (number, dimension) in self.outline.schema.dimensions.iter().enumerate() {

@@ -23,29 +23,29 @@ pub struct Fingerprint {
 }
 
 impl Watch {
-    /// Remembers folders that are opened from now on.
+    /// Starts recording the folders that are opened.
     pub fn begin(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// Whether the fingerprint of a folder is to be taken: watching has begun, and there is none yet.
+    /// Returns whether recording has begun and there is no fingerprint of a folder yet.
     pub fn wants(&self, folder: &StoreKey) -> bool {
         self.lock().as_ref().is_some_and(|seen| !seen.contains_key(folder))
     }
 
-    /// Keeps a fingerprint, unless there is one of the folder already.
+    /// Records a fingerprint, unless there is one of the folder already.
     pub fn add(&self, folder: &StoreKey, fingerprint: Fingerprint) {
         if let Some(seen) = self.lock().as_mut() {
             seen.entry(folder.clone()).or_insert(fingerprint);
         }
     }
 
-    /// All fingerprints; `None` before [`Watch::begin`].
+    /// Returns all fingerprints; `None` before [`Watch::begin`].
     pub fn seen(&self) -> Option<HashMap<StoreKey, Fingerprint>> {
         self.lock().clone()
     }
 
-    /// Forgets folders that will be opened again, or all.
+    /// Forgets folders that will be opened again, or all folders.
     pub fn forget(&self, folders: Option<&[StoreKey]>) {
         if let Some(seen) = self.lock().as_mut() {
             match folders {
@@ -55,7 +55,7 @@ impl Watch {
         }
     }
 
-    /// The groups that were opened.
+    /// Returns the groups that were opened.
     pub fn groups(&self) -> Vec<StoreKey> {
         let seen = self.lock();
         let groups = seen.iter().flatten().filter(|(_, seen)| seen.kind == Some(ObjectKind::Group));

@@ -1,49 +1,49 @@
-//! The window of time through which an array is seen.
+//! The time window of an array.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilefs_format::name::TimestampedName;
 
-/// The time now, for windows.
-static PRESENT: Present = Present(AtomicU64::new(0));
+/// The present time, for windows.
+static CLOCK: MonotonicClock = MonotonicClock(AtomicU64::new(0));
 
-/// Milliseconds since the Unix epoch, both ends included.
+/// Milliseconds since the Unix epoch; includes both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimeWindow {
     pub start: u64,
     pub end: u64,
 }
 
-/// The latest time that the clock has shown: where it is set back, what was committed already goes on to show.
-struct Present(AtomicU64);
+/// The latest time that the clock has shown. If the clock is set back, commits that were already visible stay visible.
+struct MonotonicClock(AtomicU64);
 
-impl Present {
-    fn at(&self, clock: u64) -> u64 {
-        self.0.fetch_max(clock, Ordering::Relaxed).max(clock)
+impl MonotonicClock {
+    fn at(&self, time: u64) -> u64 {
+        self.0.fetch_max(time, Ordering::Relaxed).max(time)
     }
 }
 
-/// The time now, in milliseconds since 1970. It never goes back in this process.
+/// Returns the present time in milliseconds since 1970. It never decreases in this process.
 pub fn now() -> u64 {
-    PRESENT.at(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
+    CLOCK.at(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
 }
 
 impl TimeWindow {
-    /// Everything ever written, also what is dated in the future.
+    /// Includes everything ever written, even if dated in the future.
     pub const ALL: TimeWindow = TimeWindow { start: 0, end: u64::MAX };
 
-    /// Everything up to `end`.
+    /// Includes everything up to `end`.
     pub fn until(end: u64) -> Self {
         TimeWindow { start: 0, end }
     }
 
-    /// Whether a time range lies within the window.
+    /// Returns whether the window contains a whole time range.
     pub fn contains(&self, times: &TimestampedName) -> bool {
         self.start <= times.t1 && times.t2 <= self.end
     }
 
-    /// Whether a time range shares a moment with the window.
+    /// Returns whether the window overlaps a time range.
     pub fn touches(&self, times: &TimestampedName) -> bool {
         times.t1 <= self.end && self.start <= times.t2
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_hides_nothing() {
-        let present = Present(AtomicU64::new(0));
-        assert_eq!([5, 9, 3, 0, 9, 12].map(|clock| present.at(clock)), [5, 9, 9, 9, 9, 12]);
+        let clock = MonotonicClock(AtomicU64::new(0));
+        assert_eq!([5, 9, 3, 0, 9, 12].map(|time| clock.at(time)), [5, 9, 9, 9, 9, 12]);
     }
 }

@@ -16,23 +16,23 @@ use crate::array::window::now;
 use crate::array::{Context, Fingerprint, ObjectKind, TimeWindow};
 use crate::storage::{ListedKind, StoreKey};
 
-/// The folders of an array whose names say what it holds.
-const OF_ARRAYS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
+/// The folders of an array whose names determine its contents.
+const ARRAY_FOLDERS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
 
-/// Those of a group.
-const OF_GROUPS: [&str; 2] = [GROUP_DETAILS, METADATA];
+/// The same for a group.
+const GROUP_FOLDERS: [&str; 2] = [GROUP_DETAILS, METADATA];
 
-/// Labels of dimensions are arrays in the array, and have no labels themselves.
-const MOST_DEPTH: usize = 2;
+/// Labels of dimensions are arrays within the array, and have no labels themselves.
+const MAX_DEPTH: usize = 2;
 
-/// In which folders something else is than when they were opened.
+/// The folders whose contents have changed since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// It is not known, as nothing was remembered.
+    /// Unknown, because nothing was recorded.
     Unknown,
-    /// In those of arrays, and in no group.
+    /// Only folders of arrays have changed.
     OfArrays(Vec<StoreKey>),
-    /// In those of groups, too: what is a member may have changed.
+    /// Folders of groups have changed, too, so members may have changed.
     OfGroups,
 }
 
@@ -69,10 +69,10 @@ pub fn changes(context: &Arc<Context>) -> Result<Changes> {
 
 fn fingerprint(context: &Arc<Context>, folder: &StoreKey) -> Result<Fingerprint> {
     let now = now();
-    let mut names = Names { hasher: DefaultHasher::new(), now };
+    let mut names = NameHasher { hasher: DefaultHasher::new(), now };
     let kind = names.add_object(context, folder, 1)?;
     if kind == Some(ObjectKind::Group) {
-        // Which of the members are there.
+        // Which of the members exist.
         let group = Group::open(context.clone(), folder, TimeWindow::until(now));
         match group.members() {
             Ok(members) => format!("{members:?}").hash(&mut names.hasher),
@@ -82,29 +82,29 @@ fn fingerprint(context: &Arc<Context>, folder: &StoreKey) -> Result<Fingerprint>
     Ok(Fingerprint { kind, names: names.hasher.finish() })
 }
 
-/// Names on their way to a number.
-struct Names {
+/// Names that are being hashed.
+struct NameHasher {
     hasher: DefaultHasher,
-    /// What is committed for later shows when it is time.
+    /// Commits dated in the future become visible at their time.
     now: u64,
 }
 
-impl Names {
+impl NameHasher {
     fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
         let storage = &*context.storage;
         let listing = match FolderListing::read(storage, folder) {
-            // An array or group that is gone is a change like others.
+            // The removal of an array or group is a change like any other.
             Err(Error::Missing { .. }) => return Ok(None),
             listing => listing?,
         };
         let kind = ObjectKind::of_entries(listing.top());
         if listing.top().iter().any(|one| one.name == FIRST_SCHEMA) {
-            // All arrays have that name, and their schemas differ.
+            // All arrays have a schema with that name, but different ones.
             listing.folder().identity.hash(&mut self.hasher);
         }
         let folders: &[&str] = match kind {
-            Some(ObjectKind::Array) => &OF_ARRAYS,
-            Some(ObjectKind::Group) => &OF_GROUPS,
+            Some(ObjectKind::Array) => &ARRAY_FOLDERS,
+            Some(ObjectKind::Group) => &GROUP_FOLDERS,
             None => &[],
         };
         for (path, entries) in [("", Ok(listing.top().to_vec()))]
@@ -118,7 +118,7 @@ impl Names {
                 (&entry.name, entry.kind == ListedKind::Folder, is_later).hash(&mut self.hasher);
             }
         }
-        if kind == Some(ObjectKind::Array) && depth < MOST_DEPTH {
+        if kind == Some(ObjectKind::Array) && depth < MAX_DEPTH {
             for label in listing.names(storage, LABELS)?.into_iter().filter(|one| one.is_folder()) {
                 label.name.hash(&mut self.hasher);
                 self.add_object(context, &folder.join(LABELS).join(&label.name), depth + 1)?;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::storage::MemoryStorage;
 
-    /// A fixture in memory that is watched, and its folder.
+    /// Returns a fixture in memory that is watched, and its folder.
     fn watched(fixture: &str) -> (Arc<MemoryStorage>, Arc<Context>, StoreKey) {
         let folder = StoreKey::from("/array");
         let path = tilefs_fixtures::fixtures().join(fixture);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_watched_is_not_known() {
+    fn changes_are_unknown_before_recording_begins() {
         let (storage, _, folder) = watched("arrays/dense/overlap");
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         note(&context, &folder).unwrap();
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn commits_metadata_and_labels_are_changes_until_they_are_forgotten() {
+    fn commits_metadata_and_labels_are_reported_until_they_are_forgotten() {
         let (storage, context, folder) = watched("arrays/dense/labels");
         let none = Changes::OfArrays(Vec::new());
         assert_eq!(changes(&context), none);
-        // Written, and not committed.
+        // Written but not committed.
         let fragment = "__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_22";
         storage.put(folder.join("__fragments").join(fragment).join("a0.tdb"), vec![0]);
         assert_eq!(changes(&context), none);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_is_gone_or_another_thing_may_change_what_is_a_member() {
+    fn removing_or_replacing_an_array_may_change_members() {
         let (storage, context, folder) = watched("arrays/dense/overlap");
         let all = storage.keys();
         all.iter().for_each(|key| assert!(storage.remove(key)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_group_says_of_itself_may_change_what_is_a_member() {
+    fn new_details_of_a_group_may_change_members() {
         let (storage, context, folder) = watched("arrays/groups/experiment");
         assert_eq!((changes(&context), context.watch.groups()), (Changes::OfArrays(Vec::new()), vec![folder.clone()]));
         let details = folder.join("__group").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_2");

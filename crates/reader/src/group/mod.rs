@@ -1,4 +1,4 @@
-//! A group as of a window of time: its metadata, and which arrays and groups are its members.
+//! A group as of a time window: its metadata, and its member arrays and groups.
 
 pub mod changes;
 mod places;
@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{GROUP_DETAILS, METADATA};
 use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
 
-use crate::array::generic::read_generic_tile;
+use crate::array::generic_tile::read_generic_tile;
 use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use crate::array::{Context, Metadata, ObjectKind, TimeWindow};
 use crate::storage::{KnownFolder, Listed, StoreKey};
@@ -20,45 +20,45 @@ use places::MemberPlaces;
 
 pub use places::MemberPlace;
 
-/// Groups in groups beyond this are taken for an endless loop.
-const MOST_DEPTH: usize = 100;
+/// A deeper nesting of groups is taken for an endless loop.
+const MAX_DEPTH: usize = 100;
 
-/// All details of a group together may be of so many bytes, or of a part of what the cache may hold: all are held while
-/// it is found out which count.
-const MOST_DETAILS: u64 = 4 << 20;
-/// Members that could not be looked at are looked at again after this time.
+/// The details of a group may have this many bytes together, or a part of the cache budget: all are in memory while
+/// their effect is determined.
+const ALWAYS_ALLOWED_DETAILS_BYTES: u64 = 4 << 20;
+/// Members that could not be examined are examined again after this time.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// A member: what the group says of it, and where it was found.
+/// A member: what the group states about it, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name it was given, else the last part of its URI. Two members may have the same.
+    /// The name that the group gives to it, else the last part of its URI. Two members may have the same name.
     pub name: String,
-    /// As stored; only what is there tells for sure.
+    /// The type that the group states; only the folder itself shows the true type.
     pub member_type: MemberType,
     pub uri: String,
     pub place: MemberPlace,
 }
 
-/// A group in a window of time. Memory: the members, once they are asked for.
+/// A group in a time window. Memory: its members, once they are requested.
 pub struct Group {
     context: Arc<Context>,
     path: StoreKey,
     window: TimeWindow,
-    /// The folders of the groups around this one, outermost first, and of this one: no member may be one of them.
+    /// The folders of the groups around this one, outermost first, and of this group. None of them may be a member.
     around: Vec<StoreKey>,
     members: OnceLock<Arc<Vec<Member>>>,
-    /// The members as they were when some of them could not be looked at, and when that was.
+    /// The members from a time when some could not be examined, and that time.
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
-    /// Held by the thread that looks at the members.
+    /// Held by the thread that examines the members.
     looking: Turn,
     metadata: OnceLock<Arc<Metadata>>,
-    /// What was in the folder, once somebody asked; the same for all windows.
+    /// The names in the folder, once requested; the same for all windows.
     names: Arc<OnceLock<GroupNames>>,
 }
 
-/// The names in the folders of a group that say what it is. All are those of one folder: another that takes its place
-/// has other details, and other metadata.
+/// The names in the folders of a group that describe it. All belong to one folder: a group that replaces it has other
+/// details and other metadata.
 struct GroupNames {
     folder: KnownFolder,
     details: Vec<Listed>,
@@ -66,7 +66,7 @@ struct GroupNames {
 }
 
 impl Group {
-    /// A group that is looked at for itself. Reads nothing yet.
+    /// Opens a group that is not a member of another one. Reads nothing yet.
     pub fn open(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Self {
         let around = vec![context.storage.canonical(path)];
         Self::with_around(context, path.clone(), window, around)
@@ -77,7 +77,7 @@ impl Group {
         Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 
-    /// What is in the folder; listed once.
+    /// Returns the names in the folder, which is listed once.
     fn names(&self) -> Result<&GroupNames> {
         if let Some(names) = self.names.get() {
             return Ok(names);
@@ -85,7 +85,7 @@ impl Group {
         let storage = &*self.context.storage;
         let folder = storage.know(&self.path).in_array(&self.path)?;
         if folder.identity.is_some() {
-            // That it is a group was seen before; an array without members may be there by now.
+            // The folder was a group before; an array without members may have replaced it.
             let kind = storage.list_in(&folder, "").in_array(&self.path)?.and_then(|all| ObjectKind::of_entries(&all));
             if kind != Some(ObjectKind::Group) {
                 return Err(folder.replaced().in_array(&self.path));
@@ -96,41 +96,41 @@ impl Group {
         Ok(self.names.get_or_init(|| GroupNames { folder, details, metadata }))
     }
 
-    /// Fails where another group has taken the place of this one: its members are not this one's.
+    /// Fails if another group has replaced this one, because members of that one are not members of this one.
     ///
     /// # Errors
-    /// [`Error::Missing`] for that, [`Error::Io`] where the folder cannot be looked at.
+    /// [`Error::Missing`] if it was replaced, [`Error::Io`] if the folder cannot be examined.
     pub fn check_in_place(&self) -> Result<()> {
         let (storage, names) = (&*self.context.storage, self.names()?);
         let now = storage.know(&self.path).in_array(&self.path)?;
-        // Some file systems number a folder anew each time; no two groups have details of the same names.
+        // Some file systems give a folder a new number each time; no two groups have details with the same names.
         if now != names.folder && names_in(storage, &now, GROUP_DETAILS).in_array(&self.path)? != names.details {
             return Err(names.folder.replaced().in_array(&self.path));
         }
         Ok(())
     }
 
-    /// All files of the group's own details and metadata, in force or not.
+    /// Returns all files of the group's own details and metadata, in force or not.
     fn own_files(&self) -> Result<Vec<TimedFile>> {
         let names = self.names()?;
         let of = |names: &[Listed], folder: &str| timed_files(names, &self.path.join(folder)).in_array(&self.path);
         Ok([of(&names.details, GROUP_DETAILS)?, of(&names.metadata, METADATA)?].concat())
     }
 
-    /// A group that is a member of this one, in the same window.
+    /// Opens a member of this group that is a group, in the same window.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a group within itself.
     pub fn open_member(&self, path: &StoreKey) -> Result<Self> {
         let canonical = self.context.storage.canonical(path);
-        if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
+        if self.around.contains(&canonical) || self.around.len() >= MAX_DEPTH {
             return Err(Error::unsupported("a group within itself").in_array(path));
         }
         let around = [self.around.as_slice(), &[canonical]].concat();
         Ok(Self::with_around(self.context.clone(), path.clone(), self.window, around))
     }
 
-    /// The same group through another window.
+    /// Returns the same group in another window.
     pub fn at(&self, window: TimeWindow) -> Self {
         let (context, path, around) = (self.context.clone(), self.path.clone(), self.around.clone());
         Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
@@ -148,7 +148,7 @@ impl Group {
         self.window
     }
 
-    /// The metadata as of the window; read once.
+    /// Returns the metadata as of the window, which is read once.
     ///
     /// # Errors
     /// As [`Metadata::read`].
@@ -161,14 +161,16 @@ impl Group {
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
-    /// The members as of the end of the window, those with a name of their own first, each by name; read once, but that
-    /// those which could not be looked at are looked at again a moment later. No member is opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the
-    /// folder.
+    /// Returns the members as of the end of the window: first those with a name of their own, then the others, each
+    /// sorted by name. They are read once, but members that could not be examined are examined again a moment later. No
+    /// member is opened. Groups of libraries before 2.8 have no list of members: all arrays and groups in their folder
+    /// are members.
     ///
-    /// The start of the window is for what is in the members: an array that was added earlier is still a member.
+    /// The start of the window only applies to the contents of members: an array that was added earlier is still a
+    /// member.
     ///
     /// # Errors
-    /// Any damage in the group's details: never some members without the others.
+    /// Any damage in the group's details. Never returns only some of the members.
     pub fn members(&self) -> Result<Arc<Vec<Member>>> {
         if let Some(members) = self.members.get() {
             return Ok(members.clone());
@@ -183,7 +185,7 @@ impl Group {
         }
         let (members, were_seen) = self.read_members().in_array(&self.path)?;
         self.check_in_place()?;
-        // What could not be looked at in time is left for somebody else.
+        // A cancelled search may be incomplete, so it is not kept.
         cancellation::check()?;
         let members = Arc::new(members);
         if were_seen {
@@ -194,10 +196,11 @@ impl Group {
         Ok(members)
     }
 
-    /// The times of all commits to the group itself, ascending, each once. Those to its members are theirs.
+    /// Returns the times of all commits to the group itself, in ascending order, each once, without commits to its
+    /// members.
     ///
     /// # Errors
-    /// [`Error::Io`] where a folder cannot be listed, [`Error::Damaged`] for impossible times.
+    /// [`Error::Io`] if a folder cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn commit_times(&self) -> Result<Vec<u64>> {
         let mut times: Vec<u64> = self.own_files()?.iter().map(|one| one.times.t2).collect();
         times.sort_unstable();
@@ -205,7 +208,7 @@ impl Group {
         Ok(times)
     }
 
-    /// When the first of them was.
+    /// Returns the time of the first of these commits.
     ///
     /// # Errors
     /// As [`Group::commit_times`].
@@ -213,7 +216,7 @@ impl Group {
         Ok(self.own_files()?.iter().map(|one| one.times.t1).min())
     }
 
-    /// The members, and whether all of them could be looked at.
+    /// Returns the members, and whether all of them could be examined.
     fn read_members(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
@@ -221,7 +224,7 @@ impl Group {
         if timed_files(&names.details, &folder)?.is_empty() {
             return self.child_folders(&names.folder);
         }
-        let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
+        let mut left = ALWAYS_ALLOWED_DETAILS_BYTES.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &names.details, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(&self.context, &one.file, 0)?;
@@ -244,8 +247,8 @@ impl Group {
         Ok((members, were_seen))
     }
 
-    /// The arrays and groups in the group's folder, and whether all folders in it could be looked at. What one that
-    /// could not is, whoever enters it learns.
+    /// Returns the arrays and groups in the group's folder, and whether all folders in it could be examined. The type
+    /// of a folder that could not be examined is unknown until it is opened.
     fn child_folders(&self, folder: &KnownFolder) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let (mut members, mut were_seen) = (Vec::new(), true);
@@ -257,7 +260,7 @@ impl Group {
                 Ok(Some(ObjectKind::Array)) => MemberType::Array,
                 Ok(Some(ObjectKind::Group)) => MemberType::Group,
                 Ok(None) => continue,
-                // One that is gone now may be there again in a moment.
+                // A folder that is gone may reappear in a moment.
                 Err(_) => MemberType::Unknown,
             };
             were_seen &= member_type != MemberType::Unknown;

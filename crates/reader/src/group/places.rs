@@ -1,4 +1,4 @@
-//! Where the members of a group are. Their URIs are not to be relied on: groups are moved, and members removed.
+//! Locates the members of a group. Their stored URIs may be outdated, because groups are moved and members removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,20 +7,20 @@ use tilefs_format::group::{GroupMember, MemberType};
 
 use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey, is_far};
 
-/// Longer paths of moved members are not looked for.
-const MOST_PARTS: usize = 64;
+/// The end of a longer path is not searched for.
+const MAX_PARTS: usize = 64;
 
-/// Why a member is not shown to others than whoever may read it themselves.
+/// The reason for hiding a member that other users of the mount may not be allowed to read.
 const LEADS_OUT: &str = "refused: it is outside of the group's folder, which only --follow-links allows";
 
-/// Where a member is.
+/// The location of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberPlace {
-    /// Where the group says. Whether the folder is an array or a group is not looked at.
+    /// The location that the group states. Whether the folder is an array or a group is not checked.
     Stored(StoreKey),
-    /// There is nothing where the group says, but a folder within the group has the end of that path.
+    /// There is nothing at the stated location, but a folder within the group has a path that ends in the same way.
     Moved(StoreKey),
-    /// Nowhere, or nowhere that can be used, and why.
+    /// The member was not found or cannot be used, with the reason.
     Missing(String),
 }
 
@@ -32,22 +32,22 @@ impl MemberPlace {
         }
     }
 
-    /// Whether it is refused because it is not in the folder of the group.
+    /// Returns whether the member is refused because it is outside the group's folder.
     pub fn leads_out(&self) -> bool {
         matches!(self, MemberPlace::Missing(reason) if reason == LEADS_OUT)
     }
 }
 
-/// Looks for members, listing each folder around them once: that is one listing for ten thousand arrays in the
-/// folder of their group.
+/// Locates members. Lists each folder around them once: a single listing for ten thousand arrays in their group's
+/// folder.
 pub struct MemberPlaces<'a> {
     storage: &'a dyn Storage,
-    /// The group's folder; what is below is looked for in this one, whatever takes its place.
+    /// The group's folder; paths below it are looked up in this folder, even if another one replaces it.
     group: &'a KnownFolder,
-    /// The folders of the group and of those around it, outermost first.
+    /// The folders of the group and of the groups around it, outermost first.
     around: &'a [StoreKey],
     links: Links,
-    /// The folders in folders that were listed.
+    /// The names of the folders in each listed folder.
     listed: HashMap<StoreKey, HashSet<String>>,
 }
 
@@ -56,27 +56,29 @@ impl<'a> MemberPlaces<'a> {
         MemberPlaces { storage, group, around, links, listed: HashMap::new() }
     }
 
-    /// Where a member is: a relative URI is one in the group's folder, an absolute one is taken as it is, and where
-    /// nothing is there the end of it is looked for in this group, then in those around it. Also whether that was seen:
-    /// what could not be looked at is taken to be where the group says, and whoever enters it learns what is wrong.
+    /// Locates a member. A relative URI is relative to the group's folder; an absolute URI is used as it is. If nothing
+    /// is there, looks for a folder whose path ends as the URI does, in this group and then in the groups around it.
+    /// Also returns whether the location was examined: if it could not be, the member is assumed to be at the stated
+    /// location, and opening it reports the error.
     ///
-    /// A member of a group on a disk that is said to be in an object store is not looked for there before it is entered:
-    /// its copy in this group is taken, if there is one, as after a download, and nobody waits for a network who only lists.
+    /// A group on a local disk may state that a member is in an object store. Then the store gets no request until the
+    /// member is opened, so that listings need no network. If the group has a copy of the member, as after a download,
+    /// the copy is used.
     ///
-    /// Where links stay within, a member is refused that is outside of the outermost group's folder: whoever wrote the
-    /// group could otherwise have this process read for others what only this process may.
+    /// If links must stay within the group, a member outside the outermost group's folder is refused. Otherwise the
+    /// writer of the group could make this process read files for other users that only this process may read.
     ///
     /// # Errors
-    /// Where a folder cannot be looked at, for a member that the group says is where its storage has nothing.
+    /// If a folder cannot be examined for a member whose stated location does not exist in its storage.
     pub fn find(&mut self, member: &GroupMember) -> Result<(MemberPlace, bool)> {
         let mut stored = self.stored_place(member);
-        // What is below the group is allowed already, but for links there that lead elsewhere.
+        // Paths below the group are allowed anyway; links in them are checked when they are followed.
         let is_below = member.relative && !member.uri.split('/').any(|part| part == "..");
         if let (false, Some(path)) = (is_below, stored.as_mut()) {
             match self.links {
                 Links::Anywhere => self.storage.allow(path),
                 Links::Within => match self.place_within(path) {
-                    // By this path no link leads to it that others could turn elsewhere.
+                    // This path contains no link that others could redirect.
                     Some(within) => *path = within,
                     None => return self.find_copy_of(member, path),
                 },
@@ -91,16 +93,17 @@ impl<'a> MemberPlaces<'a> {
         }
     }
 
-    /// The one path of a place in the folder of the outermost group; `None` of one that is elsewhere.
+    /// Returns the canonical path of a location in the folder of the outermost group; `None` if it is elsewhere.
     fn place_within(&self, path: &StoreKey) -> Option<StoreKey> {
         let outermost = self.around.first()?;
         let canonical = self.storage.canonical(path);
-        // Where there is nothing, `..` stays and may lead anywhere.
+        // In a path that does not exist, `..` remains and may lead anywhere.
         let is_plain = !canonical.as_bytes().split(|&byte| byte == b'/').any(|name| name == b"..");
         (is_plain && (canonical == *outermost || canonical.below(outermost).is_some())).then_some(canonical)
     }
 
-    /// Instead of a member that is refused its copy in the group, as after a download; not where the refused one is there.
+    /// Finds the copy of a refused member in the group, as after a download, unless the member exists at the refused
+    /// location.
     fn find_copy_of(&mut self, member: &GroupMember, refused: &StoreKey) -> Result<(MemberPlace, bool)> {
         let is_there = !is_far(self.storage, refused) && self.storage.absence(refused).is_none();
         let copy = if is_there { None } else { Some(self.look(member, None)?) };
@@ -108,7 +111,7 @@ impl<'a> MemberPlaces<'a> {
         Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), true))
     }
 
-    /// Where a group says that a member is, if that is where its storage can have it.
+    /// Returns the stated location of a member, if its storage can have such a location.
     fn stored_place(&self, member: &GroupMember) -> Option<StoreKey> {
         match member.relative {
             true => Some(self.group.key.join(&member.uri)),
@@ -116,7 +119,7 @@ impl<'a> MemberPlaces<'a> {
         }
     }
 
-    /// Whether requests for a place are waits, and those for the group are not.
+    /// Returns whether requests for a location have latency while those for the group have none.
     fn is_elsewhere(&self, path: &StoreKey) -> bool {
         !is_far(self.storage, &self.group.key) && is_far(self.storage, path)
     }
@@ -125,7 +128,7 @@ impl<'a> MemberPlaces<'a> {
         if let Some(path) = stored
             && self.is_folder(path)?
         {
-            // Only a group can hold this one; most members are arrays, and links are not followed for those.
+            // Only a group can contain this one. Most members are arrays; links are not resolved for them.
             let is_around = member.member_type != MemberType::Array || *path == self.group.key;
             return Ok(match is_around && self.is_around(path) {
                 true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
@@ -141,7 +144,7 @@ impl<'a> MemberPlaces<'a> {
                 [] => {}
                 [one] => return Ok(MemberPlace::Moved(one.clone())),
                 [one, two, ..] => {
-                    let reason = format!("missing: nothing is there, and {one} and {two} could both be meant");
+                    let reason = format!("missing: nothing is there, but both {one} and {two} match");
                     return Ok(MemberPlace::Missing(reason));
                 }
             }
@@ -152,13 +155,14 @@ impl<'a> MemberPlaces<'a> {
         }))
     }
 
-    /// The folders below `base` that have the end of a path, shortest first, but not those that hold the group.
+    /// Returns the folders below `base` whose paths end as a path does, shortest end first, without folders that
+    /// contain the group.
     fn ends_below(&mut self, base: &StoreKey, parts: &[&str]) -> Result<Vec<StoreKey>> {
         let mut found = Vec::new();
         if parts.iter().any(|part| matches!(*part, "." | "..")) {
             return Ok(found);
         }
-        for length in 1..=parts.len().min(MOST_PARTS) {
+        for length in 1..=parts.len().min(MAX_PARTS) {
             let mut path = base.clone();
             let mut is_there = true;
             for part in &parts[parts.len() - length..] {
@@ -183,7 +187,7 @@ impl<'a> MemberPlaces<'a> {
         match (path.parent(), path.name()) {
             (Some(parent), Some(name)) => match self.has_folder(&parent, &String::from_utf8_lossy(name)) {
                 Ok(is_there) => Ok(is_there),
-                // A folder may be open to those who know its name.
+                // A folder may be accessible although its parent cannot be listed.
                 Err(_) => Ok(!self.storage.list(path)?.is_empty()),
             },
             // The root, or a path that ends in "..".
@@ -199,7 +203,8 @@ impl<'a> MemberPlaces<'a> {
         Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
     }
 
-    /// The names in a folder, of which there are none where it is not there. That of a folder in the group is established.
+    /// Returns the names in a folder, or none if it does not exist. The group's own folder is checked to be the opened
+    /// one.
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let within = match *folder == self.group.key {
             true => Some(""),
@@ -234,7 +239,7 @@ mod tests {
             self.root.path().canonicalize().unwrap().join(path)
         }
 
-        /// Where a member of the last of the groups is.
+        /// Returns the location of a member of the last of the groups.
         fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
             let around: Vec<StoreKey> = groups.iter().map(|group| self.path(group).into()).collect();
             let storage = LocalStorage::new();
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_where_the_group_says() {
+    fn members_are_found_at_their_stated_locations() {
         let folders = Folders::new(&["g/a", "g/deep/b", "other"]);
         let stored = |path: &str| MemberPlace::Stored(folders.path(path).into());
         assert_eq!(folders.array(&["g"], true, "a"), stored("g/a"));
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_must_stay_within_are_no_members() {
+    fn links_out_of_the_group_are_refused_as_members() {
         let folders = Folders::new(&["g/a", "g/sub/b", "other", "copied", "g/copied", "__x"]);
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
         let group = StoreKey::from(folders.path("g"));
@@ -285,13 +290,13 @@ mod tests {
         };
         assert!(matches!(find(true, "a"), Some(Ok(_))));
         assert!(matches!(find(true, "link"), Some(Err(error)) if error.contains("--follow-links")));
-        // By whatever way it is in the group.
+        // No matter by which path it is in the group.
         let text = |path: &str| folders.path(path).to_str().unwrap().to_owned();
         for uri in [text("g/a"), format!("file://{}", text("g/a")), text("other/../g/sub/b")] {
             assert!(matches!(find(false, &uri), Some(Ok(_))), "{uri}");
         }
         assert!(matches!(find(true, "../g/sub/b"), Some(Ok(_))));
-        // What the group names elsewhere is refused, whether it is there or not, and by whatever way.
+        // A member outside the group is refused whether it exists or not, and no matter by which path.
         std::os::unix::fs::symlink(folders.path("g"), folders.path("other/in")).unwrap();
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/out")).unwrap();
         for uri in ["../other", "../none", "../g/../other", "a/../../other", "sub/../../other"] {
@@ -301,14 +306,14 @@ mod tests {
             assert!(find(false, &text(path)).is_none(), "{path}");
             assert!(find(false, &format!("file://{}", text(path))).is_none(), "{path}");
         }
-        // Of one that is not there the copy in the group.
+        // For a member that does not exist, the copy in the group is found.
         let copy = |uri: &str| find(false, uri).map(|listed| listed.is_ok());
         assert_eq!(copy(&text("moved/copied")), Some(true));
         assert_eq!(copy("file:///no/where/a"), Some(true));
     }
 
     #[test]
-    fn members_that_cannot_be_looked_at_are_where_the_group_says() {
+    fn members_that_cannot_be_examined_keep_their_stated_locations() {
         let folders = Folders::new(&["g"]);
         std::os::unix::fs::symlink(folders.path("g/circle"), folders.path("g/circle")).unwrap();
         let group = StoreKey::from(folders.path("g"));
@@ -322,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn members_that_moved_with_the_group() {
+    fn members_that_moved_with_the_group_are_found() {
         let folders = Folders::new(&["g/a", "g/sub/b", "g/sub/c", "g/c"]);
         let moved = |path: &str| MemberPlace::Moved(folders.path(path).into());
         assert_eq!(folders.array(&["g"], false, "file:///no/where/g/a"), moved("g/a"));
         assert_eq!(folders.array(&["g"], false, "s3://bucket/x/sub/b"), moved("g/sub/b"));
-        // Of a group around this one.
+        // In a group around this one.
         assert_eq!(folders.array(&["g", "g/sub"], false, "file:///no/where/g/a"), moved("g/a"));
-        // Two could be meant; within the inner group only one.
+        // Two folders match, but only one of them is in the inner group.
         assert!(
             matches!(folders.array(&["g"], false, "file:///no/sub/c"), MemberPlace::Missing(why) if why.contains("both"))
         );
@@ -338,7 +343,7 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn members_in_buckets_are_not_looked_for_before_they_are_entered() {
+    fn members_in_buckets_get_no_request_before_they_are_opened() {
         use crate::storage::any::AnyStorage;
         use crate::storage::{CloudOptions, Settings};
 
@@ -390,7 +395,7 @@ mod tests {
         assert_eq!(find(false, "s3://foreign/copied"), MemberPlace::Moved(group.join("copied")));
     }
 
-    /// Objects in memory, by URIs.
+    /// Objects in memory, by URI.
     struct UriStorage<'a>(&'a crate::storage::MemoryStorage);
 
     impl Storage for UriStorage<'_> {
@@ -428,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_gone_have_a_reason() {
+    fn missing_members_have_a_reason() {
         let folders = Folders::new(&["g/a"]);
         fs::write(folders.path("g/file"), b"").unwrap();
         for (relative, uri) in [
@@ -447,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_not_in_itself() {
+    fn a_group_is_not_its_own_member() {
         let folders = Folders::new(&["g/sub"]);
         std::os::unix::fs::symlink(folders.path("g"), folders.path("g/sub/link")).unwrap();
         let around = ["g", "g/sub"];

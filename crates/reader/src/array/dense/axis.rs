@@ -1,10 +1,10 @@
-//! The coordinates along one axis of a dense array: computed, not stored.
+//! The coordinates along one axis of a dense array, which are computed and not stored.
 
 use tilefs_format::error::{Error, Result};
 
 use super::selection::AxisSelection;
 
-/// The coordinates of an axis' selected positions as little-endian integers of the dimension's size.
+/// The coordinates of the selected positions of an axis, as little-endian integers of the dimension's size.
 pub struct AxisCoordinates {
     selection: AxisSelection,
     /// The coordinate at position 0, as two's complement bits.
@@ -13,7 +13,7 @@ pub struct AxisCoordinates {
 }
 
 impl AxisCoordinates {
-    /// `low` is the low end of the domain in two's complement bits, `size` the bytes of a coordinate.
+    /// `low` is the low end of the domain in two's complement bits, `size` the number of bytes of a coordinate.
     pub fn new(selection: AxisSelection, low: u64, size: usize) -> Self {
         AxisCoordinates { selection, low, size: size.clamp(1, 8) }
     }
@@ -22,12 +22,12 @@ impl AxisCoordinates {
         self.selection.len()
     }
 
-    /// Bytes of one coordinate.
+    /// Returns the bytes of one coordinate.
     pub fn cell_size(&self) -> usize {
         self.size
     }
 
-    /// Fills `out` with whole coordinates from number `first`.
+    /// Fills `out` with whole coordinates from number `first` on.
     ///
     /// # Errors
     /// [`Error::Usage`] past the end of the axis.

@@ -1,29 +1,30 @@
-//! A tree over the boxes of an array's fragments: which of them meet a box, newest first, without a look at the others.
+//! A tree of the boxes of an array's fragments. Finds those that intersect a box, newest first, without examining the
+//! others.
 //!
-//! Boxes that lie near each other are neighbours in the tree (sort-tile-recursive packing), and every node knows its
-//! newest fragment. So a search passes over what lies elsewhere, and over what newer fragments hide: it stays cheap
-//! both for many fragments side by side and for many on top of each other.
+//! Nearby boxes are neighbours in the tree (sort-tile-recursive packing), and every node stores its newest fragment. A
+//! search skips fragments that are elsewhere and fragments that newer ones hide, so it is fast both for many fragments
+//! side by side and for many on top of each other.
 
 use std::collections::BinaryHeap;
 
 use super::grid::PositionBox;
 
-/// Children of a node.
+/// The number of children of a node.
 const FANOUT: usize = 16;
 
-/// Boxes by the number of their fragment. Memory: 16 bytes a fragment and dimension, and 5 more.
+/// The boxes by the number of their fragment. Memory: 16 bytes per fragment and dimension, and 5 more per fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxTree {
     rank: usize,
-    /// By fragment: the low ends, then the high ends; low above high for a fragment of no cells.
+    /// By fragment: the low ends, then the high ends; low is above high for a fragment without cells.
     boxes: Vec<u64>,
-    /// Fragments that have cells, neighbours together.
+    /// The fragments with cells; neighbours are adjacent.
     order: Vec<u32>,
-    /// Groups of [`FANOUT`] of `order`, groups of such groups, and so on up to one group.
+    /// Groups of [`FANOUT`] fragments in `order`, groups of such groups, and so on, up to one group.
     levels: Vec<Level>,
 }
 
-/// Nodes of one height.
+/// The nodes of one height.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Level {
     /// As [`BoxTree::boxes`].
@@ -32,8 +33,8 @@ struct Level {
     newest: Vec<u32>,
 }
 
-/// What a search gives: a fragment, or a group of them, with the box that holds all that these have of the box that is
-/// searched.
+/// A result of a search: a fragment, or a group of fragments, with the bounding box of their intersections with the
+/// searched box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intersection {
     /// `None` for a group.
@@ -42,10 +43,10 @@ pub struct Intersection {
 }
 
 impl BoxTree {
-    /// Builds the tree of boxes that are not empty; `None` stands for a fragment of no cells.
+    /// Builds the tree of boxes that are not empty; `None` stands for a fragment without cells.
     ///
     /// # Errors
-    /// The first of the boxes' own.
+    /// The first error among the boxes.
     pub fn new<E>(rank: usize, boxes: impl IntoIterator<Item = Result<Option<PositionBox>, E>>) -> Result<Self, E> {
         let mut tree = BoxTree { rank, boxes: Vec::new(), order: Vec::new(), levels: Vec::new() };
         for (number, one) in (0u32..).zip(boxes) {
@@ -70,7 +71,7 @@ impl BoxTree {
         Ok(tree)
     }
 
-    /// The box of a fragment; `None` where it has no cells, or there is no such fragment.
+    /// Returns the box of a fragment; `None` if it has no cells or does not exist.
     pub fn get(&self, fragment: usize) -> Option<PositionBox> {
         let start = fragment.checked_mul(2 * self.rank)?;
         let bounds = self.boxes.get(start..start.checked_add(2 * self.rank)?)?;
@@ -78,12 +79,12 @@ impl BoxTree {
         low.iter().zip(high).all(|(low, high)| low <= high).then(|| self.to_box(bounds))
     }
 
-    /// The boxes by number of the fragment, as they were given.
+    /// Iterates over the boxes by number of the fragment, as they were given.
     pub fn boxes(&self) -> impl Iterator<Item = Option<PositionBox>> {
         (0..self.boxes.len() / (2 * self.rank).max(1)).map(|fragment| self.get(fragment))
     }
 
-    /// The smallest box that holds all.
+    /// Returns the smallest box that contains all boxes.
     pub fn union(&self) -> Option<PositionBox> {
         match (self.levels.last(), self.order.first()) {
             (Some(top), _) => Some(self.to_box(&top.boxes)),
@@ -92,14 +93,14 @@ impl BoxTree {
         }
     }
 
-    /// Visits the fragments whose boxes meet `wanted`, newest first, and before them the groups they are in. `visit`
-    /// says whether a group is worth looking into; for a fragment what it says has no meaning.
+    /// Visits the fragments whose boxes intersect `wanted`, newest first, and each group before its fragments. For a
+    /// group, `visit` returns whether to search it; for a fragment, the returned value is ignored.
     pub fn newest_first<E>(
         &self,
         wanted: &PositionBox,
         mut visit: impl FnMut(&Intersection) -> Result<bool, E>,
     ) -> Result<(), E> {
-        // Newest first; height 0 are the fragments themselves, by their place in the order.
+        // Newest first. Nodes of height 0 are fragments, by their index in `order`.
         let mut waiting: BinaryHeap<(u32, usize, usize)> = BinaryHeap::new();
         waiting.extend(match (self.levels.last(), self.order.first()) {
             (Some(top), _) => top.newest.first().map(|&newest| (newest, self.levels.len(), 0)),
@@ -123,8 +124,8 @@ impl BoxTree {
         Ok(())
     }
 
-    /// Sorts fragments so that those near each other are neighbours: into slabs along the first axis, those along the
-    /// next one, and so on.
+    /// Sorts fragments so that neighbours are adjacent: into slabs along the first axis, each slab along the next one,
+    /// and so on.
     fn arrange(&self, fragments: &mut [u32], axis: usize) {
         let left = self.rank.saturating_sub(axis);
         if left == 0 || fragments.len() <= FANOUT {
@@ -162,7 +163,7 @@ impl BoxTree {
         level
     }
 
-    /// Nodes of a height.
+    /// Returns the number of nodes of a height.
     fn count(&self, height: usize) -> usize {
         height.checked_sub(1).map_or(self.order.len(), |level| self.levels[level].newest.len())
     }
@@ -184,7 +185,7 @@ impl BoxTree {
             && high.iter().zip(&wanted.low).all(|(high, low)| low <= high)
     }
 
-    /// What a node has of a box.
+    /// Returns the intersection of a node with a box.
     fn share(&self, height: usize, place: usize, wanted: &PositionBox) -> Option<PositionBox> {
         self.to_box(self.bounds(height, place)).intersection(wanted)
     }
@@ -195,7 +196,7 @@ impl BoxTree {
     }
 }
 
-/// The low and the high ends of one of many boxes.
+/// Returns the low and the high ends of one of many boxes.
 fn bounds(boxes: &[u64], rank: usize, number: usize) -> &[u64] {
     &boxes[number * 2 * rank..(number + 1) * 2 * rank]
 }
@@ -239,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_a_look_at_each_finds((rank, boxes, wanted) in boxes()) {
+        fn a_search_equals_an_examination_of_every_box((rank, boxes, wanted) in boxes()) {
             let tree = tree_of(rank, boxes.clone());
             let one_by_one: Vec<_> = boxes.iter().enumerate().rev()
                 .filter_map(|(number, one)| Some((number, one.as_ref()?.intersection(&wanted)?)))
@@ -253,9 +254,9 @@ mod tests {
             }
         }
 
-        /// Every group holds what is found in it.
+        /// Every group contains the fragments that are found in it.
         #[test]
-        fn groups_that_are_passed_over_hold_what_they_hide((rank, boxes, wanted) in boxes(), hidden in 0u64..40) {
+        fn skipped_groups_contain_all_fragments_that_they_hide((rank, boxes, wanted) in boxes(), hidden in 0u64..40) {
             let hides = |positions: &PositionBox| positions.high.iter().all(|&high| high <= hidden);
             let tree = tree_of(rank, boxes);
             let mut seen = Vec::new();
@@ -269,7 +270,7 @@ mod tests {
         }
     }
 
-    /// How many fragments and groups a search for one cell meets that stops at the first fragment.
+    /// Returns how many fragments and groups a search for one cell visits if it stops at the first fragment.
     fn visited(tree: &BoxTree, position: Vec<u64>) -> usize {
         let (mut visited, mut is_found) = (0, false);
         let wanted = PositionBox { low: position.clone(), high: position };
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn one_of_ten_thousand_is_found_in_a_few_steps() {
-        // Side by side, in an order that leaps about; then all on top of each other.
+        // Side by side, in shuffled order; then all on top of each other.
         let side = (0..10_000u64).map(|number| number * 7919 % 10_000).map(|at| (at / 100 * 5, at % 100 * 5));
         let tree = tree_of(2, side.map(|(y, x)| Some(PositionBox { low: vec![y, x], high: vec![y + 4, x + 4] })));
         let whole = PositionBox { low: vec![0, 0], high: vec![499, 499] };

@@ -1,5 +1,5 @@
-//! The cells of one attribute of a dense array, in file order: fixed-size values, validity bytes, and
-//! the offsets of variable-length values.
+//! The cells of one attribute of a dense array in file order: fixed-size values, validity bytes, or the offsets of
+//! variable-length values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,18 +17,17 @@ use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::read::{Batches, Decoding, Output};
 
-/// Tiles of at most this part of the cache's budget are decoded to row-major order, whole, and kept so, where reads run
-/// across their column-major order. Larger ones are read cell by cell.
+/// If reads run across the column-major order of tiles, tiles of at most the cache budget divided by this are decoded
+/// to row-major order as a whole, and cached in that order. Larger tiles are read cell by cell.
 const REORDERED_TILE_SHARE: u64 = 8;
 
-/// Bands of at least so many bytes are worth to be read by one thread, where there are more of them ...
-const LEAST_BAND: u64 = 1 << 20;
+/// The minimum size of a band that one thread reads, if there are more bands.
+const MIN_BAND_BYTES: u64 = 1 << 20;
 
-/// ... and of at most so many.
-const MOST_BAND: u64 = 4 << 20;
+/// The maximum size of such a band.
+const MAX_BAND_BYTES: u64 = 4 << 20;
 
-/// One file of a dense attribute as a row of cells of one size. Reads are independent of each other
-/// and may run at once.
+/// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
     view: Arc<DenseView>,
     selection: Arc<Selection>,
@@ -37,37 +36,37 @@ pub struct DenseColumn {
     cell_size: usize,
     /// The bytes of a cell that no fragment has.
     fill: Vec<u8>,
-    /// For each fragment whether it has the attribute; `None` when all have.
-    missing: Option<Vec<bool>>,
+    /// For each fragment, whether it has the attribute; `None` if all fragments have it.
+    present: Option<Vec<bool>>,
     /// The extents of a tile.
     extents: Arc<[usize]>,
     files: OpenFiles<Arc<Tiles>>,
 }
 
-/// What a read of some cells takes: units to be had, and copies from them.
-pub struct Plan {
+/// The plan of a read: units to fetch, and copies from them.
+pub struct ColumnPlan {
     pub units: Vec<TileUnit>,
-    copies: Vec<Copy>,
+    copies: Vec<PieceCopy>,
 }
 
-/// A box of cells that is copied from some of the units, or is filled.
-struct Copy {
+/// A box of cells that is copied from a range of the units, or filled.
+struct PieceCopy {
     piece: Piece,
-    /// Those of the plan's units that have the cells.
+    /// The range of the plan's units that contain the cells.
     units: Range<usize>,
-    /// Whether the units have them in row-major order, though the piece counts in column-major order.
+    /// Whether the units are in row-major order although the piece numbers cells in column-major order.
     is_reordered: bool,
 }
 
-/// Bytes of a tile, and those of a plan's units that have them.
+/// A range of bytes of a tile, and the range of a plan's units that contain them.
 type Planned = (Range<u64>, Range<usize>);
 
 impl DenseColumn {
-    /// The column of a file of `attribute` (by its number in the array's schema) over a selection.
-    /// `fill` is one cell as it reads where nothing was written; its length is the size of a cell.
+    /// Creates the column of a file of `attribute` (by its number in the array's schema) over a selection. `fill` is
+    /// the value of a cell that was never written; its length is the size of a cell.
     ///
     /// # Errors
-    /// When a fragment's schema cannot be read.
+    /// If a fragment's schema cannot be read.
     pub fn new(
         view: Arc<DenseView>,
         selection: Arc<Selection>,
@@ -79,17 +78,17 @@ impl DenseColumn {
         let present: Vec<bool> = (0..array.fragment_count())
             .map(|fragment| array.has_attribute(fragment, attribute))
             .collect::<Result<_>>()?;
-        let missing = if present.iter().all(|present| *present) { None } else { Some(present) };
+        let present = (!present.iter().all(|present| *present)).then_some(present);
         let extents = view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
         let (cell_size, files) = (fill.len(), OpenFiles::new());
-        Ok(DenseColumn { selection, attribute, file, cell_size, fill, missing, extents, files, view })
+        Ok(DenseColumn { selection, attribute, file, cell_size, fill, present, extents, files, view })
     }
 
     pub fn cells(&self) -> u64 {
         self.selection.cells()
     }
 
-    /// Bytes of one cell.
+    /// Returns the bytes of one cell.
     pub fn cell_size(&self) -> usize {
         self.cell_size
     }
@@ -105,16 +104,16 @@ impl DenseColumn {
 
     fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
         let owners = self.view.owners(tile)?;
-        Ok(match &self.missing {
+        Ok(match &self.present {
             None => owners,
             Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
         })
     }
 
-    /// Reads whole cells from cell `first`.
+    /// Reads whole cells from cell `first` on.
     ///
     /// # Errors
-    /// Any damage in what is needed for these cells.
+    /// Any damage in the data that is required for these cells.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
         let mut out = out.into();
         let plan = self.plan(first, out.len() / self.cell_size.max(1) as u64)?;
@@ -125,17 +124,17 @@ impl DenseColumn {
         }
     }
 
-    /// What a read of `count` cells from cell `first` takes. Of what is stored only indexes are read.
+    /// Plans a read of `count` cells from cell `first`. Reads only indexes from storage.
     ///
     /// # Errors
-    /// Any damage in these.
-    pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
-        let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
-        // Several boxes of one read may be of one tile.
+    /// Any damage in these indexes.
+    pub fn plan(&self, first: u64, count: u64) -> Result<ColumnPlan> {
+        let mut plan = ColumnPlan { units: Vec::new(), copies: Vec::new() };
+        // Several boxes of one read may be in the same tile.
         let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else {
-                plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
                 return Ok(());
             };
             let size = self.tile_size(fragment, tile)?;
@@ -161,24 +160,24 @@ impl DenseColumn {
                     start..plan.units.len()
                 }
             };
-            plan.copies.push(Copy { piece: piece.clone(), units, is_reordered });
+            plan.copies.push(PieceCopy { piece: piece.clone(), units, is_reordered });
             Ok(())
         })?;
         Ok(plan)
     }
 
-    /// The cells around one that come from the same tiles: of a row-major file, rows of tiles side by side, several of
-    /// them if they are small, or rows of chunks side by side if they are large. `None` where no such piece of the file
-    /// is of a fitting size.
+    /// Returns the range of cells around `cell` that come from the same tiles. In a row-major file these are rows of
+    /// adjacent tiles, several rows if tiles are small, or rows of adjacent chunks if tiles are large. `None` if no
+    /// such range has a suitable size.
     pub fn band(&self, cell: u64) -> Option<Range<u64>> {
         let shape = self.selection.shape();
         let grid = self.view.grid();
         let cell_size = self.cell_size.max(1) as u64;
-        // Cells of the file to a step along the axis, and cells of a tile.
+        // The number of cells in the file per step along the axis, and the number of cells of a tile.
         let tile_cells = self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
         let (mut stride, mut tile_stride) = (self.cells(), tile_cells);
-        // Chunks of a tile whose cells have another order than the file are no rows of it.
-        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
+        // If the cells of a tile have another order than the file, its chunks are not rows of the file.
+        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.max_chunk_bytes() } else { 0 };
         for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
             stride /= length.max(&1);
             tile_stride /= axis.extent.max(1);
@@ -187,7 +186,7 @@ impl DenseColumn {
             let rows = stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, axis.extent, rows_of_chunk));
             if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {
                 let index = cell / stride % length;
-                // Counted from the start of the tile that the selection begins in.
+                // Counted from the start of the tile in which the selection begins.
                 let before = range.first % axis.extent;
                 let of_tiles = rows.max(axis.extent);
                 let first = (index + before) / of_tiles * of_tiles;
@@ -195,7 +194,7 @@ impl DenseColumn {
                 let end = start.saturating_add(rows).min(first.saturating_add(of_tiles));
                 let outer = cell - cell % (stride * length);
                 let (start, end) = (start.saturating_sub(before), (end - before).min(*length));
-                // Where the tiles next to each other along the axes before are larger than a band, a line is none.
+                // If adjacent tiles along the axes before this one exceed a band, a line of tiles cannot be a band.
                 return (rows < *length || outer == 0 && stride * length == self.cells())
                     .then_some(outer + start * stride..outer + end * stride);
             }
@@ -203,8 +202,8 @@ impl DenseColumn {
         None
     }
 
-    /// No chunk of the attribute's values has more bytes, unless one value has.
-    fn most_chunk_bytes(&self) -> u64 {
+    /// Returns the maximum size of a chunk of the attribute's values, except for chunks of a single larger value.
+    fn max_chunk_bytes(&self) -> u64 {
         let attributes = &self.view.array().schema().attributes;
         attributes.get(self.attribute).map_or(0, |attribute| attribute.filters.max_chunk_size.into())
     }
@@ -226,7 +225,7 @@ impl DenseColumn {
         tiles.units(tile, size, bytes, units)
     }
 
-    /// Leaves out those units, from number `first` on, that lie between the lines of a piece.
+    /// Removes units, from number `first` on, that lie between the lines of a piece.
     pub(super) fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
         let cell_size = self.cell_size as u64;
         let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
@@ -250,7 +249,7 @@ impl DenseColumn {
         Ok(())
     }
 
-    /// The bytes of its tile that a piece takes, and what lies between them.
+    /// Returns the range of bytes of the tile from the first to the last byte that a piece takes.
     fn bytes_of(&self, piece: &Piece) -> Result<Range<u64>> {
         let cells = piece.tile_cells();
         let bytes = |cell: u64| cell.checked_mul(self.cell_size as u64);
@@ -258,7 +257,7 @@ impl DenseColumn {
         range.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
-    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+    fn copy(&self, plan: &ColumnPlan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         for copy in &plan.copies {
             match copy.piece.source {
                 Source::Fill => self.fill_piece(&copy.piece, out)?,
@@ -282,7 +281,7 @@ impl DenseColumn {
         })
     }
 
-    fn copy_piece(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+    fn copy_piece(&self, copy: &PieceCopy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         if copy.is_reordered {
             return self.copy_reordered(&copy.piece, &batches.get(copy.units.start)?.bytes, out);
         }
@@ -293,7 +292,7 @@ impl DenseColumn {
                 let to = to as usize * size;
                 return reader.copy(batches, from * size as u64, &mut out[to..to + count as usize * size]);
             }
-            // Backwards it is cell by cell.
+            // Backwards, cells are copied one by one.
             let cells = usize::try_from(stride).ok().and_then(|stride| Strided::new(size, stride.checked_mul(size)?));
             if let Some(cells) = cells.filter(|_| out_stride > 0) {
                 let (start, out_step) = (from * size as u64, out_stride as usize * size);
@@ -309,20 +308,20 @@ impl DenseColumn {
         })
     }
 
-    /// The tiles of this column's file in one fragment.
+    /// Returns the tiles of this column's file in one fragment.
     fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
         let open = || self.view.array().attribute_tiles(fragment, self.attribute, self.file);
         self.files.get_or_open(fragment, open)
     }
 
-    /// Decoded bytes of a tile.
+    /// Returns the decoded size of a tile.
     fn tile_size(&self, fragment: usize, tile: u64) -> Result<u64> {
         let cells = self.view.cells_in_tile(fragment, tile)?;
         cells.checked_mul(self.cell_size as u64).ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
-    /// Whether a piece is better read from its tile in row-major order: where its lines run across
-    /// the order of the tile's cells, and the reordered tile can be kept.
+    /// Returns whether a piece is better read from its tile in row-major order: if its lines run across the order of
+    /// the tile's cells, and the reordered tile can be cached.
     fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
         let crosses = piece.axes.last().is_some_and(|axis| axis.tile_stride.unsigned_abs() != 1);
         crosses
@@ -330,7 +329,7 @@ impl DenseColumn {
             && tile_size <= self.view.array().context().fetcher.cache().budget() as u64 / REORDERED_TILE_SHARE
     }
 
-    /// Copies a piece whose tile cells are numbered in column-major order from the tile in row-major order.
+    /// Copies a piece that numbers tile cells in column-major order from the tile in row-major order.
     fn copy_reordered(&self, piece: &Piece, tile: &[u8], out: &mut [u8]) -> Result<()> {
         let size = self.cell_size;
         let grid = self.view.grid();
@@ -357,15 +356,16 @@ impl DenseColumn {
     }
 }
 
-/// How many rows of `row` bytes of a file are a band: those of so many tiles, or within a tile those of so many chunks.
+/// Returns how many rows of `row` bytes of a file are a band: those of some tiles or, within a tile, those of some
+/// chunks.
 fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
     let of_tile = row.checked_mul(extent)?;
-    if of_tile <= MOST_BAND {
-        return (LEAST_BAND / of_tile.max(1)).max(1).checked_mul(extent);
+    if of_tile <= MAX_BAND_BYTES {
+        return (MIN_BAND_BYTES / of_tile.max(1)).max(1).checked_mul(extent);
     }
     let of_chunk = row.checked_mul(rows_of_chunk)?;
-    let chunks = (LEAST_BAND / of_chunk.max(1)).max(1);
-    (1..=MOST_BAND).contains(&of_chunk).then_some(rows_of_chunk * chunks)
+    let chunks = (MIN_BAND_BYTES / of_chunk.max(1)).max(1);
+    (1..=MAX_BAND_BYTES).contains(&of_chunk).then_some(rows_of_chunk * chunks)
 }
 
 #[cfg(test)]
@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_are_of_tiles_or_of_chunks() {
+    fn bands_follow_tiles_or_chunks() {
         const KIB: u64 = 1 << 10;
         assert_eq!(rows_of_band(KIB, 100, 7), Some(1000), "ten rows of tiles, nearly a MiB");
         assert_eq!(rows_of_band(8 * KIB, 512, 7), Some(512), "a row of tiles of 4 MiB");

@@ -1,12 +1,12 @@
-//! Which cells of a file lie in the box that holds all fragments. The others are all fill, and there
-//! may be very many of them, so whatever is done cell by cell is done for those inside only.
+//! The cells of a file within the box that contains all fragments. All other cells have the fill value, and there may
+//! be very many of them, so work per cell is only done for cells inside.
 
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
 use super::selection::{AxisSelection, Selection};
 
-/// Indices along one axis: `count` of them from `first`, after `before` others that are inside.
+/// `count` indices along one axis from `first`, after `before` other indices that are inside.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     first: u64,
@@ -14,8 +14,8 @@ struct Interval {
     before: u64,
 }
 
-/// The cells of a selection that lie in a box, as a selection of their own. Inner and outer cells are
-/// both numbered in file order, so an inner cell comes before another if and only if it does outside.
+/// The cells of a selection that lie in a box, as another selection. Inner and outer cells are both numbered in file
+/// order, so inner cells have the same order as outer ones.
 #[derive(Debug)]
 pub struct Embedding {
     inner: Selection,
@@ -25,7 +25,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// The part of `outer` inside a box of positions; nothing where there is no box.
+    /// Returns the part of `outer` inside a box of positions; it is empty if there is no box.
     ///
     /// # Errors
     /// None that a valid selection can cause.
@@ -43,13 +43,13 @@ impl Embedding {
         Ok(Embedding { inner_shape: inner.shape(), outer_shape: outer.shape(), inner, axes })
     }
 
-    /// The cells inside.
+    /// Returns the cells inside.
     pub fn inner(&self) -> &Selection {
         &self.inner
     }
 
-    /// The number in the file of an inner cell, and how many inner cells from it on, itself included, are
-    /// next to each other in the file. For the number of inner cells itself: the number of file cells.
+    /// Returns the number in the file of an inner cell, and how many inner cells, from this one on, are consecutive in
+    /// the file. For the number of inner cells itself, returns the number of file cells.
     pub fn outer_cell(&self, inner: u64) -> (u64, u64) {
         if inner >= self.inner.cells() {
             return (self.outer_shape.iter().product(), 0);
@@ -69,7 +69,7 @@ impl Embedding {
         (cell, run)
     }
 
-    /// How many inner cells come before a file cell.
+    /// Returns how many inner cells come before a file cell.
     pub fn inner_before(&self, outer: u64) -> u64 {
         let cells: u64 = self.outer_shape.iter().product();
         if outer >= cells {
@@ -97,7 +97,7 @@ impl Embedding {
     }
 }
 
-/// The indices of an axis whose positions lie within `ends`, both included.
+/// Returns the indices of an axis whose positions lie within `ends`, both included.
 fn intervals_inside(axis: &AxisSelection, ends: Option<(u64, u64)>) -> Vec<Interval> {
     let Some((low, high)) = ends else { return Vec::new() };
     let mut intervals: Vec<Interval> = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inner_cells_are_those_in_the_box(
+        fn inner_cells_are_the_cells_in_the_box(
             axes in prop::collection::vec(
                 (prop::collection::vec((0u64..12, -3i64..4, 1u64..5), 1..4), 0u64..12, 0u64..12), 1..4),
         ) {

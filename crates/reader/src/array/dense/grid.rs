@@ -1,31 +1,31 @@
 //! The geometry of a dense array: positions, space tiles and the order of cells within a tile.
 //!
-//! Everything is computed in positions (cells from the low end of the domain, unsigned), so that
-//! domains that begin anywhere, or span a whole integer type, need no special case.
+//! All computations use positions (unsigned numbers of cells from the low end of the domain), so domains that begin
+//! anywhere or span a whole integer type need no special cases.
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Dimension, Layout};
 
-/// One dimension: how many positions, and how many of them a tile spans.
+/// One dimension: its number of positions, and the number of positions that a tile spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axis {
     /// The low end of the domain, as the two's complement bits of the coordinate.
     pub low: u64,
-    /// Positions of the domain.
+    /// The number of positions of the domain.
     pub size: u64,
-    /// Positions of a tile. The last tile may stick out of the domain.
+    /// The number of positions of a tile. The last tile may extend beyond the domain.
     pub extent: u64,
 }
 
 impl Axis {
-    /// The position of a coordinate of the dimension's type; meaningless outside the domain.
+    /// Returns the position of a coordinate of the dimension's type; meaningless outside the domain.
     pub fn position(&self, coordinate: &Scalar) -> Option<u64> {
         bits(coordinate).map(|bits| bits.wrapping_sub(self.low))
     }
 }
 
-/// The two's complement bits of an integer coordinate.
+/// Returns the two's complement bits of an integer coordinate.
 fn bits(coordinate: &Scalar) -> Option<u64> {
     match coordinate {
         Scalar::Signed(value) => Some(*value as u64),
@@ -42,24 +42,24 @@ pub struct PositionBox {
 }
 
 impl PositionBox {
-    /// The positions that are in both, if any.
+    /// Returns the intersection with another box, if it is not empty.
     pub fn intersection(&self, other: &PositionBox) -> Option<PositionBox> {
         let low: Vec<u64> = self.low.iter().zip(&other.low).map(|(a, b)| *a.max(b)).collect();
         let high: Vec<u64> = self.high.iter().zip(&other.high).map(|(a, b)| *a.min(b)).collect();
         low.iter().zip(&high).all(|(low, high)| low <= high).then_some(PositionBox { low, high })
     }
 
-    /// Whether a position lies within this box.
+    /// Returns whether a position lies within this box.
     pub fn contains_position(&self, position: &[u64]) -> bool {
         self.low.iter().zip(&self.high).zip(position).all(|((low, high), at)| (low..=high).contains(&at))
     }
 
-    /// The same box with its axes the other way round.
+    /// Returns the same box with its axes reversed.
     pub fn reversed(&self) -> PositionBox {
         PositionBox { low: self.low.iter().rev().copied().collect(), high: self.high.iter().rev().copied().collect() }
     }
 
-    /// The smallest box that holds both.
+    /// Returns the smallest box that contains both.
     pub fn union(&self, other: &PositionBox) -> PositionBox {
         PositionBox {
             low: self.low.iter().zip(&other.low).map(|(a, b)| *a.min(b)).collect(),
@@ -67,14 +67,14 @@ impl PositionBox {
         }
     }
 
-    /// Whether `other` lies within this box.
+    /// Returns whether `other` lies within this box.
     pub fn contains(&self, other: &PositionBox) -> bool {
         self.low.iter().zip(&other.low).all(|(mine, its)| mine <= its)
             && self.high.iter().zip(&other.high).all(|(mine, its)| mine >= its)
     }
 }
 
-/// The domain of a dense array cut into space tiles.
+/// The domain of a dense array, divided into space tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     pub axes: Vec<Axis>,
@@ -83,11 +83,11 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The grid of a dense schema.
+    /// Returns the grid of a dense schema.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dimension that is not integral, [`Error::Damaged`] where domain and
-    /// extent do not make a grid whose tiles have fewer than 2^64 cells.
+    /// [`Error::Unsupported`] for a dimension that is not integral, [`Error::Damaged`] if domain and extent do not give
+    /// a grid whose tiles have fewer than 2^64 cells.
     pub fn of_schema(schema: &ArraySchema) -> Result<Self> {
         let mut axes = Vec::new();
         for dimension in &schema.dimensions {
@@ -101,7 +101,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// The same cells with the axes the other way round, and so in the other order.
+    /// Returns the same cells with the axes reversed, and so in the other order.
     pub fn reversed(&self) -> Grid {
         let other = |layout: Layout| match layout {
             Layout::RowMajor => Layout::ColMajor,
@@ -112,20 +112,20 @@ impl Grid {
         Grid { axes, tile_order: other(self.tile_order), cell_order: other(self.cell_order) }
     }
 
-    /// Cells of every tile, also of those at the edge of the domain.
+    /// Returns the number of cells of every tile, also of those at the edge of the domain.
     pub fn cells_per_tile(&self) -> u64 {
         self.axes.iter().map(|axis| axis.extent).product()
     }
 
-    /// The whole domain.
+    /// Returns the whole domain.
     pub fn domain(&self) -> PositionBox {
         PositionBox { low: vec![0; self.axes.len()], high: self.axes.iter().map(|axis| axis.size - 1).collect() }
     }
 
-    /// The box of positions of coordinate ranges, cropped to the domain.
+    /// Returns the box of positions of coordinate ranges, clipped to the domain.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the ranges are not those of this array's dimensions.
+    /// [`Error::Damaged`] if the ranges do not match this array's dimensions.
     pub fn box_of(&self, ranges: &[Range]) -> Result<PositionBox> {
         if ranges.len() != self.axes.len() {
             return Err(Error::damaged(format!("{} ranges for {} dimensions", ranges.len(), self.axes.len())));
@@ -135,7 +135,7 @@ impl Grid {
             let (Some(first), Some(last)) = (axis.position(&range.low), axis.position(&range.high)) else {
                 return Err(Error::damaged("a range that is not of integers"));
             };
-            // Below the domain, positions wrap to large numbers: compare as distances from the low end.
+            // Below the domain, positions wrap to large numbers, so compare them as distances from the low end.
             if first >= axis.size || first > last {
                 return Err(Error::damaged("a range that begins outside the domain"));
             }
@@ -145,7 +145,7 @@ impl Grid {
         Ok(PositionBox { low, high })
     }
 
-    /// The positions of one tile that lie in the domain.
+    /// Returns the positions of one tile that lie in the domain.
     pub fn tile_box(&self, tile: &[u64]) -> PositionBox {
         let low: Vec<u64> = self.axes.iter().zip(tile).map(|(axis, tile)| tile * axis.extent).collect();
         let high = self
@@ -157,8 +157,8 @@ impl Grid {
         PositionBox { low, high }
     }
 
-    /// Where a tile lies in the files of a fragment whose non-empty domain is `fragment`: tiles are
-    /// counted in tile order within the box of tiles that the fragment touches.
+    /// Returns the number of a tile in the files of a fragment whose non-empty domain is `fragment`: tiles are numbered
+    /// in tile order within the box of tiles that the fragment touches.
     pub fn tile_number(&self, fragment: &PositionBox, tile: &[u64]) -> Option<u64> {
         let rank = self.axes.len();
         let mut number = 0u64;
@@ -176,7 +176,7 @@ impl Grid {
         Some(number)
     }
 
-    /// The number in row-major order of the cell that has `cell` in column-major order.
+    /// Returns the row-major number of the cell with the column-major number `cell`.
     pub fn to_row_major_cell(&self, cell: u64) -> u64 {
         let mut rest = cell;
         let mut stride = self.cells_per_tile();
@@ -189,7 +189,7 @@ impl Grid {
         number
     }
 
-    /// Cells between neighbours along each axis within a tile.
+    /// Returns the distance in cells between neighbours along each axis within a tile.
     pub fn cell_strides(&self) -> Vec<u64> {
         let rank = self.axes.len();
         let mut strides = vec![1; rank];
@@ -229,7 +229,7 @@ fn axis_of(dimension: &Dimension) -> Result<Axis> {
 
 #[cfg(test)]
 impl Grid {
-    /// A grid of axes given as (size, extent).
+    /// Returns a grid of axes given as (size, extent).
     pub fn for_test(axes: &[(u64, u64)], tile_order: Layout, cell_order: Layout) -> Self {
         let axes = axes.iter().map(|&(size, extent)| Axis { low: 0, size, extent }).collect();
         Grid { axes, tile_order, cell_order }

@@ -1,9 +1,9 @@
-//! Cuts a run of file cells into pieces, each a box of cells that come from one tile of one fragment
-//! (or from none, and are the fill value).
+//! Divides a run of file cells into pieces. A piece is a box of cells from one tile of one fragment, or of cells with
+//! the fill value.
 //!
-//! A cell belongs to the newest fragment whose non-empty domain holds it and that has the attribute.
-//! Cuts are made along tiles and along the boxes of fragments only, so the work is proportional to
-//! tiles and fragments touched, not to cells.
+//! A cell belongs to the newest fragment that has the attribute and whose non-empty domain contains the cell. Pieces
+//! end only at tiles and boxes of fragments, so the work is proportional to the number of tiles and fragments, not of
+//! cells.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,37 +18,37 @@ use crate::threads::cancellation;
 /// A fragment that owns cells of a space tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileOwner {
-    /// Which fragment, by its number in the array.
+    /// The number of the fragment in the array.
     pub fragment: usize,
     /// The positions of the tile that the fragment owns.
     pub positions: PositionBox,
-    /// Which tile of the fragment's files; without meaning for a sparse fragment.
+    /// The number of the tile in the fragment's files; meaningless for a sparse fragment.
     pub tile: u64,
-    /// Of a sparse fragment: the cells it has in this tile. It owns no others.
+    /// For a sparse fragment: its cells in this tile, the only ones that it owns.
     pub cells: Option<Arc<CellsOfTile>>,
 }
 
-/// Where the cells of a piece are.
+/// The source of a piece's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// In a tile of a fragment, by the fragment's number and the tile's number in its files.
+    /// A tile of a fragment: the fragment's number, and the tile's number in its files.
     Tile { fragment: usize, tile: u64 },
-    /// Nowhere: the fill value.
+    /// No fragment: the fill value.
     Fill,
 }
 
-/// One axis of a piece: `count` cells, so far apart in the tile and in the output.
+/// One axis of a piece: the number of cells, and their distances in the tile and in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceAxis {
     pub count: u64,
-    /// Cells within the tile; negative where a selection runs backwards.
+    /// In cells of the tile; negative if a selection runs backwards.
     pub tile_stride: i64,
-    /// Cells within the output.
+    /// In cells of the output.
     pub out_stride: u64,
 }
 
-/// A box of cells from one source. Cell `(i, j, ...)` is number `tile_first + Σ i·tile_stride` of the
-/// tile and number `out_first + Σ i·out_stride` of the run. The last axis runs fastest in the output.
+/// A box of cells from one source. Cell `(i, j, ...)` is number `tile_first + Σ i·tile_stride` of the tile and number
+/// `out_first + Σ i·out_stride` of the run. The last axis varies fastest in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub source: Source,
@@ -58,7 +58,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Drops axes of one cell and joins neighbours that are one longer axis in the tile and the output.
+    /// Drops axes with one cell, and joins adjacent axes that are a single longer axis in the tile and the output.
     fn simplify(&mut self) {
         self.axes.retain(|axis| axis.count != 1);
         let mut joined: Vec<PieceAxis> = Vec::with_capacity(self.axes.len());
@@ -75,7 +75,7 @@ impl Piece {
         self.axes = joined;
     }
 
-    /// The cells of the tile from the first to the last that the piece takes.
+    /// Returns the range of the tile's cells from the first to the last that the piece takes.
     pub fn tile_cells(&self) -> Range<u64> {
         let (mut low, mut high) = (self.tile_first, self.tile_first);
         for axis in &self.axes {
@@ -116,8 +116,8 @@ impl Piece {
     }
 }
 
-/// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once.
-/// `owners` gives the fragments of a space tile, newest first, those without the attribute left out.
+/// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once. `owners` returns
+/// the fragments of a space tile, newest first, without those that lack the attribute.
 pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,
@@ -140,18 +140,18 @@ pub fn for_each_piece(
     Ok(())
 }
 
-/// The part of an index box that lies in one space tile, with one step per axis.
+/// The part of an index box in one space tile, with one step per axis.
 struct TilePart {
     tile: Vec<u64>,
-    /// Selected positions per axis: a range within the tile.
+    /// The selected positions of each axis: a range within the tile.
     ranges: Vec<AxisRange>,
-    /// Index of the first cell per axis, relative to the index box.
+    /// The index of the first cell of each axis, relative to the index box.
     offset: Vec<u64>,
-    /// Indices per axis of the whole index box, which gives the strides of the output.
+    /// The number of indices of each axis of the whole index box, which determine the strides of the output.
     box_count: Vec<u64>,
 }
 
-/// Cuts an index box along space tiles.
+/// Divides an index box along space tiles.
 fn for_each_tile_part(
     grid: &Grid,
     selection: &Selection,
@@ -191,8 +191,7 @@ fn for_each_tile_part(
     }
 }
 
-/// Cuts ranges of positions where they pass from one tile to the next; with each goes the number of
-/// positions before it.
+/// Divides ranges of positions at the edges of tiles. Returns each with the number of positions before it.
 fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> Vec<(u64, AxisRange)> {
     let mut cuts = Vec::new();
     let mut offset = 0;
@@ -212,14 +211,14 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> Vec<(u
     cuts
 }
 
-/// Part of a tile part still to be found: first offset and count per axis.
+/// A part of a tile part that has not been assigned yet: first offset and count of each axis.
 #[derive(Clone)]
 struct Window {
     first: Vec<u64>,
     count: Vec<u64>,
 }
 
-/// Gives each cell of a part to the newest fragment that owns it.
+/// Assigns each cell of a part to the newest fragment that owns it.
 fn resolve(
     grid: &Grid,
     part: &TilePart,
@@ -227,9 +226,9 @@ fn resolve(
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let emit = Emit::new(grid, part, out_base);
+    let builder = PieceBuilder::new(grid, part, out_base);
     if owners.iter().any(|owner| owner.cells.is_some()) {
-        return resolve_by_cell(grid, part, owners, &emit, visit);
+        return resolve_by_cell(grid, part, owners, &builder, visit);
     }
     let mut open = vec![Window {
         first: vec![0; part.ranges.len()],
@@ -240,7 +239,7 @@ fn resolve(
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&emit.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    visit(&builder.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -251,28 +250,28 @@ fn resolve(
         }
         open = still_open;
     }
-    open.iter().try_for_each(|window| visit(&emit.piece(window, Source::Fill)))
+    open.iter().try_for_each(|window| visit(&builder.piece(window, Source::Fill)))
 }
 
-/// As [`resolve`], cell by cell: for tiles where a sparse fragment has cells.
+/// As [`resolve`], cell by cell, for tiles in which a sparse fragment has cells.
 fn resolve_by_cell(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
-    emit: &Emit,
+    builder: &PieceBuilder,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let strides = grid.cell_strides();
     let cells: u64 = part.ranges.iter().map(|range| range.count).product();
     for number in 0..cells {
-        let (mut rest, mut out, mut cell) = (number, emit.out_first, 0);
+        let (mut rest, mut out, mut cell) = (number, builder.out_first, 0);
         let mut position = vec![0; part.ranges.len()];
         for axis in (0..part.ranges.len()).rev() {
             let range = part.ranges[axis];
             let index = rest % range.count;
             rest /= range.count;
             position[axis] = range.first.wrapping_add((range.step as u64).wrapping_mul(index));
-            out += index * emit.out_strides[axis];
+            out += index * builder.out_strides[axis];
             cell += position[axis] % grid.axes[axis].extent * strides[axis];
         }
         let found = owners.iter().find_map(|owner| match &owner.cells {
@@ -291,13 +290,13 @@ fn resolve_by_cell(
     Ok(())
 }
 
-/// The part of a window whose positions lie in a box.
+/// Returns the part of a window whose positions lie in a box.
 fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Option<Window> {
     let mut inside = window.clone();
     for (axis, range) in ranges.iter().enumerate() {
         let (low, high) = (positions.low[axis], positions.high[axis]);
         let stride = range.step.unsigned_abs();
-        // Offsets o whose position range.first + o * step lies within [low, high].
+        // The offsets o whose position range.first + o * step lies within [low, high].
         let (from, to) = if range.step > 0 {
             (low.saturating_sub(range.first).div_ceil(stride), high.checked_sub(range.first)? / stride)
         } else {
@@ -314,7 +313,7 @@ fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Opti
     Some(inside)
 }
 
-/// What is left of `window` without `inside`, as at most two boxes per axis.
+/// Adds `window` without `inside` to `rest`, as at most two boxes per axis.
 fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
     for axis in 0..inside.first.len() {
         let (first, end) = (window.first[axis], window.first[axis] + window.count[axis]);
@@ -335,16 +334,16 @@ fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
     }
 }
 
-/// Turns windows of a part into pieces.
-struct Emit {
-    /// Tile cell of the part's first cell.
+/// Converts windows of a part into pieces.
+struct PieceBuilder {
+    /// The tile cell of the part's first cell.
     tile_first: u64,
     tile_strides: Vec<i64>,
     out_first: u64,
     out_strides: Vec<u64>,
 }
 
-impl Emit {
+impl PieceBuilder {
     fn new(grid: &Grid, part: &TilePart, out_base: u64) -> Self {
         let rank = part.ranges.len();
         let cell_strides = grid.cell_strides();
@@ -358,11 +357,11 @@ impl Emit {
         for axis in 0..rank {
             let range = part.ranges[axis];
             tile_first += range.first % grid.axes[axis].extent * cell_strides[axis];
-            // Strides of steps longer than a tile are never used: their ranges have one cell.
+            // If a step is longer than a tile, its range has one cell, so the stride is never used.
             tile_strides.push(range.step.wrapping_mul(cell_strides[axis] as i64));
             out_first += part.offset[axis] * out_strides[axis];
         }
-        Emit { tile_first, tile_strides, out_first, out_strides }
+        PieceBuilder { tile_first, tile_strides, out_first, out_strides }
     }
 
     fn piece(&self, window: &Window, source: Source) -> Piece {
@@ -392,7 +391,7 @@ mod tests {
     use super::super::selection::AxisSelection;
     use super::*;
 
-    /// A cell found the slow way: fragment and cell number within its tile, or nothing.
+    /// Finds a cell in the simplest way: fragment and cell number within its tile, or none.
     fn naive(grid: &Grid, fragments: &[PositionBox], position: &[u64]) -> Option<(usize, u64, u64)> {
         let fragment = (0..fragments.len()).rev().find(|&number| {
             let one = &fragments[number];
@@ -465,7 +464,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_what_a_cell_by_cell_search_finds((grid, fragments, selection) in case(), a in 0u64..4000, b in 0u64..4000) {
+        fn pieces_equal_a_cell_by_cell_search((grid, fragments, selection) in case(), a in 0u64..4000, b in 0u64..4000) {
             let total = selection.cells();
             let (first, end) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
             prop_assume!(first <= end);

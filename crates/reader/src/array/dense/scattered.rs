@@ -1,5 +1,5 @@
-//! Sparse fragments of dense arrays. Releases before 2.5 could write single cells into a dense array; such
-//! a fragment stores coordinates, and owns only those cells.
+//! Sparse fragments of dense arrays. Releases before 2.5 could write single cells into a dense array; such a fragment
+//! stores coordinates and owns only those cells.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::grid::Grid;
 use crate::array::Array;
 use crate::array::sparse::coordinates_of_tile;
 
-/// The cells that a sparse fragment has in one space tile: by their number in the tile's cell order, the
-/// tile of the fragment's files that has the cell, and its number there.
+/// The cells of a sparse fragment in one space tile. Maps the cell number within the space tile to the tile in the
+/// fragment's files and the cell number there.
 pub type CellsOfTile = HashMap<u64, (u64, u64)>;
 
-/// The cells of a sparse fragment by space tile. Memory: some 50 bytes a cell.
+/// The cells of a sparse fragment by space tile. Memory: some 50 bytes per cell.
 #[derive(Debug, Clone, Default)]
 pub struct ScatteredCells {
     tiles: HashMap<Box<[u64]>, Arc<CellsOfTile>>,
@@ -49,13 +49,13 @@ impl ScatteredCells {
         Ok(ScatteredCells { tiles: tiles.into_iter().map(|(tile, cells)| (tile, Arc::new(cells))).collect() })
     }
 
-    /// The fragment's cells in a space tile, if any.
+    /// Returns the fragment's cells in a space tile, if any.
     pub fn of_tile(&self, tile: &[u64]) -> Option<&Arc<CellsOfTile>> {
         self.tiles.get(tile)
     }
 
-    /// The same cells with the axes the other way round; the order within tiles is then the other one too,
-    /// so that cells keep their numbers.
+    /// Returns the same cells with the axes reversed. The order within tiles is then reversed, too, so cells keep their
+    /// numbers.
     pub fn reversed(&self) -> Self {
         let turn = |tile: &[u64]| tile.iter().rev().copied().collect();
         ScatteredCells { tiles: self.tiles.iter().map(|(tile, cells)| (turn(tile), cells.clone())).collect() }

@@ -1,11 +1,11 @@
-//! Which cells of a dense array a file shows: per axis a list of position ranges.
+//! The cells of a dense array that a file shows: a list of position ranges per axis.
 //!
-//! A *position* counts cells along an axis from the low end of the domain. An *index* counts the
-//! selected positions, so the shape of the file is the number of indices per axis.
+//! A *position* is the number of a cell along an axis, counted from the low end of the domain. An *index* is the number
+//! of a selected position, so the shape of a file is the number of indices per axis.
 
 use tilefs_format::error::{Error, Result};
 
-/// `count` positions from `first`, each `step` from the one before.
+/// `count` positions from `first`, each `step` after the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AxisRange {
     pub first: u64,
@@ -13,7 +13,7 @@ pub struct AxisRange {
     pub count: u64,
 }
 
-/// The selected positions of one axis, in order: ranges one after the other.
+/// The selected positions of one axis: ranges one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisSelection {
     ranges: Vec<AxisRange>,
@@ -23,16 +23,16 @@ pub struct AxisSelection {
 }
 
 impl AxisSelection {
-    /// `count` positions from `first`.
+    /// Selects `count` positions from `first`.
     pub fn contiguous(first: u64, count: u64) -> Self {
         AxisSelection { ranges: vec![AxisRange { first, step: 1, count }], starts: vec![0], length: count }
     }
 
-    /// The ranges one after the other; empty ones are dropped.
+    /// Selects ranges one after the other; empty ranges are dropped.
     ///
     /// # Errors
-    /// [`Error::Usage`] when a step is zero, a range leaves the axis of `size` positions, or the
-    /// ranges together have more than 2^64 - 1 positions.
+    /// [`Error::Usage`] if a step is zero, if a range exceeds the axis of `size` positions, or if the ranges together
+    /// have more than 2^64 - 1 positions.
     pub fn new(ranges: impl IntoIterator<Item = AxisRange>, size: u64) -> Result<Self> {
         let mut selection = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
         for range in ranges {
@@ -56,27 +56,27 @@ impl AxisSelection {
         Ok(selection)
     }
 
-    /// How many positions are selected.
+    /// Returns the number of selected positions.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Whether nothing is selected.
+    /// Returns whether nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     pub fn ranges(&self) -> &[AxisRange] {
         &self.ranges
     }
 
-    /// The position of an index below [`AxisSelection::len`].
+    /// Returns the position of an index below [`AxisSelection::len`].
     pub fn position(&self, index: u64) -> Option<u64> {
         self.runs(index, 1).next().map(|run| run.first)
     }
 
-    /// The positions of the indices from `index`, `count` of them, as a selection of their own.
+    /// Returns the positions of `count` indices from `index`, as a selection.
     pub fn part(&self, index: u64, count: u64) -> Self {
         let mut part = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
         for range in self.runs(index, count) {
@@ -87,7 +87,7 @@ impl AxisSelection {
         part
     }
 
-    /// The positions of the indices from `index`, `count` of them, as ranges in order.
+    /// Returns the positions of `count` indices from `index`, as ranges in order.
     pub fn runs(&self, index: u64, count: u64) -> impl Iterator<Item = AxisRange> + '_ {
         let start = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
         let end = index.saturating_add(count);
@@ -106,7 +106,7 @@ impl AxisSelection {
     }
 }
 
-/// The selected positions of every axis: the cells of a file are their product, last axis fastest.
+/// The selected positions of every axis. The cells of a file are their product; the last axis varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     axes: Vec<AxisSelection>,
@@ -115,7 +115,7 @@ pub struct Selection {
 
 impl Selection {
     /// # Errors
-    /// [`Error::Usage`] when there are more than 2^63 - 1 cells, which no file can have.
+    /// [`Error::Usage`] for more than 2^63 - 1 cells, which no file can have.
     pub fn new(axes: Vec<AxisSelection>) -> Result<Self> {
         let cells = if axes.iter().any(AxisSelection::is_empty) {
             Some(0)
@@ -132,41 +132,41 @@ impl Selection {
         &self.axes
     }
 
-    /// The positions of a box of indices, which lies within the shape, as a selection of their own.
+    /// Returns the positions of a box of indices within the shape, as a selection.
     ///
     /// # Errors
-    /// Where the box has more axes than the selection, or fewer.
+    /// If the box has another number of axes than the selection.
     pub fn part(&self, cells: &IndexBox) -> Result<Self> {
         if cells.first.len() != self.axes.len() || cells.count.len() != self.axes.len() {
-            return Err(Error::internal("a box of another number of axes"));
+            return Err(Error::internal("a box with another number of axes"));
         }
         let axes = self.axes.iter().zip(cells.first.iter().zip(&cells.count));
         Selection::new(axes.map(|(axis, (&first, &count))| axis.part(first, count)).collect())
     }
 
-    /// Indices per axis.
+    /// Returns the number of indices per axis.
     pub fn shape(&self) -> Vec<u64> {
         self.axes.iter().map(AxisSelection::len).collect()
     }
 
-    /// The product of the shape.
+    /// Returns the product of the shape.
     pub fn cells(&self) -> u64 {
         self.cells
     }
 }
 
-/// A box of indices: where it starts and how many there are per axis.
+/// A box of indices: first index and count per axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBox {
     pub first: Vec<u64>,
     pub count: Vec<u64>,
 }
 
-/// Cuts `count` consecutive cells of a row-major file from cell `first` into boxes of indices, in file
-/// order. There are at most `2 * rank - 1` of them.
+/// Divides `count` consecutive cells of a row-major file, from cell `first` on, into boxes of indices, in file order.
+/// There are at most `2 * rank - 1` of them.
 pub fn boxes_of_run(shape: &[u64], first: u64, count: u64) -> Vec<IndexBox> {
     let rank = shape.len();
-    // cells[d]: cells of the file that one step along axis d passes over.
+    // cells[d] is the number of file cells per step along axis d.
     let mut cells = vec![1u64; rank];
     for axis in (1..rank).rev() {
         cells[axis - 1] = cells[axis].saturating_mul(shape[axis]);
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_selects_what_its_indices_do() {
+    fn a_part_selects_the_positions_of_its_indices() {
         let ranges = [AxisRange { first: 3, step: -2, count: 2 }, AxisRange { first: 8, step: 1, count: 3 }];
         let axis = AxisSelection::new(ranges, 11).unwrap();
         let positions = |axis: &AxisSelection| (0..axis.len()).map(|n| axis.position(n).unwrap()).collect::<Vec<_>>();
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn boxes_are_the_run(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
+        fn boxes_cover_the_run_in_order(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
             let total: u64 = shape.iter().product();
             let (first, last) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
             prop_assume!(first <= last);

@@ -1,4 +1,4 @@
-//! What the metadata of fragments say of the values of cells.
+//! Bounds of the values of cells, from the metadata of fragments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::view::DenseView;
 use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
 use crate::array::fragment::FieldFile;
 
-/// Tells bounds of the values of an attribute in cells of a selection.
+/// Returns bounds of the values of an attribute in cells of a selection.
 pub struct CellSummary {
     view: Arc<DenseView>,
     column: DenseColumn,
@@ -21,10 +21,10 @@ pub struct CellSummary {
 }
 
 impl CellSummary {
-    /// `None` for attributes of which nothing is recorded.
+    /// Returns `None` for attributes without recorded bounds.
     ///
     /// # Errors
-    /// When a fragment's schema cannot be read.
+    /// If a fragment's schema cannot be read.
     pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize) -> Result<Option<Self>> {
         let schema = view.array().schema();
         let Some(wanted) = schema.attributes.get(attribute).filter(|attribute| are_recorded(attribute)) else {
@@ -35,10 +35,10 @@ impl CellSummary {
         Ok(Some(CellSummary { view, column, attribute }))
     }
 
-    /// Bounds of the values of some cells that are not null; `None` where such are not known.
+    /// Returns bounds of the non-null values of some cells; `None` if they are not known.
     ///
     /// # Errors
-    /// Any damage in the metadata that say it.
+    /// Any damage in the metadata with these bounds.
     pub fn bounds(&self, cells: Range<u64>) -> Result<Option<LeastAndGreatest>> {
         let array = self.view.array();
         let attribute = &array.schema().attributes[self.attribute];
@@ -53,7 +53,7 @@ impl CellSummary {
                         bounds.add_tile(array, self.attribute, fragment, tile)?;
                     }
                 }
-                // A null counts for nothing.
+                // Nulls are ignored.
                 Source::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
                 Source::Fill => {
                     let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;

@@ -1,8 +1,8 @@
-//! Variable-length values of a dense array in file order: all values end to end, and where each begins.
+//! Variable-length values of a dense array in file order: all values end to end, and the offset of each.
 //!
-//! Where a cell's value begins in the file depends on all lengths before it, so they are summed once,
-//! on first use, over the offsets of the cells that fragments can have; a checkpoint every [`BLOCK`] of
-//! those is kept. After that any byte is found by a search of the checkpoints and the lengths of a block.
+//! The offset of a value in the file depends on the lengths of all values before it. They are summed once, on first
+//! use, from the offsets of the cells inside the box of all fragments; a checkpoint is kept every 4096 cells. Then
+//! any byte is located from the checkpoints and the lengths of one block.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -22,15 +22,15 @@ use crate::read::{Batches, Decoding, Fetcher, Output};
 use crate::storage::EntryKey;
 use crate::threads;
 
-/// Cells between checkpoints.
+/// The number of cells between checkpoints.
 const BLOCK: u64 = 4096;
 
-/// A variable-length attribute of a dense array. Memory: 8 bytes for every [`BLOCK`] cells of the box
-/// that holds all fragments, once a length was asked for.
+/// A variable-length attribute of a dense array. Memory: 8 bytes for every 4096 cells of the box that contains all
+/// fragments, once a length was requested.
 pub struct DenseVarColumn {
     /// All cells of the file.
     outer: Arc<Selection>,
-    /// Those that fragments can have. What follows counts in these, where it does not say otherwise.
+    /// The cells that fragments can have. Unless stated otherwise, the following numbers count these cells.
     embedding: Embedding,
     /// The pieces of this column; its cells are the offsets.
     cells: DenseColumn,
@@ -38,31 +38,31 @@ pub struct DenseVarColumn {
     attribute: usize,
     fill: Vec<u8>,
     files: OpenFiles<Arc<VarTiles>>,
-    /// Sums of the lengths before each block, and of all.
+    /// The sum of the lengths before each block, and of all lengths.
     checkpoints: OnceLock<Vec<u64>>,
 }
 
 /// One block of cells.
 struct ValueBlock {
     values: Values,
-    /// Where in the file each value begins.
+    /// The offset of each value in the file.
     starts: Vec<u64>,
 }
 
-/// What the offsets of some cells say.
+/// The lengths and locations of values, from the offsets of some cells.
 struct Values {
-    /// How long each value is.
+    /// The length of each value.
     lengths: Vec<u64>,
-    /// Where in its tile each begins; of a fill value this says nothing.
+    /// The offset of each value in its tile; meaningless for a fill value.
     places: Vec<u64>,
 }
 
 impl DenseVarColumn {
-    /// The column of `attribute` (by its number in the array's schema) over a selection. `fill` is the value
-    /// of a cell that no fragment has.
+    /// Creates the column of `attribute` (by its number in the array's schema) over a selection. `fill` is the value of
+    /// a cell that no fragment has.
     ///
     /// # Errors
-    /// When a fragment's schema cannot be read.
+    /// If a fragment's schema cannot be read.
     pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize, fill: Vec<u8>) -> Result<Self> {
         let embedding = Embedding::new(&selection, view.non_empty_box().as_ref())?;
         let inner = Arc::new(embedding.inner().clone());
@@ -80,12 +80,12 @@ impl DenseVarColumn {
         })
     }
 
-    /// Cells of the file.
+    /// Returns the number of cells of the file.
     pub fn cells(&self) -> u64 {
         self.outer.cells()
     }
 
-    /// Bytes of all values together. The first call reads all offsets.
+    /// Returns the bytes of all values together. The first call reads all offsets.
     ///
     /// # Errors
     /// Any damage in the offsets of any cell.
@@ -94,11 +94,10 @@ impl DenseVarColumn {
         self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
     }
 
-    /// Reads the byte offsets at which the values of file cells from `first` begin. The one
-    /// behind the last cell is the total.
+    /// Reads the byte offsets of the values of file cells from `first` on. The offset after the last cell is the total.
     ///
     /// # Errors
-    /// Any damage in the offsets that are needed.
+    /// Any damage in the required offsets.
     pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
         let mut out = out.into();
         let count = out.len();
@@ -115,7 +114,7 @@ impl DenseVarColumn {
         let mut block = self.block(checkpoints, inner / BLOCK)?;
         let (mut next, mut run) = self.embedding.outer_cell(inner);
         let into_block = (inner % BLOCK) as usize;
-        // The next inner cell's start, and before it one fill value per file cell.
+        // The next inner cell's offset, and before it one fill value per file cell.
         let next_start = match block.starts.get(into_block) {
             Some(start) => *start,
             None => self.total()?,
@@ -142,10 +141,10 @@ impl DenseVarColumn {
         Ok(())
     }
 
-    /// Reads the values' bytes from byte `start` of all of them.
+    /// Reads bytes of the values from byte `start` of all values on.
     ///
     /// # Errors
-    /// Any damage in the cells that are needed.
+    /// Any damage in the required cells.
     pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
         let mut out = out.into();
         let checkpoints = self.checkpoints()?;
@@ -164,7 +163,7 @@ impl DenseVarColumn {
         Ok(())
     }
 
-    /// Fetches the offsets of some cells.
+    /// Fetches the offsets of some cells into the cache.
     fn fetch_offsets(&self, first: u64, count: u64) -> Result<()> {
         let mut units = Vec::new();
         self.cells.for_each_piece(first, count, |piece| {
@@ -175,7 +174,7 @@ impl DenseVarColumn {
             let before = units.len();
             let added = tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units);
             self.place(fragment, added)?;
-            // Between the lines there may be many.
+            // There may be many units between the lines of a piece.
             if units.len() > before + 2 { self.cells.drop_untouched(piece, before, &mut units) } else { Ok(()) }
         })?;
         Batches::new(self.fetcher(), &units, Decoding::OnThisThread)
@@ -183,7 +182,7 @@ impl DenseVarColumn {
             .in_array(self.view.array().path())
     }
 
-    /// The last block that begins at or before a byte, or the first.
+    /// Returns the last block that begins at or before a byte, or the first block.
     fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
         let (mut low, mut high) = (0, checkpoints.len() as u64 - 1);
         while low + 1 < high {
@@ -193,7 +192,7 @@ impl DenseVarColumn {
         Ok(low)
     }
 
-    /// Gives `out` what a block and the gaps behind its cells have of `window`.
+    /// Writes the part of `window` that lies in a block and in the gaps after its cells to `out`.
     fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
         let block = self.block(checkpoints, number)?;
         let end = self.start_of_block(checkpoints, number + 1)?;
@@ -206,8 +205,8 @@ impl DenseVarColumn {
         plan.read(self.fetcher(), out, |fragment, result| self.place(fragment, result))
     }
 
-    /// What to do to have the values of a block of cells, the first of which is `first`, in a window of the file: what
-    /// to copy, and where in the file there are fill values instead.
+    /// Plans a read of the values of a block of cells, the first of which is `first`, in a window of the file. Returns
+    /// the copies, and the ranges of the file that hold fill values instead.
     fn plan_values(&self, block: &ValueBlock, first: u64, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
         let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
         let Values { lengths, places } = &block.values;
@@ -239,7 +238,7 @@ impl DenseVarColumn {
         &self.view.array().context().fetcher
     }
 
-    /// Writes fill values, one after the other from the start of `gap`, where they fall into `window`.
+    /// Writes fill values, one after the other from the start of `gap`, to the part of the gap in `window`.
     fn fill_gap(&self, gap: Range<u64>, window: &Range<u64>, out: &mut [u8]) {
         let Some((skip, part)) = overlap(&gap, window) else { return };
         if self.fill.is_empty() {
@@ -278,7 +277,7 @@ impl DenseVarColumn {
         Ok(self.checkpoints.get_or_init(|| checkpoints))
     }
 
-    /// The key of the checkpoints, where they are saved for later mounts.
+    /// Returns the key of the checkpoints, if they are saved for later mounts.
     fn saved_key(&self) -> Result<Option<EntryKey>> {
         let array = self.view.array();
         if !array.context().saved.is_worth(self.cells.cells()) {
@@ -288,7 +287,7 @@ impl DenseVarColumn {
         Ok(array.identity()?.map(|key| key.of(format_args!("values of {} in {inner:?}", self.attribute))))
     }
 
-    /// Where in the file the first value of a block begins; behind the last block, the end of the file.
+    /// Returns the offset in the file of the first value of a block; after the last block, the end of the file.
     fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
         let past = || Error::internal("past the last value");
         let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
@@ -300,7 +299,7 @@ impl DenseVarColumn {
             .ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
     }
 
-    /// A block of cells; an empty one behind the last.
+    /// Returns a block of cells, which is empty after the last one.
     fn block(&self, checkpoints: &[u64], number: u64) -> Result<ValueBlock> {
         let values = self.values_of_block(number)?;
         let mut starts = Vec::with_capacity(values.lengths.len());
@@ -319,7 +318,7 @@ impl DenseVarColumn {
         Ok(ValueBlock { values, starts })
     }
 
-    /// What the offsets say of one block of cells.
+    /// Returns the lengths and locations of the values of one block.
     fn values_of_block(&self, block: u64) -> Result<Values> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
@@ -342,7 +341,7 @@ impl DenseVarColumn {
         Ok(Values { lengths, places })
     }
 
-    /// What `read` makes of a tile; an error on the way says which fragment it is about.
+    /// Calls `read` with a reader of a tile; adds the fragment to an error.
     fn read_tile<T>(
         &self,
         fragment: usize,
@@ -356,7 +355,7 @@ impl DenseVarColumn {
         self.place(fragment, read())
     }
 
-    /// Says where an error was.
+    /// Adds the location of a fragment to an error.
     fn place<T>(&self, fragment: usize, result: Result<T>) -> Result<T> {
         let array = self.view.array();
         result.in_fragment(array.fragment_name(fragment)).in_array(array.path())
@@ -368,7 +367,7 @@ impl DenseVarColumn {
     }
 }
 
-/// The checkpoints of so many blocks, if they are what some bytes say.
+/// Decodes the checkpoints of `blocks` blocks, if the bytes are valid.
 fn decode_checkpoints(bytes: &[u8], blocks: usize) -> Option<Vec<u64>> {
     let (checkpoints, rest) = bytes.as_chunks();
     let checkpoints: Vec<u64> = checkpoints.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
@@ -376,22 +375,22 @@ fn decode_checkpoints(bytes: &[u8], blocks: usize) -> Option<Vec<u64>> {
     (is_whole && checkpoints.is_sorted() && checkpoints.first() == Some(&0)).then_some(checkpoints)
 }
 
-/// The part of `value` in `window`: bytes of it to skip, and where it belongs in the window.
+/// Returns the part of `value` in `window`: the number of its bytes to skip, and its range in the window.
 fn overlap(value: &Range<u64>, window: &Range<u64>) -> Option<(u64, Range<usize>)> {
     let (from, to) = (value.start.max(window.start), value.end.min(window.end));
     (from < to).then(|| (from - value.start, (from - window.start) as usize..(to - window.start) as usize))
 }
 
-/// Where the values of the cells of one line lie in their tile.
+/// The ranges of the values of one line of cells in their tile.
 #[derive(Default)]
 struct CellRanges {
-    /// Start and end of each cell; of cells next to each other the end is the next one's start.
+    /// The start and the end of each cell; for consecutive cells, the end is the start of the next cell.
     ends: Vec<u64>,
     neighbours: bool,
 }
 
 impl CellRanges {
-    /// Reads the ranges of `count` cells from cell `from`, each `stride` from the one before.
+    /// Reads the ranges of `count` cells from cell `from`, each `stride` after the previous one.
     fn read(&mut self, reader: &mut VarReader<'_>, from: u64, count: u64, stride: i64) -> Result<()> {
         self.neighbours = stride == 1;
         self.ends.clear();

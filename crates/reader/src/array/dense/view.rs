@@ -1,4 +1,4 @@
-//! Which fragment owns which cells of a dense array.
+//! Determines which fragment owns which cells of a dense array.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,13 +14,15 @@ use super::pieces::TileOwner;
 use super::scattered::ScatteredCells;
 use crate::array::Array;
 
-/// Space tiles whose owners are remembered: where many fragments overlap, finding them costs as much as a decode.
-const REMEMBERED_TILES: usize = 4096;
+/// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
+/// overlap.
+const CACHED_TILES: usize = 4096;
 
-/// The owners of a tile's cells, by the tile.
+/// The owners of cells, by tile.
 type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 
-/// The boxes of all visible fragments of a dense array, in positions. Memory: that of the [`BoxTree`], and the owners of the last [`REMEMBERED_TILES`] tiles.
+/// The boxes of all visible fragments of a dense array, in positions. Memory: that of the box tree, and the owners
+/// of the last 4096 tiles.
 pub struct DenseView {
     array: Arc<Array>,
     grid: Grid,
@@ -35,8 +37,7 @@ impl DenseView {
     /// Reads the footers of all visible fragments.
     ///
     /// # Errors
-    /// When any footer cannot be read: without it nobody knows which cells the fragment owns, so no
-    /// cell could be proven right.
+    /// If any footer cannot be read: the cells of that fragment are then unknown, so no cell could be proven right.
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         array.read_outlines();
@@ -57,7 +58,7 @@ impl DenseView {
         Ok(Self::of_boxes(array, grid, boxes, scattered))
     }
 
-    /// The same array with its axes the other way round: what is column-major here is row-major there.
+    /// Returns the same array with its axes reversed: column-major order becomes row-major order.
     pub fn reversed(&self) -> Self {
         let boxes = self.boxes.boxes().map(|one| Ok::<_, Infallible>(one.map(|one| one.reversed())));
         let Ok(boxes) = BoxTree::new(self.grid.axes.len(), boxes);
@@ -66,7 +67,7 @@ impl DenseView {
     }
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
-        let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
+        let capacity = NonZeroUsize::new(CACHED_TILES).unwrap_or(NonZeroUsize::MIN);
         DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
     }
 
@@ -78,10 +79,10 @@ impl DenseView {
         &self.grid
     }
 
-    /// Cells of a tile of a fragment's files.
+    /// Returns the number of cells of a tile of a fragment's files.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no such tile.
+    /// [`Error::Damaged`] if there is no such tile.
     pub fn cells_in_tile(&self, fragment: usize, tile: u64) -> Result<u64> {
         if !self.scattered.contains_key(&fragment) {
             return Ok(self.grid.cells_per_tile());
@@ -91,13 +92,13 @@ impl DenseView {
         cells.ok_or_else(|| Error::damaged(format!("the fragment has no tile {tile}")))
     }
 
-    /// The smallest box that holds all fragments, `None` where there is none.
+    /// Returns the smallest box that contains all fragments; `None` if there are none.
     pub fn non_empty_box(&self) -> Option<PositionBox> {
         self.boxes.union()
     }
 
-    /// The fragments that own cells of a tile, newest first. As in libtiledb, a fragment whose share of
-    /// the tile lies within that of a single newer one is left out, whatever attributes either has.
+    /// Returns the fragments that own cells of a tile, newest first. As in libtiledb, a fragment is left out if its
+    /// part of the tile lies within that of a single newer one, whatever attributes they have.
     pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
         if let Some(known) = self.lock().get(tile) {
             return Ok(known.clone());
@@ -117,7 +118,7 @@ impl DenseView {
         Ok(owners)
     }
 
-    /// Visits the boxes of the fragments that own all cells of theirs, as far as they meet a box, newest first.
+    /// Visits the boxes of dense fragments that intersect a box, newest first, each clipped to that box.
     pub(super) fn for_each_dense_box(
         &self,
         wanted: &PositionBox,
@@ -131,7 +132,7 @@ impl DenseView {
         })
     }
 
-    /// What a fragment has of a tile: `positions`, or of a sparse fragment the cells there, if any.
+    /// Returns what a fragment owns of a tile: `positions` or, for a sparse fragment, its cells there, if any.
     fn owner(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<TileOwner>> {
         if let Some(cells) = self.scattered.get(&fragment) {
             let cells = cells.of_tile(tile).cloned();

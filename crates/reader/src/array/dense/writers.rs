@@ -1,31 +1,31 @@
-//! Which dense fragments the releases 2.3 to 2.9 wrote with cells in the wrong tiles.
+//! Detects dense fragments in which releases 2.3 to 2.9 wrote cells to wrong tiles.
 //!
-//! Those releases cut a write into space tiles by a rule that fails for domains of INT8 and INT16 that begin below zero:
-//! they convert coordinate, low end and extent to unsigned numbers of the same size, and C++ then divides them as signed
-//! numbers of 32 bits. From coordinate 0 on the difference is short of the right one by all numbers of the type. Such a
-//! write fails, has further tiles behind its own, or leaves cells out. The bytes do not tell which are left out.
+//! Those releases divided a write into space tiles by a rule that fails for domains of INT8 and INT16 that begin below
+//! zero: it converts coordinate, low end and extent to unsigned numbers of the same size, which C++ then divides as
+//! signed 32-bit numbers. From coordinate 0 on, the difference is too small by the number of values of the type. Such a
+//! write fails, has extra tiles after its own, or leaves out cells. The bytes do not show which cells are left out.
 
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Dimension, Layout};
 
-/// Format versions of the releases 2.3 to 2.9, which had the rule.
+/// The format versions of releases 2.3 to 2.9, which had this rule.
 pub const WRONG_TILES: std::ops::Range<u32> = 9..14;
 
-/// Where the rule of those releases puts the cells of a write.
+/// The result of those releases' rule for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Into the tiles of its box.
+    /// The cells are in the tiles of the write's box.
     Right,
-    /// Into the tiles of its box, with others behind these: so many in all.
+    /// The cells are in the tiles of the write's box, followed by extra tiles; the total number of tiles.
     Followed(u64),
-    /// Into other tiles: so many.
+    /// The cells are in other tiles; the total number of tiles.
     Elsewhere(u64),
 }
 
-/// Where the rule of those releases puts a write of the box `ranges`.
+/// Returns where the rule of those releases puts a write of the box `ranges`.
 pub fn placement(dimensions: &[Dimension], tile_order: Layout, ranges: &[Range]) -> Placement {
-    // Along the axis that the tiles follow each other on last, further tiles are behind all others.
+    // Extra tiles come after all others only along the axis that varies slowest in tile order.
     let slowest = if tile_order == Layout::ColMajor { dimensions.len().saturating_sub(1) } else { 0 };
     let (mut written, mut is_followed, mut is_right) = (1u64, false, true);
     for (axis, (dimension, range)) in dimensions.iter().zip(ranges).enumerate() {
@@ -50,19 +50,19 @@ pub fn placement(dimensions: &[Dimension], tile_order: Layout, ranges: &[Range])
     }
 }
 
-/// The tiles along one dimension that those releases gave a write.
+/// The tiles along one dimension that those releases gave to a write.
 struct OldTiles {
-    /// How many, in the unsigned numbers of 64 bits in which those releases counted.
+    /// Their number, in the unsigned 64-bit arithmetic of those releases.
     count: u64,
-    /// The number of the first one.
+    /// The number of the first tile.
     first: i64,
     extent: i64,
-    /// How many numbers the type has.
+    /// The number of values of the type.
     whole: i64,
 }
 
 impl OldTiles {
-    /// `None` for types of which the rule is right, and where one tile spans the domain.
+    /// Returns `None` for types for which the rule is correct, and if one tile spans the domain.
     fn new(dimension: &Dimension, range: &Range) -> Option<Self> {
         let bytes = dimension.datatype.size();
         if dimension.datatype.kind() != Kind::Signed || bytes >= 4 {
@@ -76,13 +76,14 @@ impl OldTiles {
         Some(OldTiles { count: (last - first + 1) as u64, first, extent, whole })
     }
 
-    /// Whether the first one covers the coordinates of today's tile of a number. The low end of a tile is cut to the type.
+    /// Returns whether the first tile covers the coordinates of a tile according to the current rule. The low end of a
+    /// tile is truncated to the type.
     fn begin_like(&self, today: u64) -> bool {
         i64::try_from(today).is_ok_and(|today| (self.first - today) * self.extent % self.whole == 0)
     }
 }
 
-/// The bits of a number of a small signed type as an unsigned one.
+/// Converts a number of a small signed type to the bits of an unsigned one.
 fn unsigned(value: &Scalar, whole: i64) -> Option<i64> {
     match value {
         Scalar::Signed(value) => Some(value.rem_euclid(whole)),
@@ -97,7 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// The tiles that those releases computed of a write, each by its first coordinate: step by step, with the types of C++.
+    /// Computes the tiles of a write like those releases, step by step, with the types of C++. Each tile is given by
+    /// its first coordinate.
     fn tiles_of_release(low: i8, extent: i8, first: i8, last: i8) -> (u64, i8) {
         let number = |value: i8| (i32::from(value as u8) - i32::from(low as u8)) / i32::from(extent as u8);
         let (begin, end) = (number(first) as i64 as u64, number(last) as i64 as u64);
@@ -105,10 +107,10 @@ mod tests {
         (end.wrapping_sub(begin).wrapping_add(1), begins_at)
     }
 
-    /// Every write into some domains of INT8, across zero and not, with extents that divide 256 and not: it is right where each
-    /// cell is in the tile that today's rule looks for it in, which the tiles of the release are gone through for.
+    /// Tests every write into some domains of INT8, across zero and not, with extents that divide 256 and not. A write
+    /// is correct if each cell is in the tile in which the current rule looks for it, among the tiles of the release.
     #[test]
-    fn writes_are_right_where_each_cell_is_in_its_tile() {
+    fn placement_is_right_if_each_cell_is_in_its_tile() {
         let (mut followed, mut elsewhere) = (0, 0);
         for (low, high, extent) in [(-128, 111, 16), (-100, 99, 7), (-3, 4, 4), (-20, -1, 6), (0, 90, 8), (-5, 100, 1)]
         {
@@ -138,9 +140,9 @@ mod tests {
         assert!(elsewhere > 100 && followed > 100, "{elsewhere} {followed}");
     }
 
-    /// Further tiles along another axis than the slowest lie among the others.
+    /// Extra tiles along another axis than the slowest lie among the others.
     #[test]
-    fn only_tiles_behind_all_others_may_be_more() {
+    fn extra_tiles_are_accepted_only_after_all_others() {
         let mut tiled = dimension("x", -64, 63, 32);
         tiled.datatype = Datatype::Int8;
         let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };

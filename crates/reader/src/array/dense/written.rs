@@ -1,20 +1,19 @@
-//! Whether cells were ever written, as far as the fragments' boxes tell.
+//! Determines whether cells were ever written, from the boxes of the fragments.
 
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
 use super::view::DenseView;
 
-/// What is left of a box falls apart into more and more pieces where fragments leave gaps of odd shapes; from so many
-/// on nobody counts further.
-const MOST_PIECES: usize = 4096;
+/// The maximum number of pieces into which the rest of a box may be divided, if fragments leave gaps of odd shapes.
+const MAX_PIECES: usize = 4096;
 
 impl DenseView {
-    /// Whether every cell of a box was written with a value of an attribute. `None` where finding out would take too
-    /// long.
+    /// Returns whether every cell of a box was written with a value of an attribute. `None` if finding out would take
+    /// too long.
     ///
     /// # Errors
-    /// When the schema of a fragment cannot be read.
+    /// If the schema of a fragment cannot be read.
     pub fn all_written(&self, attribute: usize, wanted: &PositionBox) -> Result<Option<bool>> {
         let mut left = vec![wanted.clone()];
         let mut gave_up = false;
@@ -23,14 +22,14 @@ impl DenseView {
                 return Ok(());
             }
             left = left.iter().flat_map(|piece| outside(piece, written)).collect();
-            gave_up = left.len() > MOST_PIECES;
+            gave_up = left.len() > MAX_PIECES;
             Ok(())
         })?;
         Ok((!gave_up).then_some(left.is_empty()))
     }
 }
 
-/// What of a box lies outside another: at most two pieces an axis.
+/// Returns the part of a box outside another one: at most two pieces per axis.
 fn outside(of: &PositionBox, other: &PositionBox) -> Vec<PositionBox> {
     let Some(common) = of.intersection(other) else { return vec![of.clone()] };
     let mut rest = of.clone();
@@ -65,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_are_the_positions_that_are_not_in_the_other(of in any_box(), other in any_box()) {
+        fn outside_returns_the_positions_that_are_not_in_the_other_box(of in any_box(), other in any_box()) {
             let pieces = outside(&of, &other);
             for y in 0..10 {
                 for x in 0..10 {

@@ -20,7 +20,7 @@ use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::directory::ConditionBytes;
 use crate::array::fragment::FieldFile;
-use crate::array::generic::{decode_inline_tile, read_generic_tile};
+use crate::array::generic_tile::{decode_inline_tile, read_generic_tile};
 
 /// One delete commit.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
-//! The tiles of one data file: where they are stored, and the units that they are decoded by.
+//! The tiles of one data file: their locations, and the units in which they are decoded.
 //!
-//! The unit of decoding and caching is the chunk, so a small read in a large tile costs a chunk. A tile
-//! that is itself no larger than a few chunks is one unit: most arrays have such tiles, and then one
-//! read of the file and one entry of the cache serve all of it.
+//! The unit of decoding and caching is the chunk, so a small read in a large tile decodes only a chunk. A tile that is
+//! no larger than a few chunks is one unit. Most arrays have such tiles; one read of the file and one cache entry then
+//! serve the whole tile.
 
 mod offsets;
 mod reader;
@@ -30,55 +30,57 @@ use unit::Form;
 pub use unit::TileUnit;
 pub(super) use unit::keep_marked;
 
-/// Tiles of at most this many decoded bytes are decoded and cached whole ...
+/// Tiles of at most this many decoded bytes are decoded and cached as a whole.
 const WHOLE_TILE: u64 = 128 << 10;
 
-/// ... and where requests are waits tiles of so many: one request gets such a tile, and finding its chunks takes another.
-const WHOLE_FAR_TILE: u64 = 8 << 20;
+/// The same for a storage with latency: one request fetches such a tile, while locating its chunks would take another
+/// one.
+const WHOLE_REMOTE_TILE: u64 = 8 << 20;
 
-/// The chunks of larger tiles are found by reading all of the tile there, so many bytes at a time.
-const FAR_WINDOW: usize = 8 << 20;
+/// The chunks of larger tiles are located by reading the whole tile there, in reads of this size.
+const REMOTE_WINDOW: usize = 8 << 20;
 
-/// For so many stored bytes there is room made before it is known that the file has them.
-const ALWAYS_READ: u64 = 1 << 20;
+/// Memory for this many stored bytes is allocated before the length of the file has been checked.
+const UNCHECKED_READ_BYTES: u64 = 1 << 20;
 
-/// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
-const ALWAYS_DECODED: u64 = 16 << 20;
+/// Data that can only be decoded in one piece may take this many bytes, however small the cache is; or as many as the
+/// cache.
+const ALWAYS_ALLOWED_BYTES: u64 = 16 << 20;
 
 /// The tiles of one data file of a fragment. Memory: that of the offsets, see [`TileNumbers`].
 pub struct Tiles {
-    /// Weak, because the context keeps the tiles: they would keep each other for ever.
+    /// Weak, because the context's cache holds the tiles: a strong reference would be a cycle.
     context: Weak<Context>,
-    /// Of [`UnitKey::file`].
+    /// As in [`UnitKey::file`].
     file: u64,
     path: StoreKey,
     offsets: TileNumbers,
     file_size: u64,
-    /// How many bytes the file has, once that was asked for.
+    /// The size of the file, once it was requested.
     stored_size: OnceLock<u64>,
     decoder: Decoder,
-    /// The most bytes that may be decoded as one piece.
+    /// The most bytes that may be decoded in one piece.
     most_at_once: u64,
-    /// Tiles of at most so many decoded bytes are one unit.
+    /// Tiles of at most this many decoded bytes are one unit.
     whole_tile: u64,
-    /// So many bytes are read for the sake of one chunk header.
+    /// The number of bytes to read for one chunk header.
     header_window: usize,
-    /// Where the cells were stored in another order than the array's: which file this is, and that order.
+    /// For cells that are stored in another order than the array's: the kind of this file, and the order.
     sorted: Option<(SortedFile, Arc<SortedCells>)>,
 }
 
-/// Where the chunks of one tile are in the file, and what each decodes to.
+/// The location and the decoded size of each chunk of a tile.
 struct ChunkIndex {
     chunks: Vec<StoredChunk>,
 }
 
 impl Tiles {
-    /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
-    /// fragment's metadata); `decoder` undoes the file's filter pipeline; `file` names the file in the
-    /// cache; so many of them are read by turns.
+    /// Creates the tiles of a file. `offsets` are the offsets of the tiles in a file of `file_size` bytes, both as
+    /// recorded in the fragment's metadata. `decoder` undoes the file's filter pipeline. `file` is the number of the
+    /// file in cache keys. Reads alternate between `by_turns` tiles.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when offsets go backwards or leave the file.
+    /// [`Error::Damaged`] if offsets decrease or exceed the file.
     pub fn new(
         context: &Arc<Context>,
         file: u64,
@@ -93,8 +95,8 @@ impl Tiles {
         }
         let budget = context.fetcher.cache().budget() as u64;
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
-            // Small enough for a small cache to keep several, and all that are read by turns.
-            true => (WHOLE_FAR_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), FAR_WINDOW),
+            // Small enough that even a small cache holds several, and all between which reads alternate.
+            true => (WHOLE_REMOTE_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), REMOTE_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE),
         };
         let context = Arc::downgrade(context);
@@ -106,39 +108,39 @@ impl Tiles {
             file_size,
             stored_size: OnceLock::new(),
             decoder,
-            most_at_once: budget.max(ALWAYS_DECODED),
+            most_at_once: budget.max(ALWAYS_ALLOWED_BYTES),
             whole_tile,
             header_window,
             sorted: None,
         })
     }
 
-    /// The same tiles, of cells that were stored in another order.
+    /// Returns the same tiles for cells that are stored in another order.
     pub(super) fn sorted(self, file: SortedFile, cells: Arc<SortedCells>) -> Self {
         Tiles { sorted: Some((file, cells)), ..self }
     }
 
-    /// How many tiles the file has.
+    /// Returns the number of tiles.
     pub fn count(&self) -> u64 {
         self.offsets.count()
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>() + self.offsets.memory()
     }
 
-    /// Tiles of at most so many decoded bytes are decoded and kept whole.
+    /// Returns the largest decoded size of tiles that are decoded and cached as a whole.
     pub(super) fn whole_tile(&self) -> u64 {
         self.whole_tile
     }
 
-    /// How many bytes the file has, as recorded.
+    /// Returns the recorded size of the file.
     pub(super) fn file_size(&self) -> u64 {
         self.file_size
     }
 
-    /// How many tiles at the start of the file end within its first `length` bytes.
+    /// Returns the number of tiles, from the start of the file, that end within its first `length` bytes.
     ///
     /// # Errors
     /// Any damage in the offsets.
@@ -146,7 +148,7 @@ impl Tiles {
         if self.file_size <= length {
             return Ok(self.count());
         }
-        // The last tile ends with the file. Offsets ascend, so that half of what is left is ruled out each time.
+        // The last tile ends with the file. Offsets ascend, so this is a binary search.
         let (mut whole, mut end) = (0, self.count().saturating_sub(1));
         while whole < end {
             let middle = whole + (end - whole) / 2;
@@ -158,7 +160,7 @@ impl Tiles {
         Ok(whole)
     }
 
-    /// The pipeline of this file.
+    /// Returns the decoder of this file's pipeline.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
@@ -167,11 +169,11 @@ impl Tiles {
         &self.path
     }
 
-    /// Adds the units that hold the bytes of a range of one tile; `size` is what the whole tile decodes to. They come
-    /// in the order of the tile. Of a large tile the index of its chunks may have to be read.
+    /// Adds the units that contain a range of bytes of one tile, in the order of the tile; `size` is the decoded size
+    /// of the whole tile. For a large tile this may read the index of its chunks.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a range that is not in the tile, and for any damage in that index.
+    /// [`Error::Damaged`] for a range outside the tile, and for any damage in that index.
     pub fn units(self: &Arc<Self>, tile: u64, size: u64, range: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -208,7 +210,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// The unit of a whole tile whose cells are stored in column-major order, in row-major order.
+    /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
     pub fn row_major_unit(
         self: &Arc<Self>,
         tile: u64,
@@ -219,7 +221,8 @@ impl Tiles {
         TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::RowMajor(extents.clone(), cell_size) }
     }
 
-    /// The unit of a whole tile of values of variable size, `size` bytes in so many cells, with its offsets.
+    /// Returns the unit of a whole tile of values of variable size, with its offsets: `size` bytes of values in `cells`
+    /// cells.
     pub(super) fn variable_size_unit(
         self: &Arc<Self>,
         offsets: &Arc<OffsetTiles>,
@@ -230,15 +233,15 @@ impl Tiles {
         TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::VariableSize(offsets.clone(), cells) }
     }
 
-    /// Copies decoded bytes of one tile, from `start`, to `out`. `size` is what the whole tile decodes to.
+    /// Copies decoded bytes of one tile from `start` to `out`. `size` is the decoded size of the whole tile.
     ///
     /// # Errors
-    /// Any damage in the chunks that are needed, and no other.
+    /// Any damage in the required chunks, and in no others.
     pub fn read(self: &Arc<Self>, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
         TileCursor::new(self.clone(), tile, size).copy(start, out)
     }
 
-    /// A unit, by way of the cache.
+    /// Returns a unit from the cache, and fetches it on a miss.
     ///
     /// # Errors
     /// Any damage in it.
@@ -246,7 +249,7 @@ impl Tiles {
         self.context()?.fetcher.fetch_one(unit)
     }
 
-    /// Decodes all of a tile.
+    /// Decodes a whole tile.
     ///
     /// # Errors
     /// Any damage in it.
@@ -257,8 +260,8 @@ impl Tiles {
         Batches::new(&context.fetcher, &units, Decoding::OnThisThread).fetch_all()
     }
 
-    /// Memory for one piece of a tile, as long as somebody claims it is.
-    fn room(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    /// Allocates memory for one piece of a tile.
+    fn take_buffer(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
         if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));
@@ -267,39 +270,39 @@ impl Tiles {
         buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
     }
 
-    /// Whether a tile is stored without chunks. Of a tile that has cells this says that they are elsewhere.
+    /// Returns whether a tile is stored without chunks. For a tile with cells this means that its data is elsewhere.
     pub(super) fn has_no_chunks(&self, tile: u64) -> Result<bool> {
-        // One chunk already takes more than the count of them.
+        // Even one chunk takes more bytes than the count of chunks.
         Ok(self.stored_range(tile).in_file(&self.path)?.1 == 8)
     }
 
-    /// A tile as it is stored, which must be `size` bytes; not kept. For those who bound `size`.
+    /// Reads a tile as it is stored, which must be `size` bytes, without caching it. The caller bounds `size`.
     pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
         let context = self.context()?;
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;
             if stored != size {
-                return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
+                return Err(Error::damaged(format!("{stored} stored bytes instead of {size}")).at(offset));
             }
             self.expect_stored(offset, stored)?;
-            let mut bytes = self.room(stored, context.fetcher.buffers())?;
+            let mut bytes = self.take_buffer(stored, context.fetcher.buffers())?;
             context.storage.read_at(&self.path, offset, &mut bytes)?;
             Ok(bytes)
         };
         read().in_file(&self.path)
     }
 
-    /// What all arrays of the mount share, which lives as long as the array that these tiles are of.
+    /// Returns the context, which lives as long as the array of these tiles.
     pub(super) fn context(&self) -> Result<Arc<Context>> {
         self.context.upgrade().ok_or_else(|| Error::internal("the array was closed while it is read"))
     }
 
-    /// The number of this file in keys.
+    /// Returns the number of this file in cache keys.
     pub(super) fn file(&self) -> u64 {
         self.file
     }
 
-    /// Offset and length of a tile in the file.
+    /// Returns the offset and the length of a tile in the file.
     fn stored_range(&self, tile: u64) -> Result<(u64, u64)> {
         let Some(offset) = self.offsets.get(tile)? else {
             return Err(Error::damaged(format!("tile {tile} of {} wanted", self.count())));
@@ -312,10 +315,10 @@ impl Tiles {
         Ok((offset, end - offset))
     }
 
-    /// Whether the file holds `length` bytes at `offset`, before there is room made for many: what is recorded of its
-    /// length need not be so. Reading few tells it as well.
+    /// Checks that the file contains `length` bytes at `offset` before a large buffer is allocated, because the
+    /// recorded size may be wrong. Small reads detect that themselves.
     fn expect_stored(&self, offset: u64, length: u64) -> Result<()> {
-        if length <= ALWAYS_READ {
+        if length <= UNCHECKED_READ_BYTES {
             return Ok(());
         }
         let end = match self.stored_size.get() {
@@ -332,7 +335,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// How many chunks a tile says it has.
+    /// Returns the number of chunks according to a tile.
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
         let mut head = [0; 8];
@@ -340,7 +343,7 @@ impl Tiles {
         chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
     }
 
-    /// The chunks of a tile, found by walking their headers; kept, as large tiles have thousands.
+    /// Returns the chunks of a tile, located by walking their headers; cached, because large tiles have thousands.
     fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
         let context = self.context()?;
         context.indexes.get_or_load(IndexKey::Chunks(self.file, tile), || {
@@ -376,7 +379,7 @@ impl Tiles {
 
 fn expect_size(found: u64, size: u64) -> Result<()> {
     if found != size {
-        return Err(Error::damaged(format!("the tile decodes to {found} bytes where {size} are due")));
+        return Err(Error::damaged(format!("the tile decodes to {found} bytes instead of {size}")));
     }
     Ok(())
 }
@@ -392,7 +395,8 @@ mod tests {
     use super::*;
     use crate::storage::LocalStorage;
 
-    /// The only tile of a file that holds `stored` and is a hole up to `length`, of which `recorded` bytes are recorded.
+    /// Returns the only tile of a file that contains `stored`, followed by a hole up to `length`, with `recorded` bytes
+    /// recorded.
     fn tiles(
         filters: Vec<Filter>,
         stored: &[u8],
@@ -431,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_no_more_than_the_file() {
+    fn a_recorded_size_beyond_the_file_is_damage() {
         let many = numbers(1 << 40, [1 << 16, 1 << 16, 0]);
         assert!(damaged(&many, many.len() as u64, 1 << 62, 1000).contains("stored bytes for 1000 decoded ones"));
         assert!(damaged(&many, many.len() as u64, 1 << 62, 1 << 30).contains("the file ends at 20"));
@@ -440,13 +444,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_no_number_of_empty_chunks() {
+    fn a_hole_is_not_read_as_empty_chunks() {
         let many = numbers(1 << 18, [1 << 16, 0, 0]);
         assert!(damaged(&many, 1 << 40, 1 << 40, 1 << 30).contains("an empty chunk among others"));
     }
 
     #[test]
-    fn what_is_decoded_as_one_piece_is_bounded_by_the_cache() {
+    fn pieces_larger_than_the_cache_are_refused() {
         // 2 GiB of one value in 98 KiB.
         let run = [7, 0xff, 0xff].repeat(32769);
         let original = 32769 * 65535;

@@ -1,4 +1,4 @@
-//! Where cells of variable size begin: the file of their offsets.
+//! The offsets of cells of variable size, which are in a file of their own.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::Tiles;
 /// Bytes of one offset.
 pub(in crate::array) const OFFSET: u64 = 8;
 
-/// What is needed of the file of the offsets to decode cells of variable size.
+/// The data about the file of offsets that is required to decode cells of variable size.
 pub(in crate::array) struct OffsetTiles {
     pub tiles: Arc<Tiles>,
-    /// Bytes of one value; a cell is a multiple of it.
+    /// Bytes of one value; the size of a cell is a multiple of it.
     pub value_size: usize,
 }
 
 impl OffsetTiles {
-    /// Offsets begin at 0.
+    /// Checks that offsets begin at 0.
     pub fn check_first(&self, tile: u64, offsets: &[u64]) -> Result<()> {
         match offsets.first() {
             Some(first) if *first != 0 => Err(self.wrong_offset(tile, 0, "the first offset is not 0")),
@@ -25,8 +25,8 @@ impl OffsetTiles {
         }
     }
 
-    /// Offsets from that of cell `first` on do not go backwards nor past the values, and lie between values. The values
-    /// of the tile are `size` bytes.
+    /// Checks that offsets from that of cell `first` on neither decrease nor exceed the values, and lie between values.
+    /// The values of the tile have `size` bytes.
     pub fn check(&self, tile: u64, first: u64, offsets: &[u64], size: u64) -> Result<()> {
         if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(self.wrong_offset(tile, first + at as u64 + 1, "offsets go backwards"));

@@ -1,4 +1,4 @@
-//! Copies from the tiles of a file: by a plan, or wherever one is asked to.
+//! Copies from the tiles of a file: with a plan, or at any position.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use super::super::strided::Strided;
 use super::{TileUnit, Tiles};
 use crate::read::{Batches, Decoded, Decoding};
 
-/// Copies from the units of one tile, which are some of those of a plan. Holds the unit that it was in last, in which a
-/// copy takes no look-up.
+/// Copies from the units of one tile, which are a range of a plan's units. Holds the most recent unit, from which a
+/// copy needs no look-up.
 #[derive(Debug, Clone)]
 pub struct TileReader {
-    /// Which of the plan's units.
+    /// A range of the plan's units.
     units: Range<usize>,
     held: Option<(Range<u64>, Arc<Decoded>)>,
 }
 
 impl TileReader {
-    /// The units are in the order of the tile.
+    /// The units must be in the order of the tile.
     pub fn new(units: Range<usize>) -> Self {
         TileReader { units, held: None }
     }
 
-    /// Copies the decoded bytes from byte `start` of the tile.
+    /// Copies decoded bytes from byte `start` of the tile.
     ///
     /// # Errors
-    /// Any damage in the units that hold them.
+    /// Any damage in the units that contain them.
     pub fn copy(&mut self, batches: &mut Batches<'_, TileUnit>, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if let Some((range, decoded)) = &self.held
@@ -36,7 +36,7 @@ impl TileReader {
                 let within = (start - range.start) as usize;
                 let length = ((range.end - start) as usize).min(out.len());
                 let (now, later) = out.split_at_mut(length);
-                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| not_there(start))?);
+                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| outside_of_units(start))?);
                 start += length as u64;
                 out = later;
             } else {
@@ -46,7 +46,7 @@ impl TileReader {
         Ok(())
     }
 
-    /// Copies `count` cells, the first at byte `start` of the tile, to places `out_step` bytes apart.
+    /// Copies `count` cells, the first at byte `start` of the tile, to positions `out_step` bytes apart.
     ///
     /// # Errors
     /// As [`TileReader::copy`].
@@ -65,10 +65,10 @@ impl TileReader {
             let mut copied = cells.cells_within(within.map_or(0, <[u8]>::len)).min(count);
             match within {
                 Some(from) if copied > 0 => cells.copy(copied, from, out, out_step),
-                // In another unit, or in two.
+                // The next cell is in another unit, or across two.
                 _ => {
                     copied = 1;
-                    let first = out.get_mut(..cells.size).ok_or_else(|| not_there(start))?;
+                    let first = out.get_mut(..cells.size).ok_or_else(|| outside_of_units(start))?;
                     self.copy(batches, start, first)?;
                 }
             }
@@ -79,22 +79,22 @@ impl TileReader {
         Ok(())
     }
 
-    /// The unit that holds byte `start` of the tile, and its part of the tile.
+    /// Returns the unit that contains byte `start` of the tile, and the unit's range in the tile.
     #[cold]
     fn unit_of(&self, batches: &mut Batches<'_, TileUnit>, start: u64) -> Result<(Range<u64>, Arc<Decoded>)> {
         let own = batches.units().get(self.units.clone()).unwrap_or_default();
         let number = own.partition_point(|unit| unit.start <= start).saturating_sub(1);
         let range = own.get(number).map(TileUnit::range).filter(|range| range.contains(&start));
-        let range = range.ok_or_else(|| not_there(start))?;
+        let range = range.ok_or_else(|| outside_of_units(start))?;
         Ok((range, batches.get(self.units.start + number)?.clone()))
     }
 }
 
-fn not_there(start: u64) -> Error {
+fn outside_of_units(start: u64) -> Error {
     Error::internal(format!("byte {start} of a tile is in none of its units"))
 }
 
-/// Copies from one tile wherever it is asked to, without a plan. Holds the unit that it was in last.
+/// Copies from any position of one tile, without a plan. Holds the most recent unit.
 pub struct TileCursor {
     tiles: Arc<Tiles>,
     tile: u64,
@@ -103,7 +103,7 @@ pub struct TileCursor {
 }
 
 impl TileCursor {
-    /// `size` is what the whole tile decodes to.
+    /// `size` is the decoded size of the whole tile.
     pub fn new(tiles: Arc<Tiles>, tile: u64, size: u64) -> Self {
         TileCursor { tiles, tile, size, held: None }
     }
@@ -112,10 +112,10 @@ impl TileCursor {
         self.tile
     }
 
-    /// Copies the decoded bytes from byte `start` of the tile.
+    /// Copies decoded bytes from byte `start` of the tile.
     ///
     /// # Errors
-    /// Any damage in the units that hold them, and no other.
+    /// Any damage in the units that contain them, and in no others.
     pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
         let wanted = start..start.saturating_add(out.len() as u64);
         if let Some((range, decoded)) = &self.held
@@ -139,7 +139,7 @@ impl TileCursor {
     }
 }
 
-/// Copies what a unit, which has some bytes of a tile, has of those wanted.
+/// Copies the part of `wanted` that is in a unit with the bytes `range` of the tile.
 fn copy_common(range: &Range<u64>, decoded: &Decoded, wanted: &Range<u64>, out: &mut [u8]) -> Result<()> {
     let (from, to) = (range.start.max(wanted.start), range.end.min(wanted.end));
     if from >= to {

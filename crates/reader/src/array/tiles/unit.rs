@@ -1,4 +1,4 @@
-//! What of a tile is decoded at once, and how.
+//! The unit of decoding: the part of a tile that is decoded at once, and how.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,18 +16,17 @@ use crate::array::reorder::to_row_major;
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
-/// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
-/// this is damage.
-const MOST_EXPANSION: u64 = 1 << 20;
+/// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
+const MAX_EXPANSION: u64 = 1 << 20;
 
-/// What of a tile is decoded at once, and how.
+/// The part of a tile that is decoded at once, and how.
 #[derive(Clone)]
 pub struct TileUnit {
     pub(super) tiles: Arc<Tiles>,
     pub(super) tile: u64,
-    /// Where its bytes begin in the decoded tile.
+    /// The offset of its bytes in the decoded tile.
     pub(super) start: u64,
-    /// Bytes that it decodes to.
+    /// The number of bytes to which it decodes.
     pub(super) size: u64,
     pub(super) form: Form,
 }
@@ -38,14 +37,14 @@ pub(super) enum Form {
     Chunk(u32, StoredChunk),
     /// From column-major order: the extents of the tile, and the bytes of a cell.
     RowMajor(Arc<[usize]>, usize),
-    /// With the offsets, so many cells.
+    /// With the offsets, for this number of cells.
     VariableSize(Arc<OffsetTiles>, u64),
-    /// Values, decoded to another order, or coordinates of so many bytes, that were stored in it.
+    /// Stored in another order: values, which are decoded to the array's order, or raw coordinates of a size.
     Sorted(Arc<Decoder>),
     SortedCoordinates(Arc<StoredOrder>, usize),
 }
 
-/// Leaves out those units, from number `first` on, that are not marked.
+/// Removes the units, from number `first` on, that are not marked.
 pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
     let mut marks = marks.into_iter();
     let mut number = 0;
@@ -56,12 +55,12 @@ pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
 }
 
 impl TileUnit {
-    /// Which of the decoded bytes of its tile it has.
+    /// Returns the range of its bytes in the decoded tile.
     pub fn range(&self) -> Range<u64> {
         self.start..self.start + self.size
     }
 
-    /// Bytes of the tile of offsets, where there is one that is not in the values.
+    /// Returns the size of the tile of offsets, if it is separate from the values.
     fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
         match &self.form {
             Form::VariableSize(offsets, cells) => {
@@ -78,18 +77,18 @@ impl TileUnit {
             Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
             Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
             Form::SortedCoordinates(order, size) => {
-                let mut coordinates = tiles.room(self.size, buffers)?;
+                let mut coordinates = tiles.take_buffer(self.size, buffers)?;
                 order.restore(*size, stored, &mut coordinates)?;
                 coordinates
             }
             Form::RowMajor(extents, cell_size) => {
                 let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
-                let mut bytes = tiles.room(self.size, buffers)?;
+                let mut bytes = tiles.take_buffer(self.size, buffers)?;
                 to_row_major(&column_major, extents, *cell_size, &mut bytes);
                 bytes
             }
             Form::Chunk(_, chunk) => {
-                let mut bytes = tiles.room(self.size, buffers)?;
+                let mut bytes = tiles.take_buffer(self.size, buffers)?;
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
                 tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
                 bytes
@@ -110,8 +109,8 @@ impl TileUnit {
                 let (stored_offsets, stored) = stored.split_at(length as usize);
                 let decoded =
                     file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
-                let mut offsets = room_for_offsets(0)?;
-                // As many as have just been decoded, and the end.
+                let mut offsets = allocate_offsets(0)?;
+                // One for each decoded offset, and the end.
                 offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
                 offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
                 (offsets, tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?)
@@ -149,7 +148,7 @@ impl Unit for TileUnit {
             return Ok(());
         }
         let most = match &self.form {
-            // Also where the offsets are in the values.
+            // Also if the offsets are in the values.
             Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
             _ => self.size,
         };
@@ -171,7 +170,7 @@ impl Unit for TileUnit {
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         match &self.form {
             Form::SortedCoordinates(..) if length != self.size => {
-                let reason = format!("{length} stored bytes where {} are due", self.size);
+                let reason = format!("{length} stored bytes instead of {}", self.size);
                 return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
             }
             _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
@@ -199,7 +198,7 @@ impl Unit for TileUnit {
     }
 
     fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
-        self.tiles.room(self.size, buffers).in_file(&self.tiles.path)
+        self.tiles.take_buffer(self.size, buffers).in_file(&self.tiles.path)
     }
 }
 
@@ -213,7 +212,7 @@ impl Tiles {
         buffers: &Arc<Buffers>,
         scratch: &mut Scratch,
     ) -> Result<Buffer> {
-        let mut bytes = self.room(size, buffers)?;
+        let mut bytes = self.take_buffer(size, buffers)?;
         let mut filled = 0;
         for_each_chunk(stored, |original, metadata, data| {
             let end = filled + original;
@@ -243,7 +242,7 @@ impl Tiles {
                 return Err(Error::damaged("several chunks of strings that hold their offsets"));
             }
             expect_size(original as u64, size)?;
-            let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
+            let (mut offsets, mut bytes) = (allocate_offsets(cells)?, self.take_buffer(size, buffers)?);
             self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
             decoded = Some((offsets, bytes));
             Ok(())
@@ -252,11 +251,11 @@ impl Tiles {
     }
 }
 
-/// Room for the start of each of `cells` strings, set to 0.
-fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
+/// Allocates the offsets of `cells` strings, set to 0.
+fn allocate_offsets(cells: u64) -> Result<Vec<u64>> {
     let (mut offsets, what) = (Vec::new(), "strings that can only be decoded together");
     let cells = usize::try_from(cells).unwrap_or(usize::MAX);
-    // One more is wanted in the end.
+    // There is one more offset, the end.
     memory::resize(&mut offsets, cells.saturating_add(1), what)?;
     offsets.truncate(cells);
     Ok(offsets)
@@ -278,7 +277,7 @@ fn for_each_chunk(tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Res
 }
 
 fn plausible(stored: u64, size: u64) -> Result<()> {
-    if stored > size.saturating_mul(4).saturating_add(MOST_EXPANSION) {
+    if stored > size.saturating_mul(4).saturating_add(MAX_EXPANSION) {
         return Err(Error::damaged(format!("{stored} stored bytes for {size} decoded ones")));
     }
     Ok(())

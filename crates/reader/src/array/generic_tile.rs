@@ -1,8 +1,8 @@
-//! Reads generic tiles, the containers of all metadata but the footer, from stored files.
+//! Generic tiles: the containers of all metadata except footers.
 //!
-//! What they decode to is bounded before it is decoded, because a few stored bytes can hold a thousand times as many:
-//! [`read_generic_tile`] gives a whole structure of a plausible size, [`GenericTile`] reads ranges of any, and
-//! [`open_section`] tells which of both suits a list.
+//! Their decoded size is checked before decoding, because a few stored bytes can decode to a thousand times as many.
+//! [`read_generic_tile`] returns a whole structure of plausible size, [`GenericTile`] reads ranges of a tile of any
+//! size, and [`open_section`] chooses between the two for a list.
 
 use std::sync::{Arc, Weak};
 
@@ -19,52 +19,53 @@ use super::context::{Context, IndexKey};
 use crate::storage::{Storage, StoreKey};
 use crate::threads::cancellation;
 
-/// A structure may decode to this many bytes, however few are stored ...
-const ALWAYS_DECODED: u64 = 4 << 20;
+/// A structure may decode to this many bytes, however few are stored.
+const ALWAYS_ALLOWED_BYTES: u64 = 4 << 20;
 
-/// ... and to so many times what is stored beyond. Names, offsets and boxes compress less.
-const MOST_RATIO: u64 = 16;
+/// A larger structure may decode to this many times its stored bytes. Names, offsets and boxes compress less.
+const MAX_RATIO: u64 = 16;
 
-/// Filters make what is stored longer than what it decodes to by their framing: by less than this and a part of it.
-const MOST_FRAMING: u64 = 1 << 20;
+/// The framing of filters can make a stored chunk longer than its decoded data. This is a bound on the fixed part of
+/// it.
+const MAX_FRAMING: u64 = 1 << 20;
 
-/// Tiles of up to so many stored bytes are decoded from one buffer, others chunk by chunk.
-const READ_AT_ONCE: u64 = 256 << 10;
+/// Tiles of at most this many stored bytes are read at once; longer tiles are decoded chunk by chunk.
+const MAX_SINGLE_READ: u64 = 256 << 10;
 
-/// So many bytes are read along with a header. They are all of most structures.
+/// Bytes that are read together with a header. Most structures fit.
 const FIRST_READ: usize = 16 << 10;
 
-/// Where the chunks of a tile are is only found by going through it: by reads of so many bytes.
+/// The size of reads when going through the chunks of a long tile, which is the only way to locate them.
 const LARGE_READ: usize = 4 << 20;
 
-/// Consolidated metadata are the longest, and one file of them is read at a time.
+/// The same for consolidated metadata, the longest structures, of which only one file is read at a time.
 const LARGEST_READ: usize = 16 << 20;
 
-/// Writers make chunks of 64 KiB. One is decoded as a whole, so no larger one than this is.
-const MOST_CHUNK: u32 = 4 << 20;
+/// The maximum decoded size of a chunk. Writers make chunks of 64 KiB, and a chunk is decoded as a whole.
+const MAX_CHUNK_BYTES: u32 = 4 << 20;
 
-/// Chunks of 64 KiB in the largest of tiles, several times over.
-const MOST_CHUNKS: u64 = 1 << 17;
+/// The maximum number of chunks: several times the number of 64 KiB chunks in the largest tiles.
+const MAX_CHUNKS: u64 = 1 << 17;
 
-/// Lists of up to so many decoded bytes are kept whole, longer ones chunk by chunk.
-const MOST_WHOLE: u64 = 256 << 10;
+/// Lists of at most this many decoded bytes are kept whole; longer lists are kept chunk by chunk.
+const MAX_WHOLE_LIST: u64 = 256 << 10;
 
-/// A long list whose chunks take less than this part of the cache stays there after all of it was gone through.
-const KEPT_SHARE: usize = 4;
+/// The decoded chunks of a long list stay in the cache after the first pass if they take less than this part of it.
+const CACHE_SHARE: usize = 4;
 
-/// What a structure may decode to of which so many bytes are stored.
-pub fn most_decoded(stored: u64) -> u64 {
-    stored.saturating_mul(MOST_RATIO).saturating_add(ALWAYS_DECODED)
+/// Returns the number of bytes to which a structure with `stored` stored bytes may decode.
+pub fn max_decoded(stored: u64) -> u64 {
+    stored.saturating_mul(MAX_RATIO).saturating_add(ALWAYS_ALLOWED_BYTES)
 }
 
-/// A generic tile whose header was read, and what came along of what is behind.
+/// A generic tile with its parsed header and the bytes that were read along with it.
 struct OpenedTile<'a> {
     storage: &'a dyn Storage,
     path: &'a StoreKey,
     header: GenericTileHeader,
-    /// Offset in the file of what is behind the header.
+    /// The offset in the file of the bytes after the header.
     start: u64,
-    /// The first bytes behind the header.
+    /// The first bytes after the header.
     front: Vec<u8>,
 }
 
@@ -75,7 +76,7 @@ impl<'a> OpenedTile<'a> {
         let header = GenericTileHeader::parse(&front).at(offset)?;
         let left = length.saturating_sub(offset).saturating_sub(header.header_size as u64);
         let (persisted, size) = (header.persisted_size, header.tile_size);
-        if persisted > left || persisted > size.saturating_mul(2).saturating_add(MOST_FRAMING) {
+        if persisted > left || persisted > size.saturating_mul(2).saturating_add(MAX_FRAMING) {
             let reason = format!("{persisted} bytes for a tile of {size} claimed, {left} are left");
             return Err(Error::damaged(reason).in_field("persisted size").at(offset));
         }
@@ -85,7 +86,7 @@ impl<'a> OpenedTile<'a> {
         Ok(OpenedTile { storage, path, header, start, front })
     }
 
-    /// All that is behind the header.
+    /// Returns all bytes after the header.
     fn read_rest(self) -> Result<Vec<u8>> {
         let mut stored = self.front;
         let there = stored.len();
@@ -96,12 +97,12 @@ impl<'a> OpenedTile<'a> {
         Ok(stored)
     }
 
-    /// The chunks of the tile, one after the other, by reads of so many bytes.
+    /// Returns a walk over the chunks of the tile, with reads of `at_once` bytes.
     fn walk(self, at_once: usize) -> Result<ChunkWalk<'a>> {
         let end = self.start + self.header.persisted_size;
         let window = ReadWindow::new(self.storage, self.path, self.start, end, self.front, at_once);
         let walk = ChunkWalk::new(window, self.header.tile_size)?;
-        if walk.count() > MOST_CHUNKS {
+        if walk.count() > MAX_CHUNKS {
             let what = format!("metadata in {} chunks", walk.count());
             return Err(Error::unsupported(what).in_field("number of chunks"));
         }
@@ -109,7 +110,7 @@ impl<'a> OpenedTile<'a> {
     }
 }
 
-/// The next chunk of metadata; behind the last, all of the tile was gone through.
+/// Returns the next chunk of metadata. After the last chunk, checks that the chunks fill the tile.
 fn next_chunk_of_metadata(walk: &mut ChunkWalk<'_>, size: u64) -> Result<Option<StoredChunk>> {
     let Some(chunk) = walk.next_chunk()? else {
         if walk.rest() != 0 || walk.decoded() != size {
@@ -122,13 +123,13 @@ fn next_chunk_of_metadata(walk: &mut ChunkWalk<'_>, size: u64) -> Result<Option<
     Ok(Some(chunk))
 }
 
-/// Whether the lengths are those of a chunk of metadata.
+/// Checks that the lengths are plausible for a chunk of metadata.
 fn check_chunk(header: &ChunkHeader) -> Result<()> {
     let original = header.original;
-    if original > MOST_CHUNK {
+    if original > MAX_CHUNK_BYTES {
         return Err(Error::unsupported(format!("metadata in chunks of {original} bytes")));
     }
-    if header.payload_size() > 2 * u64::from(original) + MOST_FRAMING {
+    if header.payload_size() > 2 * u64::from(original) + MAX_FRAMING {
         return Err(Error::damaged(format!("{} bytes for a chunk of {original}", header.payload_size())));
     }
     Ok(())
@@ -148,7 +149,7 @@ fn decode_chunk(
 /// Reads the header of the generic tile at `offset` of a file.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Damaged`] naming file and offset.
+/// [`Error::Io`] and [`Error::Damaged`] with file and offset.
 pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Result<GenericTileHeader> {
     Ok(OpenedTile::read(storage, path, offset).in_file(path)?.header)
 }
@@ -156,27 +157,27 @@ pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Resul
 /// Reads the payload of the generic tile at `offset` of a file.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Damaged`] naming file and offset; [`Error::Unsupported`] for more bytes than
-/// [`most_decoded`]; [`Error::Key`] when the tile is encrypted and the key is missing or wrong, or the other way
-/// round.
+/// [`Error::Io`] and [`Error::Damaged`] with file and offset; [`Error::Unsupported`] for more bytes than
+/// [`max_decoded`]; [`Error::Key`] if the tile is encrypted and the key is missing or wrong, or if there is a key and
+/// the tile is not encrypted.
 pub fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Result<Vec<u8>> {
     read_generic_tile_of(context, path, offset, 0)
 }
 
-/// As [`read_generic_tile`], of a structure that may have `expected` bytes, by what else is known of it.
+/// As [`read_generic_tile`], for a structure that may decode to `expected` bytes according to other metadata.
 ///
 /// # Errors
-/// As there.
+/// As for [`read_generic_tile`].
 pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, expected: u64) -> Result<Vec<u8>> {
     let tile = OpenedTile::read(&*context.storage, path, offset).in_file(path)?;
     decode_whole(context, tile, expected).in_file(path).at(offset)
 }
 
-/// Decodes the generic tile at the start of a file chunk by chunk, and hands each to `visit`, in their order. Memory:
-/// one chunk, and what is read at once.
+/// Decodes the generic tile at the start of a file chunk by chunk, and passes each chunk to `visit`, in order. Memory:
+/// one chunk, and one read.
 ///
 /// # Errors
-/// As [`read_generic_tile`], but for the size; what `visit` gives. The chunks before damage are visited.
+/// As for [`read_generic_tile`], except for the size; errors of `visit`. Chunks before damage are visited.
 pub fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
     visit_chunks(context, tile, LARGEST_READ, visit).in_file(path).at(0)
@@ -207,7 +208,7 @@ fn visit_chunks(
 fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Result<Vec<u8>> {
     let header = tile.header.clone();
     check_claim(&header, expected)?;
-    if header.persisted_size > READ_AT_ONCE {
+    if header.persisted_size > MAX_SINGLE_READ {
         let mut all = Vec::new();
         visit_chunks(context, tile, LARGE_READ, |chunk| {
             let start = all.len();
@@ -220,18 +221,18 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
     decode_stored(context, &header, &tile.read_rest()?)
 }
 
-/// As [`read_generic_tile`], for a generic tile that is in memory.
+/// As [`read_generic_tile`], for a generic tile in memory.
 ///
 /// # Errors
-/// As there, without the file.
+/// As for [`read_generic_tile`], without the file.
 pub fn decode_inline_tile(context: &Context, bytes: &[u8]) -> Result<Vec<u8>> {
     decode_inline_tile_of(context, bytes, 0)
 }
 
-/// As [`read_generic_tile_of`], for a generic tile that is in memory.
+/// As [`read_generic_tile_of`], for a generic tile in memory.
 ///
 /// # Errors
-/// As there, without the file.
+/// As for [`read_generic_tile_of`], without the file.
 pub fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
@@ -242,9 +243,9 @@ pub fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> 
     decode_stored(context, &header, stored)
 }
 
-/// Refuses what claims to decode to more than is plausible.
+/// Refuses a tile that claims to decode to implausibly many bytes.
 fn check_claim(header: &GenericTileHeader, expected: u64) -> Result<()> {
-    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
+    if header.tile_size > max_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
         return Err(Error::unsupported(what).in_field("tile size"));
     }
@@ -264,12 +265,12 @@ fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Deco
 
 /// A list in a generic tile.
 pub enum Section<'a> {
-    /// A short one, decoded.
+    /// A short list, decoded.
     Whole(Vec<u8>),
     Long(Box<LongTile<'a>>),
 }
 
-/// Opens the generic tile at an offset, whose list may have `expected` bytes by what else is known of it.
+/// Opens the generic tile at an offset; its list may decode to `expected` bytes according to other metadata.
 ///
 /// # Errors
 /// As [`read_generic_tile_of`].
@@ -281,7 +282,7 @@ pub fn open_section<'a>(
 ) -> Result<Section<'a>> {
     let open = || {
         let tile = OpenedTile::read(&*context.storage, path, offset)?;
-        if tile.header.tile_size <= MOST_WHOLE {
+        if tile.header.tile_size <= MAX_WHOLE_LIST {
             return decode_whole(context, tile, expected).map(Section::Whole).at(offset);
         }
         check_claim(&tile.header, expected).at(offset)?;
@@ -290,12 +291,12 @@ pub fn open_section<'a>(
     open().in_file(path)
 }
 
-/// A generic tile that is gone through from its start, chunk by chunk. Memory: what is read at once, and one chunk.
+/// A generic tile that is read from its start, chunk by chunk. Memory: one read, and one chunk.
 pub struct LongTile<'a> {
     context: &'a Arc<Context>,
     walk: ChunkWalk<'a>,
     found: GenericTile,
-    /// Whether the cache keeps what is decoded on the way.
+    /// Whether decoded chunks are put into the cache.
     keeps: bool,
 }
 
@@ -312,11 +313,11 @@ impl<'a> LongTile<'a> {
             start: tile.start,
             front: tile.front.clone(),
         };
-        let keeps = found.size <= (context.indexes.budget() / KEPT_SHARE) as u64;
+        let keeps = found.size <= (context.indexes.budget() / CACHE_SHARE) as u64;
         Ok(LongTile { context, walk: tile.walk(LARGE_READ)?, found, keeps })
     }
 
-    /// The tile, to read ranges of it. Decodes nothing.
+    /// Returns the tile for reading ranges of it. Decodes nothing.
     ///
     /// # Errors
     /// Any damage in the headers of its chunks.
@@ -345,20 +346,20 @@ impl Pages for &mut LongTile<'_> {
     }
 }
 
-/// A generic tile of which ranges are read; its chunks are decoded when they are wanted and kept in the cache.
+/// A generic tile for reading ranges. Its chunks are decoded on demand and cached.
 pub struct GenericTile {
-    /// Weak, because the context may keep the tile: they would keep each other for ever.
+    /// Weak, because the context's cache may hold the tile: a strong reference would be a cycle.
     context: Weak<Context>,
     owner: u64,
     path: StoreKey,
     decoder: Decoder,
-    /// 32 bytes for each, of at most 2^17.
+    /// 32 bytes each, at most 2^17 of them.
     chunks: Vec<StoredChunk>,
     size: u64,
     stored: u64,
-    /// Where the front is in the file.
+    /// The offset of `front` in the file.
     start: u64,
-    /// The first stored bytes, which were read along with the header: all of a small tile.
+    /// The first stored bytes, which were read along with the header; a small tile fits completely.
     front: Vec<u8>,
 }
 
@@ -369,16 +370,16 @@ impl std::fmt::Debug for GenericTile {
 }
 
 impl GenericTile {
-    /// The generic tile at the start of a file. Decodes nothing.
+    /// Opens the generic tile at the start of a file. Decodes nothing.
     ///
     /// # Errors
-    /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
+    /// As for [`read_generic_tile`], except for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
     pub fn open(context: &Arc<Context>, path: &StoreKey) -> Result<Self> {
         let open = || LongTile::new(context, OpenedTile::read(&*context.storage, path, 0)?)?.index();
         open().in_file(path)
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.chunks.capacity() * size_of::<StoredChunk>() + self.front.capacity()
     }
@@ -396,7 +397,7 @@ impl GenericTile {
     /// Copies decoded bytes from `start`.
     ///
     /// # Errors
-    /// Any damage in the chunks that hold them, and [`Error::Damaged`] past the end.
+    /// Any damage in the chunks that contain them, and [`Error::Damaged`] past the end.
     pub fn read_at(&self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             let number = self.chunks.partition_point(|place| place.start <= start).saturating_sub(1);
@@ -447,7 +448,7 @@ pub(crate) mod tests {
     use crate::storage::{LocalStorage, MemoryStorage, SimulatedStorage};
     use std::time::Duration;
 
-    /// A generic tile of these chunks, compressed.
+    /// Returns a generic tile of these chunks, compressed.
     pub(crate) fn stored<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
         let (mut size, mut count, mut body) = (0u64, 0u64, Vec::new());
         for chunk in chunks {
@@ -478,7 +479,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ranges_and_the_whole_agree() {
+    fn ranges_are_parts_of_the_whole_payload() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
         let key = StoreKey::from(&file);
@@ -504,8 +505,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn requests_are_few_however_many_chunks_there_are() {
-        // Long enough for what is asked for at once to be under way at once.
+    fn requests_do_not_grow_with_the_number_of_chunks() {
+        // Long enough for concurrent requests to be in flight at the same time.
         const DELAY: Duration = Duration::from_millis(40);
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
         let mixed = |at: u32| {
@@ -519,7 +520,7 @@ pub(crate) mod tests {
             let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), DELAY));
             let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
             assert_eq!(read_generic_tile(&context, &key, 0).unwrap(), payload);
-            // As of one object, whose parts are asked for one after the other; a large part may be asked for in several.
+            // As for one object whose parts are requested one after the other; a large part may take several requests.
             let whole = storage.take_requests().iter().map(|request| request.step).max();
             assert!(whole.is_some_and(|steps| steps <= most), "{whole:?} for {length}");
             let tile = GenericTile::open(&context, &key).unwrap();
@@ -533,7 +534,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_few_bytes_claim_is_refused_before_it_is_decoded() {
+    fn implausible_sizes_are_refused_before_decoding() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
         let key = StoreKey::from(&file);
@@ -546,7 +547,7 @@ pub(crate) mod tests {
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("16777216 bytes of metadata"), "{error}");
         assert!(decode_inline_tile(&context, &bomb).is_err());
-        // By ranges it is no more than its chunks, and where so much is expected it is given.
+        // Reading ranges is not limited, and a structure that is expected to be this large can be read as a whole.
         let mut last = [1; 2];
         GenericTile::open(&context, &key).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
         assert_eq!(last, [0; 2]);
