@@ -78,7 +78,7 @@ fn read(view: &Arc<SparseView>) -> Result<Vec<Vec<u8>>> {
 }
 
 #[track_caller]
-fn is_damage_of(result: Result<Vec<Vec<u8>>>, fragment: &Path, reason: &str) {
+fn is_damage_of<T>(result: Result<T>, fragment: &Path, reason: &str) {
     let name = fragment.file_name().unwrap().to_str().unwrap();
     match result {
         Err(error @ Error::Damaged { .. }) => {
@@ -94,6 +94,7 @@ fn is_damage_of(result: Result<Vec<Vec<u8>>>, fragment: &Path, reason: &str) {
 fn counts_that_do_not_hold_are_damage() {
     let whole = read(&view(&Copy::of(BANDS))).unwrap();
     assert_eq!(whole[2].len(), 4 * 90);
+    let mut counted = 0;
     for (tiles, cells, told) in [(0, -1, 89), (0, 1, 91), (0, -5, 85), (1, -2, 96), (-1, 0, 82)] {
         for number in 0..3 {
             let array = Copy::of(BANDS);
@@ -102,14 +103,16 @@ fn counts_that_do_not_hold_are_damage() {
             let view = view(&array);
             if let Ok(count) = view.known_row_count() {
                 assert_eq!(count, RowCount::Exactly(told), "{tiles} {cells}");
+                counted += 1;
             }
             match tiles {
                 0 => is_damage_of(read(&view), fragment, ""),
                 // More or fewer tiles than the R-tree has boxes.
-                _ => assert!(read(&view).is_err_and(|error| error.to_string().contains("boxes for"))),
+                _ => is_damage_of(read(&view), fragment, "boxes for"),
             }
         }
     }
+    assert!(counted >= 9, "{counted} counts are told before a cell is read");
     // Together they are as many as before.
     let array = Copy::of(BANDS);
     let all = fragments(&array);
@@ -145,6 +148,59 @@ fn a_cell_of_two_fragments_whose_boxes_lie_apart_is_damage() {
         assert_eq!(view(&array).known_row_count().unwrap(), RowCount::Exactly(60), "the boxes lie apart");
         is_damage_of(read(&view(&array)), &twin, reason);
     }
+}
+
+/// The same with fragments of releases before the current layout of arrays, of one dimension of 32-bit integers.
+#[test]
+fn a_cell_of_two_old_fragments_whose_boxes_lie_apart_is_damage() {
+    for (fixture, folder, ends, twin, commit, lie) in [
+        ("1.6/twice_0", "", (1, 29), "__1895303400559_1895303400559_0123456789abcdef0123456789abcdef", None, (30, 40)),
+        (
+            "2.9/versions_0",
+            "__fragments",
+            (2, 18),
+            "__9000_9000_0123456789abcdef0123456789abcdef_13",
+            Some("__commits/__9000_9000_0123456789abcdef0123456789abcdef_13.wrt"),
+            (0, 0),
+        ),
+    ] {
+        let array = Copy::of(&format!("../writers/arrays/{fixture}"));
+        let parent = array.path().join(folder);
+        let mut all: Vec<PathBuf> = fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().path()).collect();
+        all.retain(|path| path.join("__fragment_metadata.tdb").is_file());
+        all.sort();
+        for other in &all[1..] {
+            fs::remove_dir_all(other).unwrap();
+            let commit = array.path().join("__commits").join(other.file_name().unwrap());
+            let _ = fs::remove_file(commit.with_extension("wrt"));
+            let _ = fs::remove_file(commit.with_extension("vac"));
+        }
+        let own = coordinates(&array).unwrap();
+        assert_eq!((own.iter().min(), own.iter().max()), (Some(&ends.0), Some(&ends.1)), "{fixture}");
+        let twin = parent.join(twin);
+        copy_folder(&all[0], &twin);
+        if let Some(commit) = commit {
+            fs::write(array.path().join(commit), []).unwrap();
+        }
+        let rows = coordinates(&array).unwrap();
+        assert_eq!(rows, own, "{fixture}: the newer fragment has all cells");
+        // The domain is in the footer, behind everything else that holds such bounds.
+        let file = twin.join("__fragment_metadata.tdb");
+        let mut bytes = fs::read(&file).unwrap();
+        let pair = |(low, high): (i32, i32)| [low.to_le_bytes(), high.to_le_bytes()].concat();
+        let at = bytes.windows(8).rposition(|window| window == pair(ends)).expect("a domain");
+        bytes[at..at + 8].copy_from_slice(&pair(lie));
+        fs::write(file, bytes).unwrap();
+        is_damage_of(coordinates(&array), &twin, "a coordinate outside the fragment's non-empty domain");
+    }
+}
+
+/// The coordinates of all rows of an array of one dimension of 32-bit integers.
+fn coordinates(array: &Copy) -> Result<Vec<i32>> {
+    let column = FixedColumn::of_dimension(view(array), 0)?;
+    let mut bytes = vec![0; column.row_count()? as usize * column.cell_size()];
+    column.read(0, &mut bytes[..])?;
+    Ok(bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
 }
 
 /// Coordinates within the array, and even within the fragment, but outside the box of their tile: those of tiles by turns.

@@ -112,13 +112,11 @@ impl DenseReader {
         };
         let values = if field.is_variable() {
             let column = DenseVarColumn::new(self.view.clone(), selection, number, field.fill.clone())?;
-            let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
-            let count = usize::try_from(column.cells().saturating_add(1)).unwrap_or(usize::MAX);
-            memory::resize(&mut offsets, count, "the offsets of a box")?;
-            column.read_offsets(0, &mut offsets[..])?;
-            let total = usize::try_from(column.total()?).unwrap_or(usize::MAX);
-            memory::resize(&mut bytes, total, "the values of a box")?;
-            column.read_values(0, &mut bytes[..])?;
+            let offsets = memory::fill(column.cells().saturating_add(1), 1, "the offsets of a box", |first, out| {
+                column.read_offsets(first, out)
+            })?;
+            let bytes =
+                memory::fill(column.total()?, 1, "the values of a box", |start, out| column.read_values(start, out))?;
             Values::variable(attribute, field.datatype, offsets, bytes)
         } else {
             let bytes = self.bytes(&selection, number, FieldFile::Data, field.fill.clone())?;

@@ -158,13 +158,11 @@ impl RowField {
                 FieldKind::Dimension(number) => VarColumn::of_dimension(view.clone(), number)?,
                 FieldKind::Attribute(number) => VarColumn::of_attribute(view.clone(), number)?,
             };
-            let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
-            let count = usize::try_from(rows.saturating_add(1)).unwrap_or(usize::MAX);
-            memory::resize(&mut offsets, count, "the offsets of a batch")?;
-            column.offsets(0, &mut offsets[..])?;
-            let total = usize::try_from(column.byte_count()?).unwrap_or(usize::MAX);
-            memory::resize(&mut bytes, total, "the values of a batch")?;
-            column.read(0, &mut bytes[..])?;
+            let offsets = memory::fill(rows.saturating_add(1), 1, "the offsets of a batch", |first, out| {
+                column.offsets(first, out)
+            })?;
+            let bytes =
+                memory::fill(column.byte_count()?, 1, "the values of a batch", |start, out| column.read(start, out))?;
             Values::variable(&self.name, self.datatype, offsets, bytes)
         } else {
             let column = match self.kind {
@@ -178,9 +176,7 @@ impl RowField {
 }
 
 fn read_fixed(column: &FixedColumn, rows: u64) -> Result<Vec<u8>> {
-    let mut bytes = memory::zeros(rows, column.cell_size(), "the rows of a batch")?;
-    column.read(0, &mut bytes[..])?;
-    Ok(bytes)
+    memory::fill(rows, column.cell_size(), "the rows of a batch", |first, out| column.read(first, out))
 }
 
 /// Reads the rows of an array batch by batch. A batch may be empty if all its cells were deleted or overwritten.

@@ -258,7 +258,9 @@ impl ArrayFolder {
             };
             if mbrs.tiles() != outline.facts.sparse_tiles {
                 let reason = format!("{} boxes for {} tiles", mbrs.tiles(), outline.facts.sparse_tiles);
-                return Err(Error::damaged(reason).in_field("R-tree").in_file(FRAGMENT_METADATA));
+                let name = self.fragment(fragment).map_or("", |entry| entry.name());
+                let error = Error::damaged(reason).in_field("R-tree").in_file(FRAGMENT_METADATA);
+                return Err(error.in_fragment(name).in_array(self.path()));
             }
             let weight = memory_of_boxes(&mbrs);
             Ok((mbrs, weight))

@@ -138,8 +138,9 @@ impl Query {
         Ok(ends.collect())
     }
 
-    /// The positions along a dimension of numbers, both included, between which the cells of a fragment lie by its footer;
-    /// `None` where its writer need not have kept to it.
+    /// The positions along a dimension of numbers, both included, between which the cells of a fragment lie by its footer.
+    /// Planning relies on them in fragments of all versions. `None` for strings, and where the footer has no box or one
+    /// that leaves the domain.
     ///
     /// # Errors
     /// Any damage in the footer.
@@ -147,8 +148,7 @@ impl Query {
         let outline = self.array.outline(fragment)?;
         let range = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };
-        let ends = axis.position(&range.low).zip(axis.position(&range.high));
-        Ok(ends.filter(|_| outline.facts.version >= ORDERED_SINCE))
+        Ok(axis.position(&range.low).zip(axis.position(&range.high)))
     }
 
     /// The budget of the cache, which the map's is a share of.

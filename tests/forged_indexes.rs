@@ -1,0 +1,219 @@
+//! Every byte of the footers, R-trees, tile offsets and other lists of sparse fragments is altered on its own, in each
+//! layout that formats have had, where no checksum covers it. Rows are then those of the array, or an error that asks for
+//! no memory. A slice trusts the boxes in the R-tree; where that gives it other rows, verification finds the damage.
+
+#[path = "support/bounded_allocator.rs"]
+mod bounded_allocator;
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bounded_allocator::Bounded;
+use support::corpora::corpus;
+use support::parallel;
+use support::stored::generic_tile;
+use tilefs_format::error::{Error, Result};
+use tilefs_format::generic_tile::GenericTileHeader;
+use tilefs_format::scalar::Scalar;
+use tilefs_reader::array::generic::decode_inline_tile;
+use tilefs_reader::array::sparse::CoordinateRange;
+use tilefs_reader::array::verify::{Progress, verify};
+use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::storage::{MemoryStorage, StoreKey};
+
+#[global_allocator]
+static MEMORY: Bounded = Bounded::new();
+
+/// An array of each layout: one generic tile with everything, a footer without a length, coordinates of all dimensions in
+/// a file, a file for each dimension, a footer with its length and the name of the schema.
+const ARRAYS: [&str; 6] = [
+    "writers/arrays/1.6/twice_0",
+    "writers/arrays/1.7/limits_4",
+    "writers/arrays/2.2/limits_1",
+    "writers/arrays/2.3/limits_4",
+    "writers/arrays/2.9/limits_2",
+    "arrays/sparse/bands_row",
+];
+
+/// By turns, as every byte would take eight times as long with each bit.
+const BITS: [u8; 5] = [0x01, 0x80, 0x10, 0xff, 0x02];
+
+#[test]
+fn whatever_is_forged_in_an_index_gives_no_other_rows() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut arrays: Vec<PathBuf> = ARRAYS.iter().map(|name| fixtures.join(name)).collect();
+    arrays.extend(corpus().map(|corpus| corpus.join("arrays/v02/sparse_1d")));
+    for array in arrays {
+        let whole = Whole::of(&array);
+        let altered = whole.alter();
+        let outcomes = parallel::map(&altered, |(place, storage)| whole.read(place, storage));
+        let count = |wanted: Outcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+        let (same, refused, found) = (count(Outcome::Same), count(Outcome::Refused), count(Outcome::FoundByVerify));
+        println!("{}: {same} give the rows, {refused} an error, {found} slices differ", array.display());
+        assert_eq!(same + refused + found, altered.len());
+        assert!(refused > 100 && same > 50, "what is altered is not read");
+        // Numbers that no row depends on are most of the rest: sums, bounds of values.
+        assert!(found < altered.len() / 50, "slices differ for more than boxes of tiles");
+    }
+}
+
+/// What came of a read of altered metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Same,
+    Refused,
+    /// A slice has other rows, and verification finds damage.
+    FoundByVerify,
+}
+
+type Rows = Vec<Vec<Vec<u8>>>;
+type Ranges = Vec<Option<Vec<CoordinateRange>>>;
+
+/// An array to which nothing was done, and what is read from it.
+struct Whole {
+    storage: MemoryStorage,
+    root: StoreKey,
+    rows: Rows,
+    slices: Vec<(Ranges, Rows)>,
+}
+
+impl Whole {
+    fn of(path: &Path) -> Self {
+        let root = StoreKey::from("/array");
+        let storage = MemoryStorage::load(path, &root).unwrap();
+        let array = open(&storage, &root).unwrap();
+        let all = rows(&array, None).unwrap();
+        assert!(all.len() > 10);
+        // One coordinate of each dimension, and the first half of it.
+        let dimensions = &array.schema().dimensions;
+        let mut slices = Vec::new();
+        for (number, dimension) in dimensions.iter().enumerate() {
+            let middle = Scalar::parse(dimension.datatype, &all[all.len() / 2][number]).unwrap();
+            for low in [dimension.domain.as_ref().unwrap().low.clone(), middle.clone()] {
+                let mut ranges: Ranges = vec![None; dimensions.len()];
+                ranges[number] = Some(vec![CoordinateRange { low: Some(low), high: Some(middle.clone()), step: 1 }]);
+                let chosen = rows(&array, Some(&ranges)).unwrap();
+                assert!(!chosen.is_empty() && chosen.iter().all(|row| all.contains(row)));
+                slices.push((ranges, chosen));
+            }
+        }
+        Whole { storage, root, rows: all, slices }
+    }
+
+    /// Copies in each of which one byte of the newest fragment's metadata is another, and which byte that is.
+    fn alter(&self) -> Vec<(String, MemoryStorage)> {
+        let metadata = |key: &StoreKey| key.name() == Some(b"__fragment_metadata.tdb");
+        let key = self.storage.keys().into_iter().filter(metadata).max().unwrap();
+        let bytes = self.storage.bytes(&key).unwrap().to_vec();
+        let sections = sections(&bytes);
+        let footer = sections.last().unwrap().1;
+        let context = Context::new(Arc::new(MemoryStorage::new()), 1 << 20, 1, None);
+        let mut altered = Vec::new();
+        let mut add = |place: String, bytes: Vec<u8>| {
+            let storage = self.storage.clone();
+            storage.put(key.clone(), bytes);
+            altered.push((place, storage));
+        };
+        for (number, &(start, end)) in sections.iter().enumerate() {
+            let payload = decode_inline_tile(&context, &bytes[start..end]).unwrap();
+            for at in 0..payload.len() {
+                let mut payload = payload.clone();
+                payload[at] ^= BITS[at % BITS.len()];
+                let place = format!("section {number}, byte {at}");
+                add(place, with_section(&bytes, &sections, number, &generic_tile(&payload)));
+            }
+        }
+        for at in footer..bytes.len() {
+            for bits in [BITS[at % BITS.len()], BITS[(at + 1) % BITS.len()]] {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= bits;
+                add(format!("footer, byte {}", at - footer), bytes);
+            }
+        }
+        altered
+    }
+
+    fn read(&self, place: &str, storage: &MemoryStorage) -> Outcome {
+        let is_right = |due: &Rows, found: Result<Rows>| match found {
+            Ok(found) => Some(found == *due),
+            Err(error) => {
+                assert!(!error.to_string().contains("not enough memory"), "{place}: {error}");
+                None
+            }
+        };
+        let read = |ranges| open(storage, &self.root).and_then(|array| rows(&array, ranges));
+        let of_all = is_right(&self.rows, read(None));
+        assert_ne!(of_all, Some(false), "{place}: other rows");
+        let of_slices: Vec<Option<bool>> =
+            self.slices.iter().map(|(ranges, due)| is_right(due, read(Some(ranges)))).collect();
+        if of_slices.contains(&Some(false)) {
+            let array = open(storage, &self.root).unwrap();
+            assert!(!verify(&array, &Progress::default()).places.is_empty(), "{place}: other rows, and no damage");
+            return Outcome::FoundByVerify;
+        }
+        if of_all.is_none() || of_slices.contains(&None) { Outcome::Refused } else { Outcome::Same }
+    }
+}
+
+fn open(storage: &MemoryStorage, root: &StoreKey) -> Result<Arc<Array>> {
+    let context = Arc::new(Context::new(Arc::new(storage.clone()), 1 << 20, 1, None));
+    Ok(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?))
+}
+
+/// The values of each row, sorted.
+fn rows(array: &Arc<Array>, ranges: Option<&Ranges>) -> Result<Rows> {
+    let mut reader = array.rows()?;
+    if let Some(ranges) = ranges {
+        reader = reader.select(ranges)?;
+    }
+    let mut rows = Vec::new();
+    for batch in reader.batches()? {
+        let batch = batch?;
+        for row in 0..batch.len() {
+            let values = batch.all_columns().iter().map(|column| match column.get(row) {
+                Some(value) => Ok(value.to_vec()),
+                None if column.is_null(row) => Ok(Vec::new()),
+                None => Err(Error::internal("a batch without one of its rows")),
+            });
+            rows.push(values.collect::<Result<_>>()?);
+        }
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+/// From where to where each generic tile in front of the footer goes.
+fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut sections = Vec::new();
+    let mut at = 0;
+    while let Ok(header) = GenericTileHeader::parse(&bytes[at..]) {
+        let end = (at + header.header_size).saturating_add(header.persisted_size as usize);
+        if end > bytes.len() || end <= at {
+            break;
+        }
+        sections.push((at, end));
+        at = end;
+    }
+    sections
+}
+
+/// A metadata file with another section in the place of one. The footer says where those behind it have moved.
+fn with_section(bytes: &[u8], sections: &[(usize, usize)], number: usize, section: &[u8]) -> Vec<u8> {
+    let (start, end) = sections[number];
+    let footer = sections[sections.len() - 1].1 - end + start + section.len();
+    let mut altered = bytes.to_vec();
+    altered.splice(start..end, section.iter().copied());
+    let mut at = footer;
+    while at + 8 <= altered.len() {
+        let place = u64::from_le_bytes(altered[at..at + 8].try_into().unwrap());
+        if sections[number + 1..].iter().any(|(start, _)| *start as u64 == place) {
+            let moved = place + section.len() as u64 - (end - start) as u64;
+            altered[at..at + 8].copy_from_slice(&moved.to_le_bytes());
+            at += 8;
+        } else {
+            at += 1;
+        }
+    }
+    altered
+}
