@@ -84,15 +84,17 @@ impl GroupFolder {
     /// As [`GroupFolder::new`].
     pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
         let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut members = folder.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // The one that was asked for last comes first.
-        for (name, member) in kept.iter().rev() {
+        // Copied, because members of the group are looked up while groups among them are listed.
+        let kept: Vec<_> = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // The one that was asked for last comes first.
+            kept.iter().rev().map(|(name, member)| (name.clone(), member.clone())).collect()
+        };
+        for (name, member) in kept {
             if let Some(member) = member.refreshed(&folder.group, changed, window)? {
-                members.put(name.clone(), Arc::new(member));
+                folder.kept.lock().unwrap_or_else(PoisonError::into_inner).put(name, Arc::new(member));
             }
         }
-        drop((kept, members));
         Ok(folder)
     }
 

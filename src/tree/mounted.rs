@@ -7,6 +7,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::{Changes, Context};
 use tilefs_reader::statistics::Statistic;
 use tilefs_reader::storage::StoreKey;
+use tilefs_reader::threads::cancellation::Turn;
 
 use super::array::array_folder;
 use super::directory::DirectoryFolder;
@@ -20,7 +21,10 @@ pub struct MountedTree {
     context: Arc<Context>,
     path: StoreKey,
     options: Arc<OpenOptions>,
+    /// Never locked while something is read: who asks for the root need not wait for a refresh.
     state: Mutex<State>,
+    /// One refresh at a time.
+    refreshing: Turn,
 }
 
 struct State {
@@ -60,7 +64,8 @@ impl MountedTree {
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
         let root = Root::new(stored, &options)?;
-        Ok(MountedTree { context, path, options, state: Mutex::new(State { root, is_behind: false }) })
+        let state = Mutex::new(State { root, is_behind: false });
+        Ok(MountedTree { context, path, options, state, refreshing: Turn::new() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,14 +86,21 @@ impl Tree for MountedTree {
 
     /// Costs a few listings of each array and group that was opened. Arrays of a group that have not changed stay open.
     fn refresh(&self) -> Result<Option<Refreshed>> {
-        let mut state = self.state();
+        let _alone = self.refreshing.take()?;
         let changes = self.context.watch.changes(&self.context)?;
-        if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
-            return Ok(None);
-        }
-        let was_behind = std::mem::replace(&mut state.is_behind, true);
-        let (root, changed) = match (&state.root, changes) {
-            (Root::Group(group), Changes::OfArrays(arrays)) if !was_behind => {
+        let (was_behind, group) = {
+            let mut state = self.state();
+            if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
+                return Ok(None);
+            }
+            let group = match &state.root {
+                Root::Group(group) => Some(group.clone()),
+                Root::Array(_) | Root::Directory(_) => None,
+            };
+            (std::mem::replace(&mut state.is_behind, true), group)
+        };
+        let (root, changed) = match (group, changes) {
+            (Some(group), Changes::OfArrays(arrays)) if !was_behind => {
                 let watch = &self.context.watch;
                 watch.forget(Some(&arrays));
                 // What a group says of itself tells of its members, too.
@@ -99,8 +111,9 @@ impl Tree for MountedTree {
             }
             _ => (self.reopen()?, Changed::All),
         };
-        *state = State { root, is_behind: false };
-        Ok(Some(Refreshed { root: state.root.folder(), changed }))
+        let folder = root.folder();
+        *self.state() = State { root, is_behind: false };
+        Ok(Some(Refreshed { root: folder, changed }))
     }
 
     fn statistics(&self) -> Vec<Statistic> {
