@@ -120,3 +120,44 @@ impl Tree for MountedTree {
         self.context.statistics()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use tilefs_reader::storage::simulated::FaultKind;
+    use tilefs_reader::storage::{MemoryStorage, SimulatedStorage};
+
+    use super::super::open::open_stored_in;
+    use super::*;
+
+    /// Another thread gets the root while the storage is asked what has changed.
+    #[test]
+    fn a_refresh_keeps_nobody_from_the_root() {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+        let key = StoreKey::from("s3://bucket/array");
+        let objects = MemoryStorage::load(&fixture, &key).unwrap();
+        let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::ZERO));
+        let options = OpenOptions { is_watched: true, ..OpenOptions::default() };
+        let stored = open_stored_in(storage.clone(), &key, &options).unwrap();
+        let tree = Arc::new(MountedTree::new(stored, &options).unwrap());
+        let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counts = (tree.clone(), asked.clone(), answered.clone());
+        storage.fail(FaultKind::Transient, move |_| {
+            let (tree, asked, answered) = counts.clone();
+            asked.fetch_add(1, Ordering::Relaxed);
+            let (answer, answers) = mpsc::channel();
+            thread::spawn(move || answer.send(drop(tree.root())));
+            answered.fetch_add(usize::from(answers.recv_timeout(Duration::from_secs(10)).is_ok()), Ordering::Relaxed);
+            false
+        });
+        assert!(tree.refresh().unwrap().is_none());
+        storage.recover();
+        let [asked, answered] = [asked, answered].map(|count| count.load(Ordering::Relaxed));
+        assert!(asked > 0 && answered == asked, "{answered} of {asked}");
+    }
+}

@@ -4,7 +4,7 @@
 //! several fragments may have the same coordinates, rows are not counted before they are read, and the name says as many
 //! rows as there can be before the part.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Forward;
@@ -15,6 +15,7 @@ use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::subarray::{MOST_PART_ROWS, Subarray};
+use tilefs_reader::array::Once;
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";
@@ -35,13 +36,13 @@ pub struct PartsFolder {
     formats: Vec<(&'static str, Box<MakeFile>)>,
     /// What the size of a part takes to know.
     sizing: Sizing,
-    starts: OnceLock<Vec<u64>>,
+    starts: Once<Vec<u64>>,
 }
 
 impl PartsFolder {
     /// The parts of what `fields` show. Names end with the first of the `formats`; files in others are found by theirs.
     pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
-        PartsFolder { fields, formats, sizing, starts: OnceLock::new() }
+        PartsFolder { fields, formats, sizing, starts: Once::new() }
     }
 
     /// Whether `ls` shows the folder: where there are several parts, and not so many that `ls -l` in it, which wants the size
@@ -57,13 +58,7 @@ impl PartsFolder {
     }
 
     fn starts(&self) -> Result<&Vec<u64>> {
-        match self.starts.get() {
-            Some(known) => Ok(known),
-            None => {
-                let found = self.fields.subarray.part_starts()?;
-                Ok(self.starts.get_or_init(|| found))
-            }
-        }
+        self.starts.get_or_retry(|| self.fields.subarray.part_starts())
     }
 }
 

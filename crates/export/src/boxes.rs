@@ -1,12 +1,12 @@
 //! Cells box by box, for the formats of tiles and chunks: a part of the array as a column of its own, and the same
 //! framed where it is smaller than the tile that it has to fill.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Once;
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
 
 use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
 use super::compose::Slice;
@@ -57,7 +57,7 @@ pub struct Rows {
     shape: [u64; 1],
     extent: u64,
     make: MakeColumn,
-    made: OnceLock<Column>,
+    made: Once<Column>,
 }
 
 /// A box of rows takes about this many bytes, those of variable length as many as it takes.
@@ -67,7 +67,7 @@ impl Rows {
     /// So many rows; `make` gives all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
-        Rows { field, shape: [rows], extent, make: Box::new(make), made: OnceLock::new() }
+        Rows { field, shape: [rows], extent, make: Box::new(make), made: Once::new() }
     }
 
     /// All rows of a column in boxes of `extent`.
@@ -77,12 +77,7 @@ impl Rows {
     }
 
     fn all(&self) -> Result<Column> {
-        if let Some(made) = self.made.get() {
-            return Ok(made.clone());
-        }
-        let made = (self.make)()?;
-        cancellation::check()?;
-        Ok(self.made.get_or_init(|| made).clone())
+        self.made.get_or_retry(&self.make).cloned()
     }
 }
 

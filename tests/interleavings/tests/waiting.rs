@@ -138,9 +138,30 @@ fn one_thread_makes_the_value() {
     assert_eq!(made.load(Ordering::SeqCst), 3, "two fail, and one is kept");
 }
 
+/// The first value that is made is not kept, so it is made a second time, and no more.
+fn a_passing_value_is_made_again() {
+    let (once, made) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
+    let attempts = made.clone();
+    together(3, move |_| {
+        let value = once.get_or_pass(|| {
+            thread::yield_now();
+            let attempt = attempts.fetch_add(1, Ordering::SeqCst);
+            Ok((attempt, attempt > 0))
+        });
+        assert!(value.unwrap() < 2);
+    });
+    assert_eq!(made.load(Ordering::SeqCst), 2);
+}
+
 #[test]
 fn values_that_are_made_once_lose_no_wake_up() {
-    prove(&[CANCELLATION], &[Model::under_many("one thread makes the value", one_thread_makes_the_value)]);
+    prove(
+        &[CANCELLATION],
+        &[
+            Model::under_many("one thread makes the value", one_thread_makes_the_value),
+            Model::under_many("a passing value is made again", a_passing_value_is_made_again),
+        ],
+    );
 }
 
 fn decode(permits: usize, threads: usize) {

@@ -12,6 +12,7 @@ use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;
+use super::once::Once;
 use super::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use super::window::TimeWindow;
 use crate::storage::{KnownFolder, Listed, StoreKey};
@@ -49,9 +50,9 @@ pub struct Group {
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
     /// Held by the thread that looks at the members.
     looking: Turn,
-    metadata: OnceLock<Arc<Metadata>>,
+    metadata: Once<Arc<Metadata>>,
     /// What was in the folder, once somebody asked; the same for all windows.
-    names: Arc<OnceLock<GroupNames>>,
+    names: Arc<Once<GroupNames>>,
 }
 
 /// The names in the folders of a group that say what it is. All are those of one folder: another that takes its place
@@ -70,15 +71,16 @@ impl Group {
     }
 
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
-        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), OnceLock::new(), Arc::default());
+        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), Once::new(), Arc::default());
         Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 
     /// What is in the folder; listed once.
     fn names(&self) -> Result<&GroupNames> {
-        if let Some(names) = self.names.get() {
-            return Ok(names);
-        }
+        self.names.get_or_retry(|| self.list_names())
+    }
+
+    fn list_names(&self) -> Result<GroupNames> {
         let storage = &*self.context.storage;
         let folder = storage.know(&self.path).in_array(&self.path)?;
         if folder.identity.is_some() {
@@ -90,7 +92,7 @@ impl Group {
         }
         let names = |name: &str| names_in(storage, &folder, name).in_array(&self.path);
         let (details, metadata) = (names(GROUP_DETAILS)?, names(METADATA)?);
-        Ok(self.names.get_or_init(|| GroupNames { folder, details, metadata }))
+        Ok(GroupNames { folder, details, metadata })
     }
 
     /// Fails where another group has taken the place of this one: its members are not this one's.
@@ -150,12 +152,11 @@ impl Group {
     /// # Errors
     /// As [`Metadata::read`].
     pub fn metadata(&self) -> Result<Arc<Metadata>> {
-        if let Some(metadata) = self.metadata.get() {
-            return Ok(metadata.clone());
-        }
-        let names = &self.names()?.metadata;
-        let metadata = Arc::new(Metadata::read_listed(&self.context, &self.path, names, self.window)?);
-        Ok(self.metadata.get_or_init(|| metadata).clone())
+        let read = || {
+            let names = &self.names()?.metadata;
+            Ok(Arc::new(Metadata::read_listed(&self.context, &self.path, names, self.window)?))
+        };
+        self.metadata.get_or_retry(read).cloned()
     }
 
     /// The members as of the end of the window, those with a name of their own first, each by name; read once, but that
