@@ -14,4 +14,5 @@
 
 pub mod fuse;
 pub mod read_ahead;
+mod sync;
 pub mod tree;

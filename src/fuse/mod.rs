@@ -29,6 +29,7 @@ mod reply_buffers;
 mod requester;
 mod requests;
 mod serve;
+mod session_end;
 mod sys;
 mod working_folders;
 

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +22,7 @@ use super::filesystem::{BackgroundTriggers, Server, TreeFilesystem};
 use super::needs::Needs;
 use super::refresh::{self, Refresher};
 use super::requests::Requests;
+use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{self, ReadAhead};
@@ -183,13 +184,6 @@ pub struct Mount {
     abort: Option<File>,
 }
 
-/// The result of a session, set when its threads end.
-#[derive(Default)]
-struct SessionEnd {
-    result: Mutex<Option<std::result::Result<(), String>>>,
-    reached: Condvar,
-}
-
 impl Mount {
     /// Mounts a tree on an empty folder. When this returns, the mount answers.
     ///
@@ -277,13 +271,7 @@ impl Mount {
     /// # Errors
     /// [`Error::Mount`] if the connection to the kernel broke.
     pub fn wait(&self) -> Result<()> {
-        let mut result = self.session.result.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(result) = &*result {
-                return result.clone().map_err(|reason| self.error(reason));
-            }
-            result = self.session.reached.wait(result).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.session.wait().map_err(|reason| self.error(reason))
     }
 
     /// Returns whether a file system with our device number is mounted at our mount point.
@@ -351,30 +339,6 @@ impl Drop for Mount {
             self.session.wait_for(SHUTDOWN_TIMEOUT);
         } else if let Err(refusal) = self.detach(Detach::Lazily) {
             log::error!("cannot unmount {}: {refusal:?}", self.mountpoint.display());
-        }
-    }
-}
-
-impl SessionEnd {
-    fn set(&self, result: std::result::Result<(), String>) {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
-        self.reached.notify_all();
-    }
-
-    /// Returns the result, if the session has ended.
-    fn result(&self) -> Option<std::result::Result<(), String>> {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn wait_for(&self, timeout: Duration) {
-        let deadline = Instant::now() + timeout;
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        while result.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            result = self.reached.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -2,7 +2,8 @@
 //! processor's cache.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Unused buffers. Memory: as many buffers as there were concurrent requests, each at most as large as the largest
 /// read.

@@ -14,12 +14,12 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tilefs_reader::threads::{self, cancellation::Token};
 
 use super::error_log::reason_of_panic;
+use crate::sync::{Arc, Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -175,11 +175,11 @@ impl Requests {
     fn serve(&self) {
         loop {
             let mut state = self.lock();
-            if state.waiting.is_empty() && !state.has_ended {
-                state.idle += 1;
-                state = self.queued.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
-                state.idle -= 1;
-            }
+            state.idle += 1;
+            let has_nothing = |state: &mut SchedulerState| state.waiting.is_empty() && !state.has_ended;
+            let waited = self.queued.wait_timeout_while(state, IDLE, has_nothing);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.idle -= 1;
             let Some((origin, task)) = state.waiting.pop_front() else {
                 state.queue_threads -= 1;
                 return;

@@ -1,11 +1,11 @@
 //! The shared prefetch queue, ordered by how soon each reader needs its range.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Reader;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of queued ranges of all readers.
 const MOST_WAITING: usize = 1024;
@@ -79,6 +79,7 @@ impl Queue {
         self.wake_spare(&self.lock());
     }
 
+    #[track_caller]
     fn wake_spare(&self, state: &QueueState) {
         if state.idle_spares > 0 && state.waiting.iter().any(|job| job.slack() < URGENT) {
             self.is_urgent.notify_all();

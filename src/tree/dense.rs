@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::{Summaries, Summary};
@@ -18,7 +18,7 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{Array, FieldFile};
+use tilefs_reader::array::{Array, FieldFile, Once};
 use tilefs_reader::storage::EntryKey;
 
 use super::grammar::labels::DimensionLabel;
@@ -35,7 +35,7 @@ const MAX_FILE: u64 = i64::MAX as u64;
 pub struct DenseArray {
     array: Arc<Array>,
     grid: Grid,
-    view: OnceLock<Arc<DenseView>>,
+    view: Once<Arc<DenseView>>,
     /// The labels by which each dimension can be selected.
     labels: Vec<Vec<DimensionLabel>>,
 }
@@ -48,7 +48,7 @@ impl DenseArray {
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         let labels = labels_by_dimension(&array);
-        Ok(DenseArray { array, grid, view: OnceLock::new(), labels })
+        Ok(DenseArray { array, grid, view: Once::new(), labels })
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -64,11 +64,7 @@ impl DenseArray {
     /// # Errors
     /// As for [`DenseView::new`].
     pub fn view(&self) -> Result<Arc<DenseView>> {
-        if let Some(view) = self.view.get() {
-            return Ok(view.clone());
-        }
-        let view = Arc::new(DenseView::new(self.array.clone())?);
-        Ok(self.view.get_or_init(|| view).clone())
+        self.view.get_or_retry(|| Ok(Arc::new(DenseView::new(self.array.clone())?))).cloned()
     }
 
     /// Returns the cells that files cover by default: the current domain if set, otherwise the domain; the non-empty

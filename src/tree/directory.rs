@@ -6,16 +6,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Context, ObjectKind, Once, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
-use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::group::{GroupFolder, source_of};
@@ -163,7 +162,7 @@ pub struct DirectoryFolder {
     directory: Arc<Directory>,
     options: Arc<OpenOptions>,
     /// The folders at the time of the first listing.
-    folders: OnceLock<Arc<NamedFolders>>,
+    folders: Once<Arc<NamedFolders>>,
     kept: Mutex<LruCache<String, Arc<InsideFolder>>>,
 }
 
@@ -171,18 +170,16 @@ impl DirectoryFolder {
     /// Creates the folder. Lists nothing yet.
     pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        DirectoryFolder { directory: Arc::new(directory), options, folders: OnceLock::new(), kept }
+        DirectoryFolder { directory: Arc::new(directory), options, folders: Once::new(), kept }
     }
 
     fn folders(&self) -> Result<Arc<NamedFolders>> {
-        if let Some(known) = self.folders.get() {
-            return Ok(known.clone());
-        }
-        // Watch before listing, so that a refresh does not miss a change.
-        note(&self.directory.context, &self.directory.path)?;
-        let folders = Arc::new(self.directory.folders()?);
-        cancellation::check()?;
-        Ok(self.folders.get_or_init(|| folders).clone())
+        let list = || {
+            // Watch before listing, so that a refresh does not miss a change.
+            note(&self.directory.context, &self.directory.path)?;
+            Ok(Arc::new(self.directory.folders()?))
+        };
+        self.folders.get_or_retry(list).cloned()
     }
 
     fn readme(&self) -> Result<LazyFile> {
@@ -217,7 +214,7 @@ impl Folder for DirectoryFolder {
                 path: path.clone(),
                 directory: self.directory.clone(),
                 options: self.options.clone(),
-                opened: OnceLock::new(),
+                opened: Once::new(),
             })
         });
         Ok(Some(Node::Folder(folder.clone())))
@@ -253,16 +250,17 @@ struct InsideFolder {
     path: StoreKey,
     directory: Arc<Directory>,
     options: Arc<OpenOptions>,
-    opened: OnceLock<Arc<dyn Folder>>,
+    opened: Once<Arc<dyn Folder>>,
 }
 
 impl InsideFolder {
     fn open(&self) -> Result<&dyn Folder> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(&**opened);
-        }
+        self.opened.get_or_retry(|| self.make()).map(|opened| &**opened)
+    }
+
+    fn make(&self) -> Result<Arc<dyn Folder>> {
         let context = &self.directory.context;
-        let opened: Arc<dyn Folder> = match self.directory.inside(&self.path)? {
+        Ok(match self.directory.inside(&self.path)? {
             Inside::Array => {
                 let array = open_folder(context.clone(), &self.path, self.directory.window)?;
                 Arc::new(array_folder(array, self.options.clone())?)
@@ -272,9 +270,7 @@ impl InsideFolder {
                 Arc::new(GroupFolder::new(group, self.options.clone())?)
             }
             Inside::Directory(directory) => Arc::new(DirectoryFolder::new(directory, self.options.clone())),
-        };
-        cancellation::check()?;
-        Ok(&**self.opened.get_or_init(|| opened))
+        })
     }
 }
 

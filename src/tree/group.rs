@@ -11,11 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{ObjectKind, TimeWindow};
+use tilefs_reader::array::{ObjectKind, Once, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
-use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::dataset::{self, GroupDataset, NETCDF};
@@ -56,11 +55,11 @@ pub struct GroupFolder {
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
     /// `zarr/`, once used.
-    zarr: OnceLock<Arc<dyn Folder>>,
+    zarr: Once<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once used.
     tiff: OnceLock<Node>,
     /// The group as one dataset, once determined.
-    dataset: OnceLock<Option<Arc<GroupDataset>>>,
+    dataset: Once<Option<Arc<GroupDataset>>>,
 }
 
 impl GroupFolder {
@@ -77,7 +76,7 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let (members, zarr, tiff, dataset) = (Mutex::default(), OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (members, zarr, tiff, dataset) = (Mutex::default(), Once::new(), OnceLock::new(), Once::new());
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset }
     }
 
@@ -88,15 +87,17 @@ impl GroupFolder {
     /// As for [`GroupFolder::new`].
     pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
         let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut members = folder.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Insert the most recently used one last.
-        for (name, member) in kept.iter().rev() {
+        // Copied, because members of the group are looked up while groups among them are listed.
+        let kept: Vec<_> = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // The most recently used one is first; insert it last.
+            kept.iter().rev().map(|(name, member)| (name.clone(), member.clone())).collect()
+        };
+        for (name, member) in kept {
             if let Some(member) = member.refreshed(&folder.group, changed, window)? {
-                members.put(name.clone(), Arc::new(member));
+                folder.kept.lock().unwrap_or_else(PoisonError::into_inner).put(name, Arc::new(member));
             }
         }
-        drop((kept, members));
         Ok(folder)
     }
 
@@ -134,7 +135,7 @@ impl GroupFolder {
             group: self.group.clone(),
             options: self.options.clone(),
             group_modified: self.modified,
-            opened: OnceLock::new(),
+            opened: Once::new(),
         });
         kept().put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
@@ -159,9 +160,10 @@ impl GroupFolder {
 
     /// Returns `zarr/`.
     fn zarr(&self) -> Result<Arc<dyn Folder>> {
-        if let Some(known) = self.zarr.get() {
-            return Ok(known.clone());
-        }
+        self.zarr.get_or_retry(|| self.make_zarr()).cloned()
+    }
+
+    fn make_zarr(&self) -> Result<Arc<dyn Folder>> {
         let (group, options) = (self.group.clone(), self.options.clone());
         let (last_commit, modified) = (self.last_commit, self.modified);
         let plain = move |reason: Option<String>| {
@@ -169,25 +171,19 @@ impl GroupFolder {
             let group = group.clone();
             ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
         };
-        let folder: Arc<dyn Folder> = match self.is_experiment()? {
+        Ok(match self.is_experiment()? {
             true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
             false => match self.dataset()? {
                 Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
                 None => Arc::new(plain(None)),
             },
-        };
-        cancellation::check()?;
-        Ok(self.zarr.get_or_init(|| folder).clone())
+        })
     }
 
     /// Returns the group as one dataset, if it is one.
     fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
-        if let Some(known) = self.dataset.get() {
-            return Ok(known.clone());
-        }
-        let dataset = GroupDataset::of(&self.group, self.modified)?.map(Arc::new);
-        cancellation::check()?;
-        Ok(self.dataset.get_or_init(|| dataset).clone())
+        let make = || Ok(GroupDataset::of(&self.group, self.modified)?.map(Arc::new));
+        self.dataset.get_or_retry(make).cloned()
     }
 
     /// Returns `netcdf/`, if the group is one dataset.
@@ -304,7 +300,7 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    opened: OnceLock<OpenMember>,
+    opened: Once<OpenMember>,
 }
 
 /// The opened form of a member.
@@ -325,12 +321,8 @@ impl OpenMember {
 
 impl MemberFolder {
     fn open(&self) -> Result<&dyn Folder> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened.folder());
-        }
-        let opened = open_member(&self.group, &self.path, &self.options)?;
-        cancellation::check()?;
-        Ok(self.opened.get_or_init(|| opened).folder())
+        let open = || open_member(&self.group, &self.path, &self.options);
+        self.opened.get_or_retry(open).map(OpenMember::folder)
     }
 
     /// As [`GroupFolder::refreshed`]; `None` if it must be opened again when needed.

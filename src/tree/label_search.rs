@@ -4,15 +4,15 @@
 //! TileDB, only the written part counts: the cells around it hold fill values, which are not in order.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tilefs_export::Column;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
-use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
+use tilefs_reader::array::{Array, Once};
 use tilefs_reader::threads::cancellation;
 
 use super::dense::{DenseArray, DenseSubarray};
@@ -43,7 +43,7 @@ pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
             CellValNum::Variable => label.datatype.kind() == Kind::Bytes && label.datatype.size() == 1,
         };
         if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value) {
-            let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: OnceLock::new() };
+            let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: Once::new() };
             labels.push(DimensionLabel(Arc::new(searched)));
         }
     }
@@ -55,17 +55,18 @@ struct SearchedLabel {
     array: Arc<Array>,
     label: StoredLabel,
     /// The written values, if any.
-    written: OnceLock<Option<Written>>,
+    written: Once<Option<Written>>,
 }
 
 impl SearchedLabel {
     fn written(&self) -> Result<Option<&Written>> {
-        if let Some(written) = self.written.get() {
-            return Ok(written.as_ref());
-        }
+        self.written.get_or_retry(|| self.open()).map(Option::as_ref)
+    }
+
+    fn open(&self) -> Result<Option<Written>> {
         let opened = self.array.label(&self.label)?;
         let dense = Arc::new(DenseArray::new(opened.array.clone())?);
-        let written = match dense.view()?.non_empty_box() {
+        Ok(match dense.view()?.non_empty_box() {
             Some(found) if !found.low.is_empty() => {
                 let (low, high) = (found.low[0], found.high[0]);
                 let shown = Selection::new(vec![AxisSelection::contiguous(low, high - low + 1)])?;
@@ -76,9 +77,7 @@ impl SearchedLabel {
                 Some(Written { first: low, column, order: self.label.order })
             }
             _ => None,
-        };
-        cancellation::check()?;
-        Ok(self.written.get_or_init(|| written).as_ref())
+        })
     }
 
     fn try_bounds(&self) -> Result<DimensionBounds> {

@@ -1,24 +1,19 @@
 //! Nodes whose content is made when first needed, and folders with fixed names.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
-use tilefs_reader::threads::cancellation::{self, Turn};
+use tilefs_reader::array::Once;
 
 use super::listing::Listing;
 use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
 
-type Make = Box<dyn Fn() -> Result<Generated> + Send + Sync>;
-
-/// A content, and whether it may be kept.
-struct Generated {
-    content: Arc<dyn Content>,
-    lasts: bool,
-}
+/// Makes a content, and tells whether it may be kept.
+type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
 
 type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
 
@@ -29,9 +24,7 @@ type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 /// the storage recover.
 pub struct LazyFile {
     make: Make,
-    /// Held while the content is made: concurrent users wait instead of making it again.
-    making: Turn,
-    content: OnceLock<Arc<dyn Content>>,
+    content: Once<Arc<dyn Content>>,
     /// Whether the content may differ the next time it is made.
     is_passing: bool,
     make_forward: Option<MakeForward>,
@@ -43,7 +36,7 @@ pub struct LazyFile {
 
 impl LazyFile {
     pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
-        Self::of(modified, Box::new(move || Ok(Generated { content: make()?, lasts: true })), false)
+        Self::of(modified, Box::new(move || Ok((make()?, true))), false)
     }
 
     /// Makes the file readable in sequence before its content is made.
@@ -53,16 +46,7 @@ impl LazyFile {
     }
 
     fn of(modified: SystemTime, make: Make, is_passing: bool) -> Self {
-        LazyFile {
-            make,
-            making: Turn::new(),
-            content: OnceLock::new(),
-            is_passing,
-            make_forward: None,
-            length: None,
-            modified,
-            describe: None,
-        }
+        LazyFile { make, content: Once::new(), is_passing, make_forward: None, length: None, modified, describe: None }
     }
 
     /// Sets the length, so that it is known before the content is made.
@@ -85,7 +69,8 @@ impl LazyFile {
     ) -> Self {
         let make = move || {
             let (text, lasts) = make()?;
-            Ok(Generated { content: Arc::new(text.into_bytes()), lasts })
+            let content: Arc<dyn Content> = Arc::new(text.into_bytes());
+            Ok((content, lasts))
         };
         Self::of(modified, Box::new(make), true)
     }
@@ -111,17 +96,7 @@ impl File for LazyFile {
     }
 
     fn open(&self) -> Result<Arc<dyn Content>> {
-        if let Some(content) = self.content.get() {
-            return Ok(content.clone());
-        }
-        let _making = self.making.take()?;
-        if let Some(content) = self.content.get() {
-            return Ok(content.clone());
-        }
-        let made = (self.make)()?;
-        // After a cancellation, parts may be missing.
-        cancellation::check()?;
-        Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
+        self.content.get_or_pass(&self.make)
     }
 
     fn may_change(&self) -> bool {
@@ -246,7 +221,7 @@ impl Folder for FixedFolder {
 /// A folder that is made on first use.
 pub struct LazyFolder {
     make: Box<dyn Fn() -> Result<Arc<dyn Folder>> + Send + Sync>,
-    made: OnceLock<Arc<dyn Folder>>,
+    made: Once<Arc<dyn Folder>>,
     modified: SystemTime,
 }
 
@@ -260,16 +235,11 @@ impl LazyFolder {
 
     /// Creates a folder of any type.
     pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
-        LazyFolder { make: Box::new(make), made: OnceLock::new(), modified }
+        LazyFolder { make: Box::new(make), made: Once::new(), modified }
     }
 
     fn made(&self) -> Result<Arc<dyn Folder>> {
-        if let Some(made) = self.made.get() {
-            return Ok(made.clone());
-        }
-        let made = (self.make)()?;
-        cancellation::check()?;
-        Ok(self.made.get_or_init(|| made).clone())
+        self.made.get_or_retry(&self.make).cloned()
     }
 }
 

@@ -8,6 +8,7 @@ use tilefs_reader::array::Context;
 use tilefs_reader::group::changes::{Changes, changes};
 use tilefs_reader::statistics::Statistic;
 use tilefs_reader::storage::StoreKey;
+use tilefs_reader::threads::cancellation::Turn;
 
 use super::array::array_folder;
 use super::directory::DirectoryFolder;
@@ -21,7 +22,10 @@ pub struct MountedTree {
     context: Arc<Context>,
     path: StoreKey,
     options: Arc<OpenOptions>,
+    /// Never locked during I/O: requests for the root do not wait for a refresh.
     state: Mutex<CurrentRoot>,
+    /// One refresh at a time.
+    refreshing: Turn,
 }
 
 struct CurrentRoot {
@@ -61,7 +65,8 @@ impl MountedTree {
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
         let root = Root::new(stored, &options)?;
-        Ok(MountedTree { context, path, options, state: Mutex::new(CurrentRoot { root, is_behind: false }) })
+        let state = Mutex::new(CurrentRoot { root, is_behind: false });
+        Ok(MountedTree { context, path, options, state, refreshing: Turn::new() })
     }
 
     fn state(&self) -> MutexGuard<'_, CurrentRoot> {
@@ -82,14 +87,21 @@ impl Tree for MountedTree {
 
     /// Costs a few listings of each array and group that was opened. Arrays of a group that have not changed stay open.
     fn refresh(&self) -> Result<Option<Refreshed>> {
-        let mut state = self.state();
+        let _alone = self.refreshing.take()?;
         let changes = changes(&self.context)?;
-        if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
-            return Ok(None);
-        }
-        let was_behind = std::mem::replace(&mut state.is_behind, true);
-        let (root, changed) = match (&state.root, changes) {
-            (Root::Group(group), Changes::OfArrays(arrays)) if !was_behind => {
+        let (was_behind, group) = {
+            let mut state = self.state();
+            if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
+                return Ok(None);
+            }
+            let group = match &state.root {
+                Root::Group(group) => Some(group.clone()),
+                Root::Array(_) | Root::Directory(_) => None,
+            };
+            (std::mem::replace(&mut state.is_behind, true), group)
+        };
+        let (root, changed) = match (group, changes) {
+            (Some(group), Changes::OfArrays(arrays)) if !was_behind => {
                 let watch = &self.context.watch;
                 watch.forget(Some(&arrays));
                 // The texts of a group also describe its members.
@@ -100,11 +112,53 @@ impl Tree for MountedTree {
             }
             _ => (self.reopen()?, Changed::All),
         };
-        *state = CurrentRoot { root, is_behind: false };
-        Ok(Some(Refreshed { root: state.root.folder(), changed }))
+        let folder = root.folder();
+        *self.state() = CurrentRoot { root, is_behind: false };
+        Ok(Some(Refreshed { root: folder, changed }))
     }
 
     fn statistics(&self) -> Vec<Statistic> {
         self.context.statistics()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use tilefs_reader::storage::simulated::FaultKind;
+    use tilefs_reader::storage::{MemoryStorage, SimulatedStorage};
+
+    use super::super::open::open_stored_in;
+    use super::*;
+
+    /// Another thread gets the root while the storage is asked what has changed.
+    #[test]
+    fn a_refresh_keeps_nobody_from_the_root() {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+        let key = StoreKey::from("s3://bucket/array");
+        let objects = MemoryStorage::load(&fixture, &key).unwrap();
+        let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::ZERO));
+        let options = OpenOptions { is_watched: true, ..OpenOptions::default() };
+        let stored = open_stored_in(storage.clone(), &key, &options).unwrap();
+        let tree = Arc::new(MountedTree::new(stored, &options).unwrap());
+        let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counts = (tree.clone(), asked.clone(), answered.clone());
+        storage.fail(FaultKind::Transient, move |_| {
+            let (tree, asked, answered) = counts.clone();
+            asked.fetch_add(1, Ordering::Relaxed);
+            let (answer, answers) = mpsc::channel();
+            thread::spawn(move || answer.send(drop(tree.root())));
+            answered.fetch_add(usize::from(answers.recv_timeout(Duration::from_secs(10)).is_ok()), Ordering::Relaxed);
+            false
+        });
+        assert!(tree.refresh().unwrap().is_none());
+        storage.recover();
+        let [asked, answered] = [asked, answered].map(|count| count.load(Ordering::Relaxed));
+        assert!(asked > 0 && answered == asked, "{answered} of {asked}");
     }
 }

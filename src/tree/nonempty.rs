@@ -3,7 +3,7 @@
 //! It equals a mount with `--extent nonempty`, so users need not mount again because of an enormous domain. The box is
 //! determined, and the tree made, when something in it is first needed.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
@@ -16,6 +16,7 @@ use super::lazy::FixedFolder;
 use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
 use super::xattrs::ExtendedAttributes;
+use tilefs_reader::array::Once;
 
 /// Its name, beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";
@@ -26,7 +27,7 @@ pub struct NonEmptyFolder {
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: Arc<OpenOptions>,
-    made: OnceLock<(FixedFolder, Arc<Explanations>)>,
+    made: Once<(FixedFolder, Arc<Explanations>)>,
 }
 
 impl NonEmptyFolder {
@@ -36,7 +37,7 @@ impl NonEmptyFolder {
         modified: SystemTime,
         options: Arc<OpenOptions>,
     ) -> Self {
-        NonEmptyFolder { dense, names, modified, options, made: OnceLock::new() }
+        NonEmptyFolder { dense, names, modified, options, made: Once::new() }
     }
 
     /// Returns the source of its explanatory files.
@@ -48,15 +49,15 @@ impl NonEmptyFolder {
     }
 
     fn made(&self) -> Result<&(FixedFolder, Arc<Explanations>)> {
-        if let Some(made) = self.made.get() {
-            return Ok(made);
-        }
+        self.made.get_or_retry(|| self.make())
+    }
+
+    fn make(&self) -> Result<(FixedFolder, Arc<Explanations>)> {
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
         let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
         let whole =
             FieldFolder { subarray, names: self.names.clone(), modified: self.modified, shown: self.options.shown };
-        let made = tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)?;
-        Ok(self.made.get_or_init(|| made))
+        tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)
     }
 }
 

@@ -4,11 +4,12 @@
 //! fragments may have cells with the same coordinates, rows are not counted before they are read, and the name is the
 //! maximum number of rows before the part.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Forward;
 use tilefs_format::error::Result;
+use tilefs_reader::array::Once;
 
 use super::fields::FieldFolder;
 use super::lazy::LazyFile;
@@ -35,14 +36,14 @@ pub struct PartsFolder {
     formats: Vec<(&'static str, Box<MakeFile>)>,
     /// The data on which the size of a part depends.
     sizing: Sizing,
-    starts: OnceLock<Vec<u64>>,
+    starts: Once<Vec<u64>>,
 }
 
 impl PartsFolder {
     /// Creates the parts of the table that `fields` show. Listed names end with the first of the `formats`; files in
     /// others are found by name.
     pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
-        PartsFolder { fields, formats, sizing, starts: OnceLock::new() }
+        PartsFolder { fields, formats, sizing, starts: Once::new() }
     }
 
     /// Returns whether `ls` shows the folder: if there are several parts, but few enough for `ls -l`, which requests
@@ -58,13 +59,7 @@ impl PartsFolder {
     }
 
     fn starts(&self) -> Result<&Vec<u64>> {
-        match self.starts.get() {
-            Some(known) => Ok(known),
-            None => {
-                let found = self.fields.subarray.part_starts()?;
-                Ok(self.starts.get_or_init(|| found))
-            }
-        }
+        self.starts.get_or_retry(|| self.fields.subarray.part_starts())
     }
 }
 

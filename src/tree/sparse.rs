@@ -1,7 +1,7 @@
 //! A sparse array, or the rows of it that a selection selects, as files.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::Summaries;
@@ -9,10 +9,10 @@ use tilefs_export::parquet::TileRows;
 use tilefs_export::raw::{Cells, RawFile};
 use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Array;
 use tilefs_reader::array::sparse::{
     CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn,
 };
+use tilefs_reader::array::{Array, Once};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
@@ -33,7 +33,7 @@ pub struct SparseSubarray {
     ranges: Option<Ranges>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     by_row: bool,
-    view: OnceLock<Arc<SparseView>>,
+    view: Once<Arc<SparseView>>,
     /// Variable-length fields that were opened; they keep the positions of their values.
     var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
 }
@@ -45,21 +45,21 @@ impl SparseSubarray {
     }
 
     fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
-        SparseSubarray { array, ranges, by_row, view: OnceLock::new(), var_columns: Mutex::default() }
+        SparseSubarray { array, ranges, by_row, view: Once::new(), var_columns: Mutex::default() }
     }
 
     fn view(&self) -> Result<Arc<SparseView>> {
-        if let Some(view) = self.view.get() {
-            return Ok(view.clone());
-        }
-        let mut view = Arc::new(SparseView::new(self.array.clone())?);
-        if let Some(ranges) = &self.ranges {
-            view = Arc::new(view.select(ranges)?);
-        }
-        if self.by_row {
-            view = Arc::new(view.by_row_order());
-        }
-        Ok(self.view.get_or_init(|| view).clone())
+        let make = || {
+            let mut view = Arc::new(SparseView::new(self.array.clone())?);
+            if let Some(ranges) = &self.ranges {
+                view = Arc::new(view.select(ranges)?);
+            }
+            if self.by_row {
+                view = Arc::new(view.by_row_order());
+            }
+            Ok(view)
+        };
+        self.view.get_or_retry(make).cloned()
     }
 
     /// Returns whether the rows are certain to be sorted by coordinates, with the last dimension most significant.
@@ -190,9 +190,8 @@ impl Subarray for SparseSubarray {
         let view = self.view()?;
         let part = view.parts(MAX_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
         let part = view.part(part)?;
-        let this = Self::of(self.array.clone(), None, self.by_row);
-        this.view.get_or_init(|| Arc::new(part));
-        Ok(Arc::new(this))
+        let view = Arc::new(part).into();
+        Ok(Arc::new(SparseSubarray { view, ..Self::of(self.array.clone(), None, self.by_row) }))
     }
 
     fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {

@@ -1,7 +1,7 @@
 //! `zarr2/`: the contents of `zarr/` for readers that support only version 2 of Zarr. Each folder is one of `zarr/`
 //! with other metadata files, and the same chunks without the folder around them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Content;
@@ -11,6 +11,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::lazy::LazyFile;
 use super::node::{Entry, EntryKind, Folder, Node};
+use tilefs_reader::array::Once;
 
 /// The name of the folder.
 pub const ZARR2: &str = "zarr2";
@@ -18,19 +19,20 @@ pub const ZARR2: &str = "zarr2";
 /// A group or an array of version 3 in version 2. Memory: that of its metadata, once used.
 pub struct SecondVersion {
     of: Arc<dyn Folder>,
-    described: OnceLock<Arc<Described>>,
+    described: Once<Arc<Described>>,
 }
 
 impl SecondVersion {
     /// Creates the folder; `of` is the folder of a group or an array of version 3. Reads nothing.
     pub fn new(of: Arc<dyn Folder>) -> Self {
-        SecondVersion { of, described: OnceLock::new() }
+        SecondVersion { of, described: Once::new() }
     }
 
     fn described(&self) -> Result<Arc<Described>> {
-        if let Some(known) = self.described.get() {
-            return Ok(known.clone());
-        }
+        self.described.get_or_retry(|| self.describe()).cloned()
+    }
+
+    fn describe(&self) -> Result<Arc<Described>> {
         let Some(Node::File(file)) = self.of.lookup(METADATA)? else {
             return Err(Error::internal("a folder of Zarr without metadata"));
         };
@@ -38,8 +40,7 @@ impl SecondVersion {
         let mut text = vec![0; usize::try_from(content.len()).unwrap_or(0)];
         content.read_at(0, &mut text)?;
         let found = serde_json::from_slice(&text).ok().and_then(|metadata| described(&metadata));
-        let found = Arc::new(found.ok_or_else(|| Error::internal("Zarr metadata that version 2 cannot express"))?);
-        Ok(self.described.get_or_init(|| found).clone())
+        found.map(Arc::new).ok_or_else(|| Error::internal("Zarr metadata that version 2 cannot express"))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Cells read box by box, for formats made of tiles or chunks: a box of the array as a column of its own, and a box
 //! padded to the size of the tile it has to fill.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Once;
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
 
 use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
 use super::compose::Slice;
@@ -58,7 +58,7 @@ pub struct Rows {
     shape: [u64; 1],
     extent: u64,
     make: MakeColumn,
-    made: OnceLock<Column>,
+    made: Once<Column>,
 }
 
 /// Preferred size of a box of rows in bytes. For values of variable length it counts only the offsets.
@@ -68,7 +68,7 @@ impl Rows {
     /// Creates a column with `rows` rows; `make` returns all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
-        Rows { field, shape: [rows], extent, make: Box::new(make), made: OnceLock::new() }
+        Rows { field, shape: [rows], extent, make: Box::new(make), made: Once::new() }
     }
 
     /// Serves all rows of a column in boxes of `extent` rows.
@@ -78,12 +78,7 @@ impl Rows {
     }
 
     fn all(&self) -> Result<Column> {
-        if let Some(made) = self.made.get() {
-            return Ok(made.clone());
-        }
-        let made = (self.make)()?;
-        cancellation::check()?;
-        Ok(self.made.get_or_init(|| made).clone())
+        self.made.get_or_retry(&self.make).cloned()
     }
 }
 

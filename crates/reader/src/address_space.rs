@@ -2,6 +2,8 @@
 //!
 //! An allocation that fails in the midst of some small operation aborts the process and all its mounts. So the needs
 //! are known beforehand: adjustable sizes are made to fit, and work that cannot fit is not begun.
+//!
+//! Invariant of the `unsafe` block: it passes numbers to the C library, and no pointer.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -35,8 +37,10 @@ pub fn left() -> Option<u64> {
 /// Limits the allocator's reservations if there is an address-space limit. By default glibc reserves 64 MiB for every
 /// allocating thread until the limit is exhausted. Must be called before any thread starts.
 pub fn use_sparingly() {
-    if let Some(limit) = limit() {
-        limit_arenas(arenas(limit));
+    if let Some(limit) = limit()
+        && !limit_arenas(arenas(limit))
+    {
+        log::info!("the allocator may reserve more address space than it should");
     }
 }
 
@@ -46,19 +50,21 @@ fn arenas(limit: u64) -> u64 {
     (limit / SHARE_OF_ARENAS / ARENA).max(1)
 }
 
+/// Sets the number of arenas; returns whether the allocator accepts it.
 #[cfg(target_env = "gnu")]
-fn limit_arenas(count: u64) {
+fn limit_arenas(count: u64) -> bool {
     let count = i32::try_from(count).unwrap_or(i32::MAX);
-    for (parameter, value) in [(libc::M_ARENA_MAX, count), (libc::M_MMAP_THRESHOLD, LARGE_BLOCK)] {
+    [(libc::M_ARENA_MAX, count), (libc::M_MMAP_THRESHOLD, LARGE_BLOCK)].into_iter().all(|(parameter, value)| {
         // SAFETY: mallopt takes two numbers, may be called at any time, and rejects invalid values.
-        unsafe { libc::mallopt(parameter, value) };
-    }
+        unsafe { libc::mallopt(parameter, value) == 1 }
+    })
 }
 
 /// Other C libraries have no arenas.
 #[cfg(not(target_env = "gnu"))]
-fn limit_arenas(_count: u64) {
+fn limit_arenas(_count: u64) -> bool {
     let _ = LARGE_BLOCK;
+    true
 }
 
 /// Parses the line `VmSize:    9944 kB` of `/proc/self/status`; returns bytes.
@@ -82,6 +88,12 @@ mod tests {
         assert_eq!(arenas(300 << 20), 1);
         assert_eq!(arenas(16 << 30), 16);
         assert!((0..40).all(|bits| (arenas(1 << bits) - 1) * ARENA <= (1 << bits) / SHARE_OF_ARENAS));
+    }
+
+    #[test]
+    fn the_allocator_accepts_the_limits() {
+        // More arenas than any other test can use.
+        assert!(limit_arenas(1024));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub mod percent;
 pub mod read;
 pub mod statistics;
 pub mod storage;
+mod sync;
 pub mod threads;
 pub mod vectors;
 

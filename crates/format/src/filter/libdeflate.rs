@@ -76,3 +76,81 @@ impl Drop for Decompressor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use flate2::Compression;
+    use flate2::read::ZlibDecoder;
+    use flate2::write::ZlibEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bytes around the output, which must stay as they are.
+    const GUARD: usize = 64;
+
+    fn encode(bytes: &[u8], level: u32) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// The safe twin.
+    fn decode_safely(stream: &[u8], length: usize) -> Option<(Vec<u8>, usize)> {
+        let (mut decoder, mut bytes) = (ZlibDecoder::new(stream), Vec::new());
+        decoder.read_to_end(&mut bytes).ok()?;
+        (bytes.len() == length).then(|| (bytes, decoder.total_in() as usize))
+    }
+
+    fn decode(
+        decompressor: &mut Decompressor,
+        stream: &[u8],
+        length: usize,
+    ) -> Result<(Vec<u8>, usize), DecompressError> {
+        let mut memory = vec![0xA5; GUARD + length + GUARD];
+        let outcome = decompressor.decompress_zlib(stream, &mut memory[GUARD..GUARD + length]);
+        assert!(memory[..GUARD].iter().chain(&memory[GUARD + length..]).all(|byte| *byte == 0xA5), "written outside");
+        outcome.map(|read| (memory[GUARD..GUARD + length].to_vec(), read))
+    }
+
+    /// Bytes that compress more or less.
+    fn values() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec((any::<u8>(), 1..40usize), 0..300)
+            .prop_map(|runs| runs.into_iter().flat_map(|(byte, count)| vec![byte; count]).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn streams_decode_as_with_a_safe_decoder(bytes in values(), level in 0..10u32, behind in 0..9usize) {
+            let mut stream = encode(&bytes, level);
+            let length = stream.len();
+            stream.resize(length + behind, 0xFF);
+            let mut decompressor = Decompressor::default();
+            prop_assert_eq!(decode(&mut decompressor, &stream, bytes.len()), Ok((bytes.clone(), length)));
+            prop_assert_eq!(decode_safely(&stream, bytes.len()), Some((bytes.clone(), length)));
+            prop_assert_eq!(decode(&mut decompressor, &stream, bytes.len() + 1), Err(DecompressError::TooShort));
+            if let Some(less) = bytes.len().checked_sub(1) {
+                prop_assert_eq!(decode(&mut decompressor, &stream, less), Err(DecompressError::TooLong));
+            }
+        }
+
+        /// What is cut or damaged fails, or decodes to the same bytes; and the next stream decodes as ever.
+        #[test]
+        fn damaged_streams_never_give_other_bytes(
+            bytes in values(), level in 0..10u32, at: prop::sample::Index, flip in 1..=u8::MAX, is_cut: bool,
+        ) {
+            let whole = encode(&bytes, level);
+            let (mut damaged, at) = (whole.clone(), at.index(whole.len()));
+            if is_cut { damaged.truncate(at) } else { damaged[at] ^= flip }
+            let mut decompressor = Decompressor::default();
+            let decoded = decode(&mut decompressor, &damaged, bytes.len());
+            if let Some(expected) = decode_safely(&damaged, bytes.len()) {
+                prop_assert_eq!(decoded.as_ref(), Ok(&expected));
+            }
+            prop_assert!(decoded.is_err() || decoded.is_ok_and(|(decoded, _)| decoded == bytes));
+            prop_assert_eq!(decode(&mut decompressor, &whole, bytes.len()), Ok((bytes.clone(), whole.len())));
+        }
+    }
+}

@@ -34,7 +34,7 @@ pub mod verify;
 mod watch;
 pub mod window;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
@@ -69,7 +69,7 @@ pub struct Array {
     schema: Arc<ArraySchema>,
     /// Their numbers in the folder, oldest first.
     fragments: Vec<usize>,
-    metadata: OnceLock<Arc<Metadata>>,
+    metadata: Once<Arc<Metadata>>,
     identity: Once<EntryKey>,
     /// The folders of the arrays of which this one is a label, outermost first. None of them may be a label of this
     /// array.
@@ -95,7 +95,7 @@ impl Array {
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
-        let (metadata, identity) = (OnceLock::new(), Once::new());
+        let (metadata, identity) = (Once::new(), Once::new());
         Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
@@ -105,7 +105,7 @@ impl Array {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
         let (folder, schema) = (self.folder.clone(), self.schema.clone());
-        let (metadata, identity, around) = (OnceLock::new(), Once::new(), self.around.clone());
+        let (metadata, identity, around) = (Once::new(), Once::new(), self.around.clone());
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
@@ -134,12 +134,11 @@ impl Array {
     /// # Errors
     /// As [`Metadata::read`].
     pub fn metadata(&self) -> Result<Arc<Metadata>> {
-        if let Some(metadata) = self.metadata.get() {
-            return Ok(metadata.clone());
-        }
-        let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;
-        let metadata = Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?);
-        Ok(self.metadata.get_or_init(|| metadata).clone())
+        let read = || {
+            let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;
+            Ok(Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?))
+        };
+        self.metadata.get_or_retry(read).cloned()
     }
 
     /// The number of visible fragments.

@@ -1,4 +1,4 @@
-//! A value that is computed once, when it is first requested.
+//! Values that are computed once, when they are first requested.
 
 use std::sync::OnceLock;
 
@@ -6,9 +6,8 @@ use tilefs_format::error::{Error, Result};
 
 use crate::threads::cancellation::{self, Turn};
 
-/// A value that one thread computes while other callers wait. The value is kept, and so is an error about stored bytes.
-/// Other errors are not kept: the next caller tries again. If the computing thread is cancelled, one of the waiting
-/// threads computes the value.
+/// A value that one thread computes while other callers wait. If the computing thread fails or is cancelled, one of the
+/// waiting threads computes the value.
 pub struct Once<T> {
     known: OnceLock<Result<T>>,
     making: Turn,
@@ -17,6 +16,12 @@ pub struct Once<T> {
 impl<T> Default for Once<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T> From<T> for Once<T> {
+    fn from(value: T) -> Self {
+        Once { known: Ok(value).into(), making: Turn::new() }
     }
 }
 
@@ -30,11 +35,24 @@ impl<T> Once<T> {
         self.known.get()?.as_ref().ok()
     }
 
-    /// Returns the value, and computes it first if necessary.
+    /// Returns the value, and computes it first if necessary. Errors in stored bytes are kept like a value; failures to
+    /// read them are not, and the next caller tries again.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
     pub fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        self.get_or(make, |error| !error.is_passing())
+    }
+
+    /// As [`Once::get_or_make`], but keeps no error: for what may be repaired.
+    ///
+    /// # Errors
+    /// Those of `make`; [`Error::Cancelled`].
+    pub fn get_or_retry(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        self.get_or(make, |_| false)
+    }
+
+    fn get_or(&self, make: impl FnOnce() -> Result<T>, is_kept: impl FnOnce(&Error) -> bool) -> Result<&T> {
         if self.known.get().is_none() {
             let _alone = self.making.take()?;
             if self.known.get().is_none() {
@@ -42,7 +60,7 @@ impl<T> Once<T> {
                 // A cancelled computation may be incomplete.
                 cancellation::check()?;
                 match made {
-                    Err(error) if error.is_passing() => return Err(error),
+                    Err(error) if !is_kept(&error) => return Err(error),
                     // No other thread can have set it, because this one holds the flight.
                     made => drop(self.known.set(made)),
                 }
@@ -52,6 +70,29 @@ impl<T> Once<T> {
             Some(known) => known.as_ref().map_err(Clone::clone),
             None => Err(Error::internal("a computed value is missing")),
         }
+    }
+}
+
+impl<T: Clone> Once<T> {
+    /// Returns the value, made now unless one is kept. `make` also tells whether its value is kept; one that is not is
+    /// made again for each caller. No error is kept.
+    ///
+    /// # Errors
+    /// Those of `make`; [`Error::Cancelled`].
+    pub fn get_or_pass(&self, make: impl FnOnce() -> Result<(T, bool)>) -> Result<T> {
+        if let Some(known) = self.get() {
+            return Ok(known.clone());
+        }
+        let _alone = self.making.take()?;
+        if let Some(known) = self.get() {
+            return Ok(known.clone());
+        }
+        let (value, is_kept) = make()?;
+        cancellation::check()?;
+        if is_kept {
+            let _ = self.known.set(Ok(value.clone()));
+        }
+        Ok(value)
     }
 }
 
@@ -72,6 +113,22 @@ mod tests {
         let once = Once::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
         assert!(once.get_or_make(|| Ok(1)).is_err() && once.get().is_none());
+    }
+
+    #[test]
+    fn retried_errors_are_not_kept() {
+        let once = Once::new();
+        assert!(once.get_or_retry(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
+        assert_eq!(*once.get_or_retry(|| Ok(1)).unwrap(), 1);
+        assert_eq!(*once.get_or_retry(|| Ok(2)).unwrap(), 1);
+        assert_eq!(Once::from(3).get(), Some(&3));
+    }
+
+    #[test]
+    fn passing_values_are_computed_again() {
+        let once = Once::new();
+        let values = [(1, false), (2, false), (3, true), (4, true)].map(|made| once.get_or_pass(|| Ok(made)).unwrap());
+        assert_eq!((values, once.get()), ([1, 2, 3, 3], Some(&3)));
     }
 
     #[test]

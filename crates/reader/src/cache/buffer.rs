@@ -4,7 +4,8 @@
 //! that streams through an array, this costs more than some decoders do.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of unused buffers that the pool keeps; more is freed.
 const MOST_UNUSED: usize = 8 << 20;

@@ -12,8 +12,6 @@ mod buffer;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use lru::LruCache;
@@ -22,6 +20,8 @@ pub use buffer::{Buffer, Buffers};
 
 use tilefs_format::error::{Error, Result};
 
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::threads::cancellation;
 
 /// Number of lock shards: more than the cores of most machines, few enough that each is used.
@@ -505,17 +505,19 @@ mod tests {
 
     #[test]
     fn a_panicking_load_wakes_waiting_threads() {
-        let cache = Cache::new(1000);
+        let (cache, inside, go) = (Cache::new(1000), Barrier::new(2), Barrier::new(2));
         thread::scope(|scope| {
             let panicking = scope.spawn(|| {
                 let _ = cache.get_or_load(key(0), || {
-                    thread::sleep(Duration::from_millis(50));
+                    inside.wait();
+                    go.wait();
                     panic!("on purpose")
                 });
             });
-            thread::sleep(Duration::from_millis(20));
-            let waited = cache.get_or_load(key(0), || Ok((Arc::new(1u32), 4)));
-            assert!(waited.is_err());
+            inside.wait();
+            let Lookup::Loading(flight) = cache.find(key(0)) else { panic!("it is in flight") };
+            go.wait();
+            assert!(flight.wait().is_err());
             assert!(panicking.join().is_err());
         });
         assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(2u32), 4))).unwrap(), 2);

@@ -12,7 +12,7 @@ use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_grou
 
 use crate::array::generic_tile::read_generic_tile;
 use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
-use crate::array::{Context, Metadata, ObjectKind, TimeWindow};
+use crate::array::{Context, Metadata, ObjectKind, Once, TimeWindow};
 use crate::storage::{KnownFolder, Listed, StoreKey};
 use crate::threads::cancellation::{self, Turn};
 
@@ -52,9 +52,9 @@ pub struct Group {
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
     /// Held by the thread that examines the members.
     looking: Turn,
-    metadata: OnceLock<Arc<Metadata>>,
+    metadata: Once<Arc<Metadata>>,
     /// The names in the folder, once requested; the same for all windows.
-    names: Arc<OnceLock<GroupNames>>,
+    names: Arc<Once<GroupNames>>,
 }
 
 /// The names in the folders of a group that describe it. All belong to one folder: a group that replaces it has other
@@ -73,15 +73,16 @@ impl Group {
     }
 
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
-        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), OnceLock::new(), Arc::default());
+        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), Once::new(), Arc::default());
         Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 
     /// Returns the names in the folder, which is listed once.
     fn names(&self) -> Result<&GroupNames> {
-        if let Some(names) = self.names.get() {
-            return Ok(names);
-        }
+        self.names.get_or_retry(|| self.list_names())
+    }
+
+    fn list_names(&self) -> Result<GroupNames> {
         let storage = &*self.context.storage;
         let folder = storage.know(&self.path).in_array(&self.path)?;
         if folder.identity.is_some() {
@@ -93,7 +94,7 @@ impl Group {
         }
         let names = |name: &str| names_in(storage, &folder, name).in_array(&self.path);
         let (details, metadata) = (names(GROUP_DETAILS)?, names(METADATA)?);
-        Ok(self.names.get_or_init(|| GroupNames { folder, details, metadata }))
+        Ok(GroupNames { folder, details, metadata })
     }
 
     /// Fails if another group has replaced this one, because members of that one are not members of this one.
@@ -153,12 +154,11 @@ impl Group {
     /// # Errors
     /// As [`Metadata::read`].
     pub fn metadata(&self) -> Result<Arc<Metadata>> {
-        if let Some(metadata) = self.metadata.get() {
-            return Ok(metadata.clone());
-        }
-        let names = &self.names()?.metadata;
-        let metadata = Arc::new(Metadata::read_listed(&self.context, &self.path, names, self.window)?);
-        Ok(self.metadata.get_or_init(|| metadata).clone())
+        let read = || {
+            let names = &self.names()?.metadata;
+            Ok(Arc::new(Metadata::read_listed(&self.context, &self.path, names, self.window)?))
+        };
+        self.metadata.get_or_retry(read).cloned()
     }
 
     /// Returns the members as of the end of the window: first those with a name of their own, then the others, each

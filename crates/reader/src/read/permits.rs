@@ -1,11 +1,11 @@
 //! Limits concurrent decoding and its scratch memory, and counts decoded bytes.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tilefs_format::filter::Scratch;
 
 use crate::statistics::{Counter, Statistic, Stopwatch, Value};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A semaphore for decoding. Never block while holding a permit, so that each is returned soon.
 ///

@@ -38,9 +38,10 @@ impl Paths {
     /// Allows opening everything below this folder; the folder itself may be a link.
     pub fn allow(&self, folder: &Path) {
         if self.links == Links::Within {
+            // Members of groups are opened by either path. Resolved without the lock, which every open takes.
+            let resolved = fs::canonicalize(folder);
             let mut roots = self.roots.write().unwrap_or_else(PoisonError::into_inner);
-            // Members of groups are opened by either path.
-            roots.extend(fs::canonicalize(folder));
+            roots.extend(resolved);
             roots.insert(folder.to_owned());
         }
     }

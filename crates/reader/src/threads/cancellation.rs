@@ -9,12 +9,13 @@
 //! that forgot to pass it on would still compile, and could not be cancelled.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
+
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread_local};
 
 /// Interval at which a waiting thread polls for the cancellation of its own request.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -138,30 +139,21 @@ impl Turn {
     /// # Errors
     /// [`Error::Cancelled`] as [`check`].
     pub fn take(&self) -> Result<Held<'_>> {
-        let mut taken = self.lock();
-        while taken.is_taken {
-            taken.waiting += 1;
-            let waited = wait(&self.returned, taken);
-            taken = match waited {
-                Ok(taken) => taken,
+        let mut state = self.lock();
+        while state.is_taken {
+            state.waiting += 1;
+            state = match wait(&self.returned, state) {
+                Ok(state) => state,
                 Err(error) => {
-                    let mut taken = self.lock();
-                    taken.waiting -= 1;
-                    // This thread may have consumed a notification meant for another.
-                    self.wake_one(&taken);
+                    // If this thread consumed a wake-up, it found the lock taken again since: that holder will notify.
+                    self.lock().waiting -= 1;
                     return Err(error);
                 }
             };
-            taken.waiting -= 1;
+            state.waiting -= 1;
         }
-        taken.is_taken = true;
+        state.is_taken = true;
         Ok(Held(self))
-    }
-
-    fn wake_one(&self, taken: &TurnState) {
-        if taken.waiting > 0 && !taken.is_taken {
-            self.returned.notify_one();
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnState> {
@@ -171,9 +163,11 @@ impl Turn {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let mut taken = self.0.lock();
-        taken.is_taken = false;
-        self.0.wake_one(&taken);
+        let mut state = self.0.lock();
+        state.is_taken = false;
+        if state.waiting > 0 {
+            self.0.returned.notify_one();
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! Threads that help with work inherit its [cancellation] token.
 
 pub mod cancellation;
+mod lent_work;
 mod log_interval;
 mod team;
 

@@ -2,13 +2,13 @@
 //!
 //! Nobody waits for a helper to start, and a caller that waits for the last helpers takes up no other work meanwhile.
 //! So work may share its own parts recursively, and may block on other threads wherever a single thread could.
-#![allow(unsafe_code)]
 
 use std::io;
-use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::lent_work::{Loan, lend};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A pool of helper threads and the work offered to them. The threads live as long as the process.
 pub struct Team {
@@ -26,26 +26,8 @@ struct TeamState {
 
 /// Work that up to `slots` more helpers may join.
 struct Offer {
-    work: Work,
-    participants: Arc<Participants>,
+    work: Arc<Loan>,
     slots: usize,
-}
-
-/// The function that every participant calls until there is nothing left to do. Valid as long as [`Team::share`] says,
-/// despite the type's lifetime.
-type Work = &'static (dyn Fn() + Sync);
-
-/// The helpers that currently run some work.
-#[derive(Default)]
-struct Participants {
-    active: Mutex<ActiveHelpers>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct ActiveHelpers {
-    helpers: usize,
-    has_panicked: bool,
 }
 
 impl Team {
@@ -80,24 +62,15 @@ impl Team {
         if slots == 0 {
             return work();
         }
-        // SAFETY: only the lifetime changes. `work` is reachable only through an offer. A helper enters it under the
-        // lock that guards the offers, and counts itself as active before it releases that lock; this function neither
-        // returns nor unwinds before the offer is withdrawn and the count is zero. In between run only `work` itself,
-        // whose panic is caught, and locks and lists of this module, which do not panic.
-        let shared = unsafe { transmute::<&(dyn Fn() + Sync), Work>(work) };
-        let participants = Arc::<Participants>::default();
-        let mut state = lock(&self.state);
-        state.offers.push(Offer { work: shared, participants: Arc::clone(&participants), slots });
-        self.wake_one(&state);
-        drop(state);
-        let outcome = catch_unwind(AssertUnwindSafe(work));
-        lock(&self.state).offers.retain(|offer| !Arc::ptr_eq(&offer.participants, &participants));
-        let mut active = lock(&participants.active);
-        while active.helpers > 0 {
-            active = participants.changed.wait(active).unwrap_or_else(PoisonError::into_inner);
-        }
-        let has_panicked = active.has_panicked;
-        drop(active);
+        let (outcome, has_panicked) = lend(work, |loan| {
+            let mut state = lock(&self.state);
+            state.offers.push(Offer { work: Arc::clone(loan), slots });
+            self.wake_one(&state);
+            drop(state);
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            lock(&self.state).offers.retain(|offer| !Arc::ptr_eq(&offer.work, loan));
+            outcome
+        });
         if let Err(panic) = outcome {
             resume_unwind(panic);
         }
@@ -106,6 +79,7 @@ impl Team {
 
     /// Wakes one helper if there is an offer. That helper wakes the next, so that the caller does not spend its time on
     /// it.
+    #[track_caller]
     fn wake_one(&self, state: &TeamState) {
         if state.idle > 0 && !state.offers.is_empty() {
             self.offered.notify_one();
@@ -122,20 +96,14 @@ impl Team {
                 state.idle -= 1;
                 continue;
             };
-            let (work, participants) = (offer.work, Arc::clone(&offer.participants));
+            let work = Arc::clone(&offer.work);
             offer.slots -= 1;
             if offer.slots == 0 {
                 state.offers.remove(0);
             }
-            lock(&participants.active).helpers += 1;
             self.wake_one(&state);
             drop(state);
-            let outcome = catch_unwind(AssertUnwindSafe(work));
-            let mut active = lock(&participants.active);
-            active.has_panicked |= outcome.is_err();
-            active.helpers -= 1;
-            drop(active);
-            participants.changed.notify_one();
+            work.borrow();
             state = lock(&self.state);
         }
     }

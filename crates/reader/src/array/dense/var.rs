@@ -5,7 +5,7 @@
 //! any byte is located from the checkpoints and the lengths of one block.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
@@ -15,6 +15,7 @@ use super::pieces::Source;
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
+use crate::array::once::Once;
 use crate::array::open_files::OpenFiles;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
@@ -39,7 +40,7 @@ pub struct DenseVarColumn {
     fill: Vec<u8>,
     files: OpenFiles<Arc<VarTiles>>,
     /// The sum of the lengths before each block, and of all lengths.
-    checkpoints: OnceLock<Vec<u64>>,
+    checkpoints: Once<Vec<u64>>,
 }
 
 /// One block of cells.
@@ -76,7 +77,7 @@ impl DenseVarColumn {
             attribute,
             fill,
             files: OpenFiles::new(),
-            checkpoints: OnceLock::new(),
+            checkpoints: Once::new(),
         })
     }
 
@@ -250,16 +251,17 @@ impl DenseVarColumn {
     }
 
     fn checkpoints(&self) -> Result<&[u64]> {
-        if let Some(known) = self.checkpoints.get() {
-            return Ok(known);
-        }
+        self.checkpoints.get_or_retry(|| self.make_checkpoints()).map(Vec::as_slice)
+    }
+
+    fn make_checkpoints(&self) -> Result<Vec<u64>> {
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
         let saved = &self.view.array().context().saved;
         let key = self.saved_key()?;
         let decode = |bytes: &[u8]| decode_checkpoints(bytes, blocks);
         if let Some(saved) = key.as_ref().and_then(|key| saved.get(key, decode)) {
-            return Ok(self.checkpoints.get_or_init(|| saved));
+            return Ok(saved);
         }
         let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
         let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
@@ -274,7 +276,7 @@ impl DenseVarColumn {
         if let Some(key) = key {
             saved.put(&key, &checkpoints.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<u8>>());
         }
-        Ok(self.checkpoints.get_or_init(|| checkpoints))
+        Ok(checkpoints)
     }
 
     /// Returns the key of the checkpoints, if they are saved for later mounts.

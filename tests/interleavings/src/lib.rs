@@ -1,0 +1,112 @@
+//! Models of the code whose threads wait for each other: the program's own source files, compiled with the primitives
+//! of [shuttle](https://docs.rs/shuttle), which decides at each step which thread runs next.
+//!
+//! Those files import their locks and condition variables from `crate::sync`. In the program that is the standard
+//! library; here it is [`sync`], which can also lose wake-ups. The modules below stand where the files expect them, so
+//! that none of them has to know that it is modelled. `tests/` holds the models, and [`proof`] runs them.
+//!
+//! The models assume sequential consistency: shuttle explores the order of steps, not the weaker orders of memory that
+//! `Ordering::Relaxed` allows. Miri, which explores some of those, runs the unit tests of the same files.
+
+#![allow(clippy::new_without_default, reason = "what is public here is not in the program")]
+
+// The program's files name the reader's crate; and an execution must not depend on random hashes.
+extern crate self as foldhash;
+extern crate self as tilefs_reader;
+
+pub mod fast {
+    pub use foldhash_of_crates_io::fast::FixedState as RandomState;
+}
+
+pub mod proof;
+pub mod sync;
+
+#[path = "../../../crates/reader/src/cache/mod.rs"]
+pub mod cache;
+#[path = "../../../crates/reader/src/statistics.rs"]
+pub mod statistics;
+
+#[path = "../../../crates/reader/src/threads"]
+pub mod threads {
+    use std::cell::Cell;
+    use std::io;
+
+    pub mod cancellation;
+    mod lent_work;
+    pub mod team;
+
+    std::thread_local! {
+        static ARE_ENDLESS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Starts a thread of the model.
+    ///
+    /// # Errors
+    /// None here.
+    pub fn start<T: Send + 'static>(
+        name: impl Into<String>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<()> {
+        if ARE_ENDLESS.get() {
+            drop(shuttle::future::spawn(async move { drop(work()) }));
+        } else {
+            shuttle::thread::Builder::new().name(name.into()).spawn(work)?;
+        }
+        Ok(())
+    }
+
+    /// Lets threads that `start` starts wait forever: a model ends without them. It waits for all others.
+    pub fn endless<T>(start: impl FnOnce() -> T) -> T {
+        ARE_ENDLESS.set(true);
+        let started = start();
+        ARE_ENDLESS.set(false);
+        started
+    }
+}
+
+#[path = "../../../crates/reader/src/array"]
+pub mod array {
+    pub mod once;
+}
+
+#[path = "../../../crates/reader/src/read"]
+pub mod read {
+    pub mod permits;
+}
+
+#[path = "../../../src/fuse"]
+pub mod fuse {
+    pub mod reply_buffers;
+    pub mod requests;
+    pub mod session_end;
+
+    mod error_log {
+        use std::any::Any;
+
+        pub fn reason_of_panic(_: &(dyn Any + Send)) -> &'static str {
+            "a panic"
+        }
+    }
+}
+
+#[path = "../../../src/read_ahead"]
+pub mod read_ahead {
+    pub mod queue;
+
+    use std::ops::Range;
+
+    use crate::sync::atomic::AtomicU64;
+
+    /// What the queue knows of a reader.
+    #[derive(Default)]
+    pub struct Reader {
+        pub served: AtomicU64,
+        pub generation: AtomicU64,
+    }
+
+    impl Reader {
+        fn bytes_before(&self, _: &[Range<u64>]) -> u64 {
+            0
+        }
+    }
+}
