@@ -150,11 +150,13 @@ fn check(object: &Object) -> Vec<Outcome> {
     // As tables of any size are read, cut into as many segments as there can be, and searched as long chains are.
     let usual = Portions::default();
     let searched = Portions { chained_fragments: 0, chained_tiles: 0, fragments_of_one_place: 1, ..usual };
+    let narrowed = (0, u64::MAX);
     let portions = [
         ("as usual", usual),
+        ("narrowed", Portions { narrowed, ..usual }),
         ("in segments of 7", Portions { segment_rows: 7, ..usual }),
-        ("in segments of 1", Portions { segment_rows: 1, ..usual }),
-        ("searched, in segments of 5", Portions { segment_rows: 5, ..searched }),
+        ("in segments of 1", Portions { segment_rows: 1, narrowed, ..usual }),
+        ("searched, in segments of 5", Portions { segment_rows: 5, narrowed, ..searched }),
         ("searched, in segments of 1", Portions { segment_rows: 1, ..searched }),
     ];
     let reads = object.reads.iter().filter(|read| read.newest_error.is_none());

@@ -1,7 +1,8 @@
 //! A generated array: its objects, in the order of their keys, and their bytes.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::cells::Cells;
 use crate::matrix::Matrix;
@@ -33,7 +34,15 @@ pub struct Array {
     files: Vec<(String, Part)>,
     /// The file of consolidated fragment metadata, made on first use.
     copies: OnceLock<Vec<u8>>,
+    /// The file of consolidated commits, made on first use.
+    commits: OnceLock<Vec<u8>>,
+    /// Sections of metadata that were read, by fragment and number.
+    sections: Mutex<HashMap<(u64, usize), Arc<[u8]>>>,
 }
+
+/// The most sections that are remembered. Computing the boxes of a fragment's tiles takes milliseconds, which a benchmark
+/// would count as the reader's.
+const REMEMBERED: usize = 8192;
 
 /// An object of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +87,18 @@ impl Array {
             _ => return Err(format!("there is no shape {shape:?}: there are appended, overlapping and table")),
         };
         let files = files(&*cells);
-        let (places, copies) = (Places::default(), OnceLock::new());
-        Ok(Array { cells, fragment_cells, fragments, capacity, is_consolidated, places, files, copies })
+        Ok(Array {
+            cells,
+            fragment_cells,
+            fragments,
+            capacity,
+            is_consolidated,
+            places: Places::default(),
+            files,
+            copies: OnceLock::new(),
+            commits: OnceLock::new(),
+            sections: Mutex::default(),
+        })
     }
 
     pub fn file(&self, fragment: u64, part: Part) -> TileFile<'_> {
@@ -163,7 +182,9 @@ impl Array {
             Object::Commit(_) => 0,
             Object::Metadata(fragment) => Metadata::new(self, fragment).len(),
             Object::Tiles(fragment, file) => self.file(fragment, self.files[file].1).len(),
-            Object::Commits | Object::FooterCopies | Object::Schema => self.whole(object).len() as u64,
+            Object::Commits => self.commits().len() as u64,
+            Object::FooterCopies => self.footer_copies().len() as u64,
+            Object::Schema => self.whole(object).len() as u64,
         }
     }
 
@@ -173,20 +194,41 @@ impl Array {
             Object::Metadata(fragment) => Metadata::new(self, fragment).read(range),
             Object::Tiles(fragment, file) => self.file(fragment, self.files[file].1).read(range),
             Object::FooterCopies => self.footer_copies()[range.start as usize..range.end as usize].to_vec(),
+            Object::Commits => self.commits()[range.start as usize..range.end as usize].to_vec(),
             _ => self.whole(object)[range.start as usize..range.end as usize].to_vec(),
         }
     }
 
+    /// Returns a section of a fragment's metadata, computed by `compute` unless it is remembered.
+    pub fn section(&self, fragment: u64, number: usize, compute: impl FnOnce() -> Vec<u8>) -> Arc<[u8]> {
+        let remembered = || self.sections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(section) = remembered().get(&(fragment, number)) {
+            return section.clone();
+        }
+        let section: Arc<[u8]> = compute().into();
+        let mut sections = remembered();
+        if sections.len() == REMEMBERED {
+            sections.clear();
+        }
+        sections.insert((fragment, number), section.clone());
+        section
+    }
+
     fn whole(&self, object: Object) -> Vec<u8> {
         match object {
-            Object::Commits => {
-                let marks = (0..self.fragments).map(|fragment| self.key(Object::Commit(fragment)) + "\n");
-                marks.collect::<String>().into_bytes()
-            }
+            Object::Commits => self.commits().to_vec(),
             Object::FooterCopies => self.footer_copies().to_vec(),
             Object::Schema => generic_tile(&schema(&*self.cells, self.capacity)),
             Object::Commit(_) | Object::Metadata(_) | Object::Tiles(..) => Vec::new(),
         }
+    }
+
+    /// Returns the file of consolidated commits: a line for each.
+    fn commits(&self) -> &[u8] {
+        self.commits.get_or_init(|| {
+            let marks = (0..self.fragments).map(|fragment| self.key(Object::Commit(fragment)) + "\n");
+            marks.collect::<String>().into_bytes()
+        })
     }
 
     /// Returns the file of consolidated fragment metadata: a name and an offset for each fragment, then all footers.

@@ -111,13 +111,13 @@ impl<'a> Metadata<'a> {
     pub fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut start = range.start;
-        for (section, place) in self.sections().into_iter().zip(self.places()) {
+        for (number, (section, place)) in self.sections().into_iter().zip(self.places()).enumerate() {
             if place.start < range.end && range.start < place.end {
-                let tile = generic_tile(&self.payload(section));
+                let tile = self.array.section(self.fragment, number, || generic_tile(&self.payload(section)));
                 assert_eq!(tile.len() as u64, place.end - place.start, "{section:?} of fragment {}", self.fragment);
                 start = start.min(place.start);
                 bytes.resize((place.start - start) as usize, 0);
-                bytes.extend(tile);
+                bytes.extend(&*tile);
             }
         }
         let at = self.footer_offset();

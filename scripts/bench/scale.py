@@ -140,13 +140,15 @@ def rows_of(shape, cells):
 
 
 def operations(shape, cells):
-    """The measured operations: names, and shell commands on an array or in a mount; and a file with a value for each cell."""
+    """The measured operations: names, and shell commands on an array or in a mount; and the source of the sequential read,
+    a file with a value for each cell or parts of the table."""
     if shape == "table":
         row, column, file = cells // 2 * 3, "count.i32", "dims/id.i64"
         box = f"{row // 65536 * 65536}..{row // 65536 * 65536 + 65535}"
     else:
         rows = cells // ROW // (OVERLAPPING if shape == "overlapping" else 1)
-        row, column, file = rows // 2, "data.f32", "dims/obs.i64"
+        # The size of a column of overlapping fragments takes a pass over all cells.
+        row, column, file = rows // 2, "data.f32", "arrow/parts" if shape == "overlapping" else "dims/obs.i64"
         box = f"{row // 2048 * 2048}..{row // 2048 * 2048 + 2047},2400..4799"
     has_some = "| wc -c | grep -qvx 0"
     return [
@@ -206,7 +208,10 @@ def cost(name, command, array, options, port, known):
         elif name.startswith("memory"):
             return memory(array, options, command)
         else:
+            # The server computes the metadata of fragments when they are first read. What takes long does not wait for it.
             value = measure(array, options, command, lambda: take(port))
+            if value is not None and value < LIMIT / 4:
+                value = measure(array, options, command, lambda: take(port))
     except Slow:
         requests, size, steps = take(port)
         return None, f"> {LIMIT:g} s ({requests}, {size / 1e6:.0f} MB, {steps})"
@@ -219,11 +224,13 @@ def cost(name, command, array, options, port, known):
 
 
 def memory(array, options, file):
-    """The peak memory of a mount during a sequential read of a file."""
+    """The peak memory of a mount during a sequential read of a file, or of the files of a folder one after another."""
     with mounted(array, *options) as (mount, _):
         text = ""
         try:
-            seconds = limited(f"head -c {STREAM} {mount.path}/{file}", limit=max(LIMIT, STREAM / 50e6))
+            path = f"{mount.path}/{file}"
+            read = f"cd {path}; ls | xargs cat 2> /dev/null" if os.path.isdir(path) else f"cat {path} 2> /dev/null"
+            seconds = limited(f"({read}) | head -c {STREAM}", limit=max(LIMIT, STREAM / 20e6))
             text = f" ({STREAM / 1e6 / seconds:.0f} MB/s)"
         except Slow:
             text = " (unread)"

@@ -21,6 +21,22 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    /// Appends bytes that tell this value from all others, and end where it ends: for keys of what depends on it.
+    pub fn append_identity(&self, out: &mut Vec<u8>) {
+        let (kind, bits) = match self {
+            Scalar::Signed(value) => (0, value.cast_unsigned()),
+            Scalar::Unsigned(value) => (1, *value),
+            Scalar::Float32(value) => (2, value.to_bits().into()),
+            Scalar::Float64(value) => (3, value.to_bits()),
+            Scalar::Text(text) => (4, text.len() as u64),
+        };
+        out.push(kind);
+        out.extend(bits.to_le_bytes());
+        if let Scalar::Text(text) = self {
+            out.extend(text);
+        }
+    }
+
     /// Parses little-endian `bytes`. Types of [`Kind::Bytes`] (strings, blobs) have any length, all others the size of
     /// the type.
     ///

@@ -34,6 +34,38 @@ pub struct FragmentFacts {
 }
 
 impl FragmentFacts {
+    /// Appends bytes that tell these properties from all others, and end where they end: for keys of what depends on
+    /// them. Arrays can have a million fragments: formatting a text of each would take seconds.
+    pub fn append_identity(&self, out: &mut Vec<u8>) {
+        let FragmentFacts {
+            version,
+            dense,
+            non_empty_domain,
+            sparse_tiles,
+            last_tile_cells,
+            has_timestamps,
+            has_delete_metadata,
+            stored_bytes,
+            rtree_offset,
+            processed_conditions_offset,
+            attribute_count,
+            dimension_count,
+        } = self;
+        for number in [version, attribute_count, dimension_count] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend([dense, has_timestamps, has_delete_metadata].map(|flag| u8::from(*flag)));
+        for number in [sparse_tiles, last_tile_cells, stored_bytes, rtree_offset, processed_conditions_offset] {
+            out.extend(number.to_le_bytes());
+        }
+        let ranges = non_empty_domain.as_deref();
+        out.extend(ranges.map_or(u64::MAX, |ranges| ranges.len() as u64).to_le_bytes());
+        for range in ranges.unwrap_or_default() {
+            range.low.append_identity(out);
+            range.high.append_identity(out);
+        }
+    }
+
     /// Returns the offset of the R-tree's generic tile in the metadata file, from version 3.
     pub fn rtree_offset(&self) -> Option<u64> {
         (self.version >= 3).then_some(self.rtree_offset)
@@ -213,4 +245,70 @@ pub(super) fn parse_ranges(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Res
 pub(super) fn counts(schema: &ArraySchema) -> Result<(u32, u32)> {
     let narrow = |count: usize| u32::try_from(count).map_err(|_| Error::damaged("too many fields"));
     Ok((narrow(schema.attributes.len())?, narrow(schema.dimensions.len())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> FragmentFacts {
+        FragmentFacts {
+            version: 22,
+            dense: false,
+            non_empty_domain: Some(Box::new([range(Scalar::Signed(1), Scalar::Signed(2))])),
+            sparse_tiles: 3,
+            last_tile_cells: 4,
+            has_timestamps: false,
+            has_delete_metadata: false,
+            stored_bytes: 5,
+            rtree_offset: 6,
+            processed_conditions_offset: 7,
+            attribute_count: 8,
+            dimension_count: 9,
+        }
+    }
+
+    fn range(low: Scalar, high: Scalar) -> Range {
+        Range { low, high }
+    }
+
+    #[test]
+    fn other_facts_have_other_identities() {
+        let text = |text: &str| Scalar::Text(text.as_bytes().to_vec());
+        let domain = |ranges: &[Range]| Some(ranges.to_vec().into_boxed_slice());
+        let (one, two) = (Scalar::Signed(1), Scalar::Signed(2));
+        let others = [
+            facts(),
+            FragmentFacts { version: 21, ..facts() },
+            FragmentFacts { dense: true, ..facts() },
+            FragmentFacts { sparse_tiles: 4, ..facts() },
+            FragmentFacts { last_tile_cells: 3, ..facts() },
+            FragmentFacts { has_timestamps: true, ..facts() },
+            FragmentFacts { has_delete_metadata: true, ..facts() },
+            FragmentFacts { stored_bytes: 6, ..facts() },
+            FragmentFacts { rtree_offset: 5, ..facts() },
+            FragmentFacts { processed_conditions_offset: 5, ..facts() },
+            FragmentFacts { attribute_count: 9, ..facts() },
+            FragmentFacts { dimension_count: 8, ..facts() },
+            FragmentFacts { non_empty_domain: None, ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(one.clone(), one.clone())]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(Scalar::Unsigned(1), two.clone())]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(Scalar::Float32(1.0), two.clone())]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(Scalar::Float64(1.0), two)]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(text("a"), text("bc"))]), ..facts() },
+            FragmentFacts { non_empty_domain: domain(&[range(text("ab"), text("c"))]), ..facts() },
+        ];
+        let mut identities: Vec<Vec<u8>> = Vec::new();
+        for other in &others {
+            identities.push(Vec::new());
+            identities.last_mut().map(|identity| other.append_identity(identity)).unwrap();
+        }
+        for (number, identity) in identities.iter().enumerate() {
+            assert!(!identities[..number].contains(identity), "{:?}", others[number]);
+        }
+        let mut again = Vec::new();
+        facts().append_identity(&mut again);
+        assert_eq!(identities[0], again);
+    }
 }

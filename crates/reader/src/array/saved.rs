@@ -15,7 +15,7 @@ use crate::storage::{EntryKey, IndexStore, KeyWriter};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.
-const ENCODING: u32 = 1;
+const ENCODING: u32 = 2;
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
@@ -117,10 +117,14 @@ impl Array {
             latest = latest.max(delete.times.t2);
         }
         self.read_outlines();
+        let mut identity = Vec::new();
         for fragment in 0..self.fragment_count() {
             let facts = &self.outline(fragment)?.facts;
             let entry = self.folder.fragment(self.number(fragment));
-            key.part(format_args!("{:?} {facts:?}", entry.map(|entry| (&entry.path, entry.times))));
+            key.bytes(entry.map_or(&[], |entry| entry.path.as_bytes()));
+            identity.clear();
+            facts.append_identity(&mut identity);
+            key.bytes(&identity);
             latest = latest.max(entry.map_or(0, |entry| entry.times.t2));
             if facts.has_delete_metadata {
                 // Cells may have been deleted after the last of them was written.

@@ -7,6 +7,11 @@
 //! in that time, because a sequential reader uses a tile many times and then never again. A value that misses again
 //! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and it
 //! cycles through the memory of a few tiles, which fits in the processor's caches.
+//!
+//! Some readers come back to a value after the values of a whole working set, such as a merge of many fragments that is
+//! followed by a read of its rows. Each value that is loaded again soon after its eviction lets later values stay a little
+//! longer, up to a limit, until the working set fits: as in ARC, by Megiddo and Modha. Otherwise, everything such a reader
+//! passes would be loaded twice, and then kept for long.
 
 mod buffer;
 
@@ -35,6 +40,9 @@ const RECENT_SHARE: usize = 14;
 
 /// Enough for prefetched data and what surrounds it.
 const RECENT_BYTES: usize = 48 << 20;
+
+/// Values that return let the recent share grow to the budget divided by this.
+const MOST_RECENT_SHARE: usize = 6;
 
 /// A value heavier than the recent share divided by this was expensive to load and skips the recent queue.
 const HEAVY_SHARE: usize = 64;
@@ -89,6 +97,9 @@ pub struct Cache<K, V: ?Sized> {
     queue: Mutex<VecDeque<K>>,
     recent: Share,
     kept: Share,
+    /// Bytes by which the recent share has grown at the expense of the kept one, and how many these can become.
+    growth: AtomicUsize,
+    most_growth: usize,
     /// Logical clock: counts hits and insertions of kept values.
     clock: AtomicU64,
     /// Maximum number of ghost keys per shard.
@@ -107,8 +118,8 @@ impl Share {
         Share { budget, used: AtomicUsize::new(0) }
     }
 
-    fn is_exceeded(&self) -> bool {
-        self.used.load(Ordering::Relaxed) > self.budget
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
     }
 }
 
@@ -149,6 +160,8 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             queue: Mutex::default(),
             recent: Share::of(recent),
             kept: Share::of(budget - recent),
+            growth: AtomicUsize::new(0),
+            most_growth: (budget / MOST_RECENT_SHARE).saturating_sub(recent),
             clock: AtomicU64::new(0),
             most_ghosts: (budget / BYTES_PER_GHOST / SHARDS).max(1),
             counts: Counts::default(),
@@ -162,7 +175,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Returns the size in bytes of the largest value that can be cached.
     pub fn most_kept(&self) -> usize {
-        self.recent.budget.max(self.kept.budget).saturating_sub(ENTRY_OVERHEAD)
+        self.recent.budget.max(self.kept.budget - self.most_growth).saturating_sub(ENTRY_OVERHEAD)
     }
 
     /// Returns the current counters.
@@ -171,7 +184,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             hits: self.counts.hits.load(Ordering::Relaxed),
             misses: self.counts.misses.load(Ordering::Relaxed),
             evictions: self.counts.evictions.load(Ordering::Relaxed),
-            used: self.recent.used.load(Ordering::Relaxed) + self.kept.used.load(Ordering::Relaxed),
+            used: self.recent.used() + self.kept.used(),
         }
     }
 
@@ -245,8 +258,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         let weight = ready.weight;
         // With a small budget, `recent` is the larger share.
         let heavy = weight > self.recent.budget / HEAVY_SHARE && self.kept.budget > self.recent.budget;
+        if returned {
+            let grown = |growth: usize| Some(growth.saturating_add(weight).min(self.most_growth));
+            let _ = self.growth.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        }
         let mut shard = self.shard(&key);
-        if (returned || heavy) && weight <= self.kept.budget {
+        if (returned || heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
             shard.kept.put(key, Kept { ready, last_use: self.tick() });
@@ -264,7 +281,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Evicts recent values, oldest first, until their share is within its budget.
     fn retire(&self) {
-        while self.recent.is_exceeded() {
+        while self.recent.used() > self.recent.budget + self.growth.load(Ordering::Relaxed) {
             let Some(key) = lock(&self.queue).pop_front() else { return };
             let mut shard = self.shard(&key);
             // The queue holds only keys of loaded values, each once.
@@ -281,7 +298,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// Evicts kept values, least recently used across all shards, until their share is within its budget.
     fn evict(&self) {
         let last_use = |shard: &Mutex<Shard<K, V>>| lock(shard).kept.peek_lru().map(|(_, kept)| kept.last_use);
-        while self.kept.is_exceeded() {
+        while self.kept.used() > self.kept.budget - self.growth.load(Ordering::Relaxed) {
             let oldest = self.shards.iter().filter_map(|shard| Some((last_use(shard)?, shard))).min_by_key(|one| one.0);
             let Some((_, shard)) = oldest else { return };
             let evicted = lock(shard).kept.pop_lru();
@@ -413,6 +430,24 @@ mod tests {
             cache.get_or_load(key(tile), || Ok((Arc::new(vec![0u8; 1000]), 1000))).unwrap();
             assert!(cache.statistics().used <= cache.budget());
         }
+    }
+
+    /// Reads working sets of twice the recent share one after the other, each twice.
+    #[test]
+    fn a_working_set_that_returns_comes_to_fit() {
+        let cache = Cache::new(1 << 30);
+        let load = |tile: u64| cache.get_or_load(key(tile), || Ok((Arc::new(Vec::<u8>::new()), 1 << 20))).map(drop);
+        let set = 2 * (cache.recent.budget >> 20) as u64;
+        for number in 0..20 {
+            let before = cache.statistics().misses;
+            for _ in 0..2 {
+                (number * set..(number + 1) * set).try_for_each(load).unwrap();
+            }
+            let misses = cache.statistics().misses - before;
+            assert!(if number == 0 { misses > set } else { misses == set }, "{misses} misses of {set} in set {number}");
+        }
+        assert!(cache.kept.used() >> 20 <= set as usize, "{} MiB", cache.kept.used() >> 20);
+        assert!(cache.statistics().used <= cache.budget());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! A file has its name once it is whole. It begins with whose it is and a checksum that only this user can make: one that is
 //! torn, altered or of another key is as good as not there. Whatever happens to the folder, nothing is lost but time.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -43,32 +43,17 @@ impl KeyWriter {
 
     /// Takes in a part, which begins and ends here: no other parts give the same key.
     pub fn part(&mut self, part: impl fmt::Display) {
-        let mut length = Length(0);
-        // Neither can fail.
-        let _ = write!(length, "{part}");
-        self.0.update(length.0.to_le_bytes());
-        let _ = write!(self, "{part}");
+        self.bytes(part.to_string().as_bytes());
+    }
+
+    /// As [`KeyWriter::part`], of bytes.
+    pub fn bytes(&mut self, part: &[u8]) {
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
     }
 
     pub fn finish(self) -> EntryKey {
         EntryKey(self.0.finalize().into())
-    }
-}
-
-impl fmt::Write for KeyWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text);
-        Ok(())
-    }
-}
-
-/// Counts bytes.
-struct Length(u64);
-
-impl fmt::Write for Length {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0 += text.len() as u64;
-        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::array::Array;
 use crate::threads::{LogInterval, for_all};
 
 /// The part of the cache's budget that the map of rows may take beside it.
-pub const MAP_SHARE: usize = 8;
+pub const MAP_SHARE: usize = 16;
 
 /// Work of at least this many cells is worth a line in the log.
 const LOGGED_CELLS: u64 = 1 << 21;

@@ -1,4 +1,4 @@
-//! The cells of one fragment, counted through: which tile a cell is in, and where.
+//! Counts the chosen cells of one fragment: which tile a cell is in, and where.
 
 use std::ops::Range;
 
@@ -15,14 +15,26 @@ pub struct TileCells {
     pub count: u64,
 }
 
-/// The cells of a fragment, or of some of its tiles: a cell's position counts the cells of those tiles.
+/// The cells of a fragment, or some of them: a cell's position counts the cells that are chosen before it.
+///
+/// The cells of one tile that follow each other without a gap are a piece; a piece's place counts the pieces before it.
+/// Where whole tiles are chosen, pieces are tiles. Memory: 40 bytes for each range of cells without a gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentCells {
     capacity: u64,
-    last_tile: u64,
-    last_tile_cells: u64,
-    tiles: TileRanges,
-    cells: u64,
+    /// Cells of the whole fragment.
+    all: u64,
+    ranges: Vec<CellRange>,
+}
+
+/// Consecutive cells, by their number in the fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CellRange {
+    cells: Range<u64>,
+    /// Chosen cells in the ranges before.
+    before: u64,
+    /// Pieces in the ranges before.
+    places_before: u64,
 }
 
 impl FragmentCells {
@@ -31,76 +43,112 @@ impl FragmentCells {
     /// # Errors
     /// [`Error::Damaged`] when there are more cells than 64 bits count, or none in a tile.
     pub fn new(tiles: u64, capacity: u64, last_tile_cells: u64) -> Result<Self> {
-        let ranges = TileRanges::all(tiles);
-        let cells =
-            FragmentCells { capacity, last_tile: tiles.saturating_sub(1), last_tile_cells, tiles: ranges, cells: 0 };
-        cells.counted()
+        if tiles > 0 && !(1..=capacity).contains(&last_tile_cells) {
+            let reason = format!("{last_tile_cells} cells in the last tile, {capacity} in the others");
+            return Err(Error::damaged(reason).in_field("last tile cell number"));
+        }
+        let all = tiles.checked_mul(capacity).ok_or_else(|| Error::damaged("more cells than 64 bits count"))?;
+        let all = if tiles > 0 { all - (capacity - last_tile_cells) } else { 0 };
+        Ok(FragmentCells { capacity, all, ranges: Vec::new() }.with(std::iter::once(0..all)))
     }
 
-    /// The cells of those of these tiles that lie in some ranges, which ascend.
+    /// The chosen cells that lie in some ranges of tiles, which ascend.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a range that leaves the fragment.
-    pub fn restricted(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<Self> {
-        let wanted = TileRanges::of(ranges);
-        let past = wanted.ranges.last().is_some_and(|range| range.tiles.end > self.last_tile + 1);
-        if past || (self.cells == 0 && !wanted.ranges.is_empty()) {
-            return Err(Error::damaged("a tile past the end of the fragment"));
-        }
-        let tiles = self.tiles.intersection(&wanted);
-        FragmentCells { tiles, ..self.clone() }.counted()
+    pub fn restricted(&self, tiles: impl Iterator<Item = Range<u64>>) -> Result<Self> {
+        let first_cell = |tile: u64| tile.checked_mul(self.capacity).filter(|cell| *cell < self.all);
+        let cells = tiles.filter(|tiles| !tiles.is_empty()).map(|tiles| {
+            let (first, last) = (first_cell(tiles.start), first_cell(tiles.end - 1));
+            let (first, last) = first.zip(last).ok_or_else(|| Error::damaged("a tile past the end of the fragment"))?;
+            Ok(first..last.saturating_add(self.capacity).min(self.all))
+        });
+        let wanted = self.with(cells.collect::<Result<Vec<_>>>()?.into_iter());
+        Ok(self.with(intersection(&self.ranges, &wanted.ranges)))
     }
 
-    fn counted(mut self) -> Result<Self> {
-        let tiles = self.tiles.count();
-        let has_last = self.tiles.ranges.last().is_some_and(|range| range.tiles.end == self.last_tile + 1);
-        if has_last && !(1..=self.capacity).contains(&self.last_tile_cells) {
-            let reason = format!("{} cells in the last tile, {} in the others", self.last_tile_cells, self.capacity);
-            return Err(Error::damaged(reason).in_field("last tile cell number"));
+    /// The cells at some positions, which ascend; those past the end are left out.
+    pub fn at_positions(&self, positions: impl Iterator<Item = Range<u64>>) -> Self {
+        let mut kept = Vec::new();
+        for positions in positions {
+            let mut at = positions.start;
+            while let Some(range) = self.range_of(at).filter(|_| at < positions.end) {
+                let first = range.cells.start + (at - range.before);
+                let end = range.cells.end.min(first.saturating_add(positions.end - at));
+                kept.push(first..end);
+                at += end - first;
+            }
         }
-        let cells = tiles.checked_mul(self.capacity);
-        let missing = if has_last { self.capacity - self.last_tile_cells } else { 0 };
-        self.cells = cells.ok_or_else(|| Error::damaged("more cells than 64 bits count"))? - missing;
-        Ok(self)
+        self.with(kept.into_iter())
+    }
+
+    /// Cells of the same fragment in ranges that ascend.
+    fn with(&self, cells: impl Iterator<Item = Range<u64>>) -> Self {
+        let mut ranges: Vec<CellRange> = Vec::new();
+        let (mut before, mut places_before) = (0, 0);
+        for cells in cells.filter(|cells| !cells.is_empty()) {
+            match ranges.last_mut() {
+                Some(last) if last.cells.end == cells.start => last.cells.end = cells.end,
+                last => {
+                    if let Some(last) = last {
+                        (before, places_before) = (last.end(), places_before + self.pieces(&last.cells));
+                    }
+                    ranges.push(CellRange { cells, before, places_before });
+                }
+            }
+        }
+        FragmentCells { ranges, ..*self }
+    }
+
+    /// How many tiles a range has cells of.
+    fn pieces(&self, cells: &Range<u64>) -> u64 {
+        (cells.end - 1) / self.capacity - cells.start / self.capacity + 1
     }
 
     /// How many cells there are.
     pub fn count(&self) -> u64 {
-        self.cells
+        self.ranges.last().map_or(0, CellRange::end)
     }
 
-    /// The numbers of the tiles, ascending.
+    /// The number of each piece's tile. They ascend; where a tile has several pieces it comes several times.
     pub fn tiles(&self) -> impl Iterator<Item = u64> + '_ {
-        self.tiles.ranges.iter().flat_map(|range| range.tiles.clone())
+        self.ranges.iter().flat_map(|range| range.cells.start / self.capacity..=(range.cells.end - 1) / self.capacity)
     }
 
+    /// How many pieces there are.
     pub fn tile_count(&self) -> u64 {
-        self.tiles.count()
+        self.ranges.last().map_or(0, |last| last.places_before + self.pieces(&last.cells))
     }
 
-    /// The positions of the cells of the tile that comes at this place among these tiles.
+    /// The positions of the cells of the piece at a place; none at the end for a place past the last.
     pub fn positions_of(&self, place: u64) -> Range<u64> {
-        let start = place.saturating_mul(self.capacity).min(self.cells);
-        start..start.saturating_add(self.capacity).min(self.cells)
+        let number = self.ranges.partition_point(|range| range.places_before <= place);
+        let Some(range) = number.checked_sub(1).and_then(|number| self.ranges.get(number)) else {
+            return 0..0;
+        };
+        let tile = (range.cells.start / self.capacity).saturating_add(place - range.places_before);
+        let start = tile.saturating_mul(self.capacity);
+        let position = |cell: u64| range.before + (cell.clamp(range.cells.start, range.cells.end) - range.cells.start);
+        position(start)..position(start.saturating_add(self.capacity))
     }
 
-    /// The place among these tiles of the tile that holds a position.
+    /// The place of the piece that holds a position; past the end the number of pieces.
     pub fn place_of(&self, position: u64) -> u64 {
-        position / self.capacity.max(1)
+        let Some(range) = self.range_of(position) else { return self.tile_count() };
+        let cell = range.cells.start + (position - range.before);
+        range.places_before + (cell / self.capacity - range.cells.start / self.capacity)
     }
 
-    /// The cells from a position to the end of their tile, `count` at most. There are none past the end.
+    /// The cells from a position to the end of their piece, `count` at most. There are none past the end.
     pub fn at(&self, position: u64, count: u64) -> Option<TileCells> {
-        if position >= self.cells {
-            return None;
-        }
-        let tile = self.tiles.get(self.place_of(position))?;
-        let in_tile = if tile == self.last_tile { self.last_tile_cells } else { self.capacity };
-        let first = position % self.capacity;
-        Some(TileCells { tile, in_tile, first, count: count.min(in_tile - first) })
+        let range = self.range_of(position)?;
+        let cell = range.cells.start + (position - range.before);
+        let (tile, first) = (cell / self.capacity, cell % self.capacity);
+        let in_tile = (self.all - (cell - first)).min(self.capacity);
+        Some(TileCells { tile, in_tile, first, count: count.min(in_tile - first).min(range.cells.end - cell) })
     }
 
-    /// Visits the cells from a position, tile by tile, with how many came before.
+    /// Visits the cells from a position, piece by piece, with how many came before.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Damaged`] for cells past the end.
@@ -119,72 +167,41 @@ impl FragmentCells {
         }
         Ok(())
     }
+
+    /// The range that holds a position.
+    fn range_of(&self, position: u64) -> Option<&CellRange> {
+        let number = self.ranges.partition_point(|range| range.before <= position).checked_sub(1)?;
+        self.ranges.get(number).filter(|range| position < range.end())
+    }
 }
 
-/// Ascending numbers of tiles, as ranges.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct TileRanges {
-    ranges: Vec<TileRange>,
+impl CellRange {
+    /// The position behind its last cell.
+    fn end(&self) -> u64 {
+        self.before + (self.cells.end - self.cells.start)
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TileRange {
-    tiles: Range<u64>,
-    /// Tiles in the ranges before.
-    before: u64,
-}
-
-impl TileRanges {
-    fn all(tiles: u64) -> Self {
-        let ranges = if tiles > 0 { vec![TileRange { tiles: 0..tiles, before: 0 }] } else { Vec::new() };
-        TileRanges { ranges }
-    }
-
-    /// Ranges that ascend.
-    fn of(tiles: impl Iterator<Item = Range<u64>>) -> Self {
-        let mut ranges = TileRanges::default();
-        for tiles in tiles.filter(|tiles| !tiles.is_empty()) {
-            match ranges.ranges.last_mut() {
-                Some(last) if last.tiles.end == tiles.start => last.tiles.end = tiles.end,
-                _ => {
-                    let before = ranges.count();
-                    ranges.ranges.push(TileRange { tiles, before });
-                }
-            }
-        }
-        ranges
-    }
-
-    /// The tiles that are in both.
-    fn intersection(&self, other: &Self) -> Self {
-        let (mut own, mut others) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
-        Self::of(std::iter::from_fn(|| {
-            let (a, b) = (&own.peek()?.tiles, &others.peek()?.tiles);
-            let both = a.start.max(b.start)..a.end.min(b.end);
-            // The one that ends first meets none of the others any more.
-            if a.end <= b.end {
-                own.next()
-            } else {
-                others.next()
-            };
-            Some(both)
-        }))
-    }
-
-    fn count(&self) -> u64 {
-        self.ranges.last().map_or(0, |last| last.before + (last.tiles.end - last.tiles.start))
-    }
-
-    fn get(&self, place: u64) -> Option<u64> {
-        let number = self.ranges.partition_point(|range| range.before <= place).checked_sub(1)?;
-        let range = &self.ranges[number];
-        let tile = range.tiles.start + (place - range.before);
-        (tile < range.tiles.end).then_some(tile)
-    }
+/// The cells that are in both.
+fn intersection<'a>(own: &'a [CellRange], others: &'a [CellRange]) -> impl Iterator<Item = Range<u64>> + 'a {
+    let (mut own, mut others) = (own.iter().peekable(), others.iter().peekable());
+    std::iter::from_fn(move || {
+        let (a, b) = (&own.peek()?.cells, &others.peek()?.cells);
+        let both = a.start.max(b.start)..a.end.min(b.end);
+        // The one that ends first meets none of the others any more.
+        if a.end <= b.end {
+            own.next()
+        } else {
+            others.next()
+        };
+        Some(both)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -210,6 +227,48 @@ mod tests {
         assert_eq!(whole.restricted([].into_iter()).unwrap().count(), 0);
         let fewer = some.restricted([0..2, 2..3].into_iter()).unwrap();
         assert_eq!((fewer.count(), fewer.tiles().collect::<Vec<_>>()), (10, vec![1]));
+    }
+
+    proptest! {
+        #[test]
+        fn positions_count_the_chosen_cells(
+            (capacity, tiles, last) in (1u64..9).prop_flat_map(|capacity| (Just(capacity), 0u64..9, 1..=capacity)),
+            tile_marks in prop::collection::vec(any::<bool>(), 9),
+            cell_marks in prop::collection::vec(any::<bool>(), 81),
+        ) {
+            let whole = FragmentCells::new(tiles, capacity, last).unwrap();
+            let tile_ranges = (0..tiles).filter(|tile| tile_marks[*tile as usize]).map(|tile| tile..tile + 1);
+            let some = whole.restricted(tile_ranges).unwrap();
+            let marked = |position: &u64| cell_marks[*position as usize];
+            let fewer = some.at_positions((0..=some.count()).filter(marked).map(|position| position..position + 1));
+            let numbers = |cells: &FragmentCells| -> Vec<u64> {
+                let cell = |position| cells.at(position, 1).map(|at| at.tile * capacity + at.first);
+                (0..cells.count()).map(|position| cell(position).unwrap()).collect()
+            };
+            let all: Vec<u64> = (0..whole.count()).collect();
+            let of_tiles: Vec<u64> = all.iter().copied().filter(|cell| tile_marks[(cell / capacity) as usize]).collect();
+            let chosen = of_tiles.iter().zip(&cell_marks).filter(|(_, is_marked)| **is_marked).map(|(cell, _)| *cell);
+            let chosen: Vec<u64> = chosen.collect();
+            prop_assert_eq!(numbers(&whole), all);
+            prop_assert_eq!(numbers(&some), of_tiles);
+            prop_assert_eq!(numbers(&fewer), chosen.clone());
+            for cells in [&whole, &some, &fewer] {
+                let pieces: Vec<_> = cells.tiles().collect();
+                prop_assert_eq!(pieces.len() as u64, cells.tile_count());
+                let mut end = 0;
+                for (place, tile) in (0..).zip(pieces) {
+                    let own = cells.positions_of(place);
+                    prop_assert!(own.start == end && own.end > end);
+                    end = own.end;
+                    let at = cells.at(own.start, u64::MAX).unwrap();
+                    let in_tile = if tile + 1 == tiles { last } else { capacity };
+                    prop_assert_eq!((at.tile, at.in_tile, at.count), (tile, in_tile, own.end - own.start));
+                    prop_assert!(own.clone().all(|position| cells.place_of(position) == place));
+                }
+                prop_assert_eq!(end, cells.count());
+                prop_assert!(cells.at(end, 1).is_none() && cells.positions_of(cells.place_of(end)).is_empty());
+            }
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl FixedColumn {
         let array = self.view.array();
         let mut add = || {
             let file = self.file(fragment)?;
-            self.view.query().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
+            self.view.query()?.cells[fragment as usize].for_each_tile(position, count, |_, cells| {
                 let start = plan.units.len();
                 file.units(cells, &mut plan.units)?;
                 plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
@@ -186,7 +186,7 @@ impl FixedColumn {
     /// Coordinates lie in the domain, and in what the fragment's footer says of them: by that it was told which cells are
     /// rows, and how many.
     fn check_coordinates(&self, dimension: usize, copy: &Copy, bytes: &[u8]) -> Result<()> {
-        let (query, fragment) = (self.view.query(), copy.fragment as usize);
+        let (query, fragment) = (self.view.query()?, copy.fragment as usize);
         let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
         let told = query.told_range(fragment, dimension)?;
         let Some(cell) = axis.find_outside(bytes, told.unwrap_or((0, axis.last()))) else { return Ok(()) };

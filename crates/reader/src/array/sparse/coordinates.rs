@@ -57,6 +57,7 @@ impl<'a> CoordinateCheck<'a> {
             cells: &self.cells,
             filter: CellFilter::new(self.array, self.fragment, &[], false)?,
             selection: None,
+            is_narrowed: false,
             time: 0,
             plan: &self.plan,
             has_versions: self.may_repeat,

@@ -350,7 +350,7 @@ impl SortedLists for Lists<'_> {
 
     fn prepare(&self, bounds: &Bounds) -> Result<()> {
         let windows = bounds.unsettled().map(|list| Ok((self.source(list)?, bounds.low[list]..bounds.high[list])));
-        prefetch::coordinates(&windows.collect::<Result<Vec<_>>>()?)
+        prefetch::coordinates(&windows.collect::<Result<Vec<_>>>()?, true)
     }
 
     fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>> {

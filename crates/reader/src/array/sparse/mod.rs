@@ -19,6 +19,7 @@ mod hilbert;
 mod key;
 mod lazy_merge;
 mod merge;
+mod narrow;
 mod newest;
 mod overlap;
 mod parts;

@@ -1,5 +1,5 @@
-//! Fetches the coordinates that a merge or a search is about to read, of all fragments at once, where requests are waits:
-//! read as they come, each fragment's would be a round trip by itself.
+//! Fetches the coordinates that a merge or a search is about to read, of all tiles and fragments at once, where requests
+//! are waits: read as they come, each would be a round trip by itself.
 
 use std::ops::Range;
 
@@ -14,20 +14,21 @@ use crate::storage::{is_far, together};
 /// The part of the cache's budget that coordinates may take which are fetched before they are read.
 const CACHE_SHARE: u64 = 8;
 
-/// Fetches the coordinates of some cells of each fragment into the cache. What does not fit into a part of it is left to
+/// Fetches those coordinates of some cells of each fragment into the cache that are read to find rows, with `compares` by
+/// comparing cells. What does not fit into a part of it is left to
 /// the reader, and so is damage, which the reader meets again and can place.
 ///
 /// # Errors
 /// Those of the storage, which the reader would only meet once more.
-pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)]) -> Result<()> {
-    let [(first, _), _, ..] = cells else { return Ok(()) };
+pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) -> Result<()> {
+    let Some((first, _)) = cells.first() else { return Ok(()) };
     let (array, context) = (first.array, first.array.context());
     if !is_far(&*context.storage, array.path()) {
         return Ok(());
     }
     // Finding the units opens the files.
     let found = together(&*context.storage, array.path(), cells.iter().collect(), |(source, positions)| {
-        units(source, positions.clone()).unwrap_or_default()
+        units(source, positions.clone(), compares).unwrap_or_default()
     });
     let most = context.budget() as u64 / CACHE_SHARE;
     let mut bytes = 0u64;
@@ -44,8 +45,8 @@ pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)]) -> Result<()> {
 
 /// The units of the coordinates of some cells of a fragment, tile by tile. Strings are left to the reader: where they are
 /// is known once their offsets have been read.
-fn units(source: &FragmentSource<'_>, positions: Range<u64>) -> Result<Vec<TileUnit>> {
-    let axes = (0..source.plan.axes.len()).filter(|&axis| !source.plan.axes[axis].is_text());
+fn units(source: &FragmentSource<'_>, positions: Range<u64>, compares: bool) -> Result<Vec<TileUnit>> {
+    let axes = source.dimensions_to_read(compares).filter(|&axis| !source.plan.axes[axis].is_text());
     let files = axes.map(|axis| FixedFile::of_dimension(source.array, source.fragment, axis));
     let files: Vec<FixedFile> = files.collect::<Result<_>>()?;
     let mut units = Vec::new();

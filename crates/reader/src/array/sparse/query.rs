@@ -28,6 +28,9 @@ pub struct Portions {
     pub chained_fragments: usize,
     /// ... unless they have more tiles than this.
     pub chained_tiles: u64,
+    /// A selection is narrowed from tiles to cells where the tiles have more cells than the first number together, and
+    /// no more than the second.
+    pub narrowed: (u64, u64),
     /// The R-trees of more are read when rows are wanted that their fragments lie across, where at most one of so many
     /// lies across each place.
     pub fragments_of_one_place: usize,
@@ -37,7 +40,14 @@ impl Default for Portions {
     /// Segments are long enough that beginning anew in each fragment is little work beside making one. The R-trees of
     /// few fragments take few requests, and show which tiles are rows as they are stored.
     fn default() -> Self {
-        Portions { segment_rows: 1 << 20, chained_fragments: 256, chained_tiles: 1 << 16, fragments_of_one_place: 4 }
+        Portions {
+            segment_rows: 1 << 20,
+            chained_fragments: 256,
+            chained_tiles: 1 << 16,
+            // Fewer cells are merged as fast as they are looked at. Of more the first rows would have to wait.
+            narrowed: (1 << 17, 1 << 26),
+            fragments_of_one_place: 4,
+        }
     }
 }
 
@@ -49,6 +59,8 @@ pub struct Query {
     pub selection: Option<Selection>,
     /// By fragment, as visible in the array: the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
+    /// Whether these cells are exactly those that the selection chooses.
+    pub is_narrowed: bool,
     pub portions: Portions,
 }
 
@@ -212,6 +224,7 @@ impl Query {
         let has_versions = self.has_versions(fragment)?;
         let filter = CellFilter::new(array, fragment, &self.deletes, has_versions).map_err(place)?;
         let (plan, selection) = (&self.plan, self.selection.as_ref());
-        Ok(FragmentSource { array, fragment, cells, filter, selection, time, plan, has_versions })
+        let is_narrowed = self.is_narrowed;
+        Ok(FragmentSource { array, fragment, cells, filter, selection, is_narrowed, time, plan, has_versions })
     }
 }

@@ -45,6 +45,11 @@ impl SavedRows {
         SavedRows { query: query.clone(), key: identity.map(|identity| identity.of(view)) }
     }
 
+    /// What is saved of the same rows, of which the cells are counted as this query has them.
+    pub fn of_query(&self, query: &Arc<Query>) -> Self {
+        SavedRows { query: query.clone(), key: self.key }
+    }
+
     /// The key of what is told about these rows.
     pub fn key(&self) -> Option<EntryKey> {
         self.key

@@ -78,6 +78,17 @@ impl Selection {
         self.axes[dimension] != AxisSelection::All
     }
 
+    /// The only position along a dimension that is wanted, if there is only one.
+    pub fn only_position(&self, dimension: usize) -> Option<u64> {
+        match &self.axes[dimension] {
+            AxisSelection::Positions(ranges) => match ranges.as_slice() {
+                [range] if range.low == range.high => Some(range.low),
+                _ => None,
+            },
+            AxisSelection::All | AxisSelection::Texts(_) => None,
+        }
+    }
+
     /// Clears in `chosen` the cells that are not, by their coordinates along one dimension.
     pub fn apply(&self, dimension: usize, column: &AxisColumn, chosen: &mut [bool]) {
         match &self.axes[dimension] {
@@ -217,6 +228,9 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
         };
         strided.push(StridedRange { low, high, step: wanted.step, reach: 0 });
     }
+    if strided.iter().any(|range| range.step == 1 && range.low == 0 && range.high == axis.last()) {
+        return Ok(AxisSelection::All);
+    }
     strided.sort_by_key(|range| range.low);
     let mut reach = 0;
     for range in &mut strided {
@@ -329,6 +343,13 @@ mod tests {
         let one = || b"abc".iter().map(|&byte| vec![byte]);
         let two = || one().flat_map(move |first| one().map(move |second| [first.clone(), second].concat()));
         [Vec::new()].into_iter().chain(one()).chain(two()).collect()
+    }
+
+    #[test]
+    fn the_whole_domain_restricts_nothing() {
+        let restricts = |ranges: Vec<CoordinateRange>| Selection::new(&[axis()], &[Some(ranges)]).unwrap().restricts(0);
+        assert!(!restricts(vec![wanted(-5, 20, 1)]) && !restricts(vec![wanted(3, 4, 1), wanted(-9, 99, 1)]));
+        assert!(restricts(vec![wanted(-4, 20, 1)]) && restricts(vec![wanted(-5, 20, 2)]) && restricts(Vec::new()));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
 pub fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
-    let query = view.query();
+    let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
     let sorted = Store::new(sorting_share(query.budget()));
@@ -88,7 +88,7 @@ enum Dimension {
 
 impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
-        let dimensions = view.query().plan.axes.iter().enumerate().map(|(number, axis)| {
+        let dimensions = view.query()?.plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
                 true => Dimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
                 false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),

@@ -28,6 +28,8 @@ pub struct FragmentSource<'a> {
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,
     pub selection: Option<&'a Selection>,
+    /// Whether `cells` are exactly those that the selection chooses.
+    pub is_narrowed: bool,
     /// Of cells that have none of their own.
     pub time: u64,
     /// The order of the cells.
@@ -146,12 +148,14 @@ impl<'a> Stream<'a> {
         for number in 0..plan.axes.len() {
             let column = &mut buffers.columns[number];
             column.clear();
-            if self.compares || source.selection.is_some_and(|selection| selection.restricts(number)) {
+            if let Some(position) = source.known_position(number) {
+                column.positions.resize(cells.count as usize, position);
+            } else if self.compares || source.selects_by(number) {
                 read_column(source, number, cells, column, &mut buffers.bytes, &mut batch.negative_zeros)
                     .map_err(|error| source.in_coordinates(error, number))?;
             }
         }
-        if let Some(selection) = source.selection {
+        if let Some(selection) = source.selection.filter(|_| !source.is_narrowed) {
             let present = batch.visibility.start_present(cells.count as usize);
             for (number, column) in buffers.columns.iter().enumerate() {
                 if selection.restricts(number) {
@@ -235,6 +239,24 @@ impl FragmentSource<'_> {
         self.array.outline(self.fragment).map_or(0, |outline| outline.facts.version)
     }
 
+    /// The position of all cells along a dimension, if that is known before they are read.
+    fn known_position(&self, dimension: usize) -> Option<u64> {
+        self.selection.filter(|_| self.is_narrowed)?.only_position(dimension)
+    }
+
+    /// Whether the coordinates along a dimension decide which cells are chosen.
+    fn selects_by(&self, dimension: usize) -> bool {
+        !self.is_narrowed && self.selection.is_some_and(|selection| selection.restricts(dimension))
+    }
+
+    /// The dimensions whose coordinates are read to find rows; with `compares` where the cells of several fragments are
+    /// compared.
+    pub fn dimensions_to_read(&self, compares: bool) -> impl Iterator<Item = usize> + '_ {
+        (0..self.plan.axes.len()).filter(move |&dimension| {
+            self.known_position(dimension).is_none() && (compares || self.selects_by(dimension))
+        })
+    }
+
     /// The key of one cell, as far as keys go.
     ///
     /// # Errors
@@ -272,9 +294,12 @@ impl FragmentSource<'_> {
     }
 }
 
-/// Reads the coordinates of some cells along one dimension and proves that they lie in the domain and in the
+/// Appends the coordinates of some cells along one dimension to a column, and proves that they lie in the domain and in the
 /// box of their tile.
-fn read_column(
+///
+/// # Errors
+/// Any damage in them.
+pub(super) fn read_column(
     source: &FragmentSource<'_>,
     number: usize,
     cells: TileCells,

@@ -88,7 +88,7 @@ impl SparseView {
             let Some(Segment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
                 return Ok(Some(end - 1));
             };
-            let cells = &self.query().cells[*fragment as usize];
+            let cells = &self.query()?.cells[*fragment as usize];
             let at = position + (end - 1 - own.start);
             let tile = cells.positions_of(cells.place_of(at)).start;
             // What lies before the slab is of another fragment.
@@ -106,7 +106,7 @@ impl SparseView {
     /// # Errors
     /// Those of `visit`; any damage in what decides which cells are rows.
     pub fn for_each_tile(&self, rows: Range<u64>, mut visit: impl FnMut(usize, u64) -> Result<()>) -> Result<()> {
-        let cells = &self.query().cells;
+        let cells = &self.query()?.cells;
         self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
             Rows::CellSlab { fragment, position, rows } => {
                 cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells.tile))

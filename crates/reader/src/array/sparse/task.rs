@@ -96,7 +96,7 @@ impl MergeTask {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
         let cells: Vec<_> = sources.iter().zip(self.parts.iter().map(|(_, positions)| positions.clone())).collect();
-        prefetch::coordinates(&cells)?;
+        prefetch::coordinates(&cells, self.kind != MergeKind::Filter)?;
         let segment = match self.kind {
             MergeKind::Filter => self.filter(&sources, store, progress)?,
             MergeKind::Every { rows } => {

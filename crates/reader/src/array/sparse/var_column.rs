@@ -103,7 +103,7 @@ impl VarColumn {
     pub fn byte_count(&self) -> Result<u64> {
         let bytes = self.bytes.get_or_make(|| {
             if self.view.shows_every_cell()? {
-                return self.files().byte_count();
+                return self.files()?.byte_count();
             }
             if let Some(saved) = self.saved() {
                 return Ok(saved.bytes());
@@ -142,7 +142,7 @@ impl VarColumn {
         let map = self.view.map()?;
         let past = || Error::internal("rows past the last one");
         let last = first.checked_add(out.len()).ok_or_else(past)?;
-        let files = self.files();
+        let files = self.files()?;
         let (mut number, mut row) = (map.segment_of(first)?, first);
         while row < last {
             if number == map.segment_count() {
@@ -177,7 +177,7 @@ impl VarColumn {
     pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
         let mut out = out.into();
         let map = self.view.map()?;
-        let files = self.files();
+        let files = self.files()?;
         self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
             let into = out.part(bytes);
             match slab_of(map, number) {
@@ -208,8 +208,8 @@ impl VarColumn {
         Ok(low)
     }
 
-    fn files(&self) -> VarFiles<'_> {
-        VarFiles::new(self.view.query(), self.field, &self.open)
+    fn files(&self) -> Result<VarFiles<'_>> {
+        Ok(VarFiles::new(self.view.query()?, self.field, &self.open))
     }
 
     fn index(&self) -> Result<&Index> {
@@ -299,7 +299,7 @@ impl VarColumn {
     fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
         let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
         let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
-            let files = self.files();
+            let files = self.files()?;
             let blocks = group * BLOCKS_AT_ONCE..starts.len().min((group + 1) * BLOCKS_AT_ONCE);
             let sizes = blocks.map(|block| {
                 let mut size = 0u64;
@@ -454,7 +454,7 @@ impl VarColumn {
     fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
         let indexes = &self.view.array().context().indexes;
         indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
-            let files = self.files();
+            let files = self.files()?;
             let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
             let (mut starts, mut total) = (vec![0], 0u64);
             let read = cells.for_each_tile(slab.position, slab.rows, |_, tile| {

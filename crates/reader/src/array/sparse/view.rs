@@ -9,6 +9,7 @@ use super::build::{MAP_SHARE, build};
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
+use super::narrow::narrowed;
 use super::parts::{self, MapPart};
 use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
@@ -18,7 +19,7 @@ use super::sort::sort_rows;
 use super::store::Store;
 use crate::array::Array;
 use crate::array::once::Once;
-use crate::storage::EntryKey;
+use crate::storage::{EntryKey, together};
 use crate::threads::{LogInterval, cancellation};
 
 /// Which cells are rows, in one order for all columns: the global order of the array with one row for each
@@ -31,6 +32,8 @@ use crate::threads::{LogInterval, cancellation};
 /// each cell.
 pub struct SparseView {
     query: Arc<Query>,
+    /// The same, narrowed to the cells that its selection chooses.
+    narrowed: Once<Arc<Query>>,
     /// The number of rows as far as footers tell it.
     told: Once<RowCount>,
     /// The view whose rows these are in another order.
@@ -73,7 +76,7 @@ impl SparseView {
         }
         let deletes = visible_deletes(&array)?;
         let portions = Portions { segment_rows: portions.segment_rows.max(1), ..portions };
-        let query = Query { array, plan, deletes, selection: None, cells, portions };
+        let query = Query { array, plan, deletes, selection: None, cells, is_narrowed: false, portions };
         Ok(Self::with(Arc::new(query), None, String::new()))
     }
 
@@ -81,6 +84,7 @@ impl SparseView {
         let (told, map, parts) = (Once::new(), Once::new(), Once::new());
         SparseView {
             query,
+            narrowed: Once::new(),
             told,
             stored,
             map,
@@ -173,9 +177,21 @@ impl SparseView {
         let Query { array, plan, .. } = &*self.query;
         let selection = Selection::new(&plan.axes, ranges)?;
         let mut cells = Vec::with_capacity(self.query.cells.len());
+        let mut touched = Vec::new();
         for (fragment, all) in self.query.cells.iter().enumerate() {
-            let own = chosen_tiles(array, &self.query, &selection, fragment, all);
-            cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
+            if may_have_some(&self.query, &selection, fragment)? {
+                touched.push(fragment);
+            }
+            cells.push(all.restricted(std::iter::empty())?);
+        }
+        // Each R-tree is a request or more.
+        let found = together(&*array.context().storage, array.path(), touched, |fragment| {
+            let own = chosen_tiles(&self.query, &selection, fragment);
+            own.in_fragment(array.fragment_name(fragment)).in_array(array.path()).map(|own| (fragment, own))
+        });
+        for chosen in found {
+            let (fragment, own) = chosen?;
+            cells[fragment] = own;
         }
         let query = Query {
             array: array.clone(),
@@ -183,6 +199,7 @@ impl SparseView {
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
+            is_narrowed: false,
             portions: self.query.portions,
         };
         let selected = Self::with(Arc::new(query), None, format!("selected {ranges:?}"));
@@ -203,7 +220,7 @@ impl SparseView {
     /// # Errors
     /// Any damage in the metadata that tell where cells lie.
     pub fn parts(&self, most: u64) -> Result<&[MapPart]> {
-        let parts = self.parts.get_or_make(|| Ok(parts::cut(self.map()?, &self.query.cells, most.max(1))))?;
+        let parts = self.parts.get_or_make(|| Ok(parts::cut(self.map()?, &self.query()?.cells, most.max(1))))?;
         Ok(parts)
     }
 
@@ -214,7 +231,7 @@ impl SparseView {
     pub fn part(&self, part: &MapPart) -> Result<Self> {
         let cut = self.saved().key_of_cut();
         let description = format!("{} part {cut:?} {} {}", self.description, part.before, part.most_rows);
-        let view = Self::with(self.query.clone(), None, description);
+        let view = Self::with(self.query()?.clone(), None, description);
         let map = parts::part_of(self.map()?, part);
         view.told.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
         view.map.get_or_make(|| Ok(Arc::new(map)))?;
@@ -242,7 +259,8 @@ impl SparseView {
     }
 
     fn build_map(&self) -> Result<RowMap> {
-        let map = build(&self.query, self.saved())?;
+        let query = self.query()?;
+        let map = build(query, &Arc::new(self.saved().of_query(query)))?;
         match (self.known_row_count()?.exact(), map.known_count()) {
             (Some(told), Some(found)) if told != found => {
                 let reason = format!("{found} rows where the footers of its fragments, or --index-dir, say {told}");
@@ -254,17 +272,28 @@ impl SparseView {
 
     fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
         let store = Arc::new(Store::new(self.query.budget() / MAP_SHARE));
-        if let Some(segments) = self.saved().whole(&store) {
+        let saved = self.saved().of_query(stored.query()?);
+        if let Some(segments) = saved.whole(&store) {
             return Ok(RowMap::new(segments, store));
         }
         let map = sort_rows(stored, store)?;
-        self.saved().indexes().note_merged(map.count()?);
-        self.saved().keep_whole(&map)?;
+        saved.indexes().note_merged(map.count()?);
+        saved.keep_whole(&map)?;
         Ok(map)
     }
 
-    pub(super) fn query(&self) -> &Arc<Query> {
-        &self.query
+    /// What the rows come from, with the cells that the positions in the map count.
+    ///
+    /// # Errors
+    /// Any damage in the R-trees of selected cells; those of the storage.
+    pub(super) fn query(&self) -> Result<&Arc<Query>> {
+        match &self.stored {
+            Some(stored) => stored.query(),
+            None if self.query.selection.is_none() || self.query.is_narrowed => Ok(&self.query),
+            None => {
+                self.narrowed.get_or_make(|| Ok(narrowed(&self.query)?.map_or_else(|| self.query.clone(), Arc::new)))
+            }
+        }
     }
 
     /// Which cell each row is.
@@ -277,20 +306,19 @@ impl SparseView {
     }
 }
 
-/// The cells of the tiles that a selection touches.
-fn chosen_tiles(
-    array: &Array,
-    query: &Query,
-    selection: &Selection,
-    fragment: usize,
-    all: &FragmentCells,
-) -> Result<FragmentCells> {
-    let axes = &query.plan.axes;
-    let outline = array.outline(fragment)?;
-    let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
-    if all.count() == 0 || selection.share(axes, domain.iter()) == Share::None {
-        return all.restricted(std::iter::empty());
+/// Whether a fragment may have cells of a selection, by its footer.
+fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Result<bool> {
+    if query.cells[fragment].count() == 0 {
+        return Ok(false);
     }
+    let outline = query.array.outline(fragment)?;
+    let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
+    Ok(selection.share(&query.plan.axes, domain.iter()) != Share::None)
+}
+
+/// The cells of the tiles that a selection touches.
+fn chosen_tiles(query: &Query, selection: &Selection, fragment: usize) -> Result<FragmentCells> {
+    let (array, axes) = (&query.array, &query.plan.axes);
     let mut touched = Vec::new();
     let descent = |share| match share {
         Share::None => Descent::Skip,
@@ -304,5 +332,5 @@ fn chosen_tiles(
         },
         |tiles| touched.push(tiles),
     )?;
-    all.restricted(touched.into_iter())
+    query.cells[fragment].restricted(touched.into_iter())
 }
