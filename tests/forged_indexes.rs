@@ -16,7 +16,7 @@ use support::stored::generic_tile;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_format::scalar::Scalar;
-use tilefs_reader::array::generic::decode_inline_tile;
+use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
@@ -41,9 +41,8 @@ const BITS: [u8; 5] = [0x01, 0x80, 0x10, 0xff, 0x02];
 
 #[test]
 fn whatever_is_forged_in_an_index_gives_no_other_rows() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let mut arrays: Vec<PathBuf> = ARRAYS.iter().map(|name| fixtures.join(name)).collect();
-    arrays.extend(corpus().map(|corpus| corpus.join("arrays/v02/sparse_1d")));
+    let mut arrays: Vec<PathBuf> = ARRAYS.iter().map(|name| tilefs_fixtures::fixtures().join(name)).collect();
+    arrays.push(corpus().join("arrays/v02/sparse_1d"));
     for array in arrays {
         let whole = Whole::of(&array);
         let altered = whole.alter();

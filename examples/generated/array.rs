@@ -37,8 +37,11 @@ pub struct Array {
     /// The file of consolidated commits, made on first use.
     commits: OnceLock<Vec<u8>>,
     /// Sections of metadata that were read, by fragment and number.
-    sections: Mutex<HashMap<(u64, usize), Arc<[u8]>>>,
+    sections: Mutex<Sections>,
 }
+
+/// Sections of metadata by fragment and number.
+type Sections = HashMap<(u64, usize), Arc<[u8]>>;
 
 /// The most sections that are remembered. Computing the boxes of a fragment's tiles takes milliseconds, which a benchmark
 /// would count as the reader's.

@@ -19,6 +19,7 @@ use lru::LruCache;
 use tilefs_export::zarr::{self, METADATA, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
+use tilefs_reader::Object;
 use tilefs_reader::array::{Array, Metadata, ObjectKind};
 use tilefs_reader::group::Group;
 
@@ -232,12 +233,6 @@ pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
     Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
 }
 
-/// A member of a group.
-pub enum Object {
-    Array(Arc<Array>),
-    Group(Group),
-}
-
 fn member(group: &Group, name: &str) -> Result<Option<Object>> {
     member_of(group, &NamedMembers::new(group.members()?), name)
 }
@@ -249,7 +244,7 @@ pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Op
     };
     Ok(match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => Some(Object::Array(open_folder(group.context().clone(), path, group.window())?)),
-        Some(ObjectKind::Group) => Some(Object::Group(group.open_member(path)?)),
+        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
         None => None,
     })
 }
@@ -258,7 +253,7 @@ pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Op
 fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
     Ok(match member(&all, name)? {
-        Some(Object::Group(measurement)) => Some(measurement),
+        Some(Object::Group(measurement)) => Some(*measurement),
         _ => None,
     })
 }

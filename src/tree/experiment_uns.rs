@@ -11,10 +11,11 @@ use tilefs_export::zarr::{self, anndata};
 use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
+use tilefs_reader::Object;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
-use super::experiment::{Object, member_of};
+use super::experiment::member_of;
 use super::group_texts::NamedMembers;
 use super::meta;
 use super::soma::{self, Element};

@@ -91,7 +91,7 @@ impl OpenOptions {
         context.storage.allow(&folder);
         match ObjectKind::of(&*context.storage, &folder)? {
             Some(ObjectKind::Array) => open_array(context, &folder, self.window()),
-            Some(ObjectKind::Group) => Ok(Object::Group(Group::open(context, &folder, self.window()))),
+            Some(ObjectKind::Group) => Ok(Object::Group(Box::new(Group::open(context, &folder, self.window())))),
             None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
         }
     }
@@ -214,7 +214,7 @@ impl Group {
         };
         match ObjectKind::of(&*self.context().storage, folder)? {
             Some(ObjectKind::Array) => open_array(self.context().clone(), folder, self.window()),
-            Some(ObjectKind::Group) => self.open_member(folder).map(Object::Group),
+            Some(ObjectKind::Group) => self.open_member(folder).map(|group| Object::Group(Box::new(group))),
             None => Err(no_array(folder, "there is no array or group".to_owned())),
         }
     }
@@ -230,7 +230,7 @@ pub enum Object {
     /// An array.
     Array(Arc<Array>),
     /// A group.
-    Group(Group),
+    Group(Box<Group>),
 }
 
 impl Object {
@@ -251,7 +251,7 @@ impl Object {
     /// [`Error::Usage`] for an array.
     pub fn into_group(self) -> Result<Group> {
         match self {
-            Object::Group(group) => Ok(group),
+            Object::Group(group) => Ok(*group),
             Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
         }
     }
