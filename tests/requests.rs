@@ -80,6 +80,19 @@ fn the_first_value_of_an_array_is_few_requests_away() {
 }
 
 #[test]
+fn what_is_told_of_an_array_takes_no_further_listing() {
+    let far = Far::new("demo", Duration::ZERO);
+    let root = far.open().unwrap();
+    far.storage.take_requests();
+    for path in ["README.txt", "schema.txt", "schema.json", "temp.vrt"] {
+        assert!(!read(&*root, path).unwrap().is_empty());
+    }
+    let requests = far.storage.take_requests();
+    let is_listing = |request: &Request| matches!(request.operation, Operation::List | Operation::ListBelow);
+    assert!(!requests.iter().any(|request| is_listing(request) && request.key == far.key), "{requests:#?}");
+}
+
+#[test]
 fn other_arrays_cost_little_more() {
     // To open: one listing, the schema and the end of each fragment's metadata, which are two and four, and what was
     // vacuumed and what was consolidated.

@@ -23,7 +23,7 @@ mod table;
 #[allow(dead_code)]
 mod tiles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -242,6 +242,7 @@ fn other_times_of_an_array_have_other_entries() {
 fn an_array_in_the_place_of_another_has_other_entries() {
     let folder = tempfile::tempdir().unwrap();
     let (index, place) = (Index::new(), folder.path().join("array"));
+    let (mut arrays, mut unlisted) = (0, BTreeSet::new());
     for _ in 0..2 {
         for path in fixtures().iter().filter(|path| path.parent().is_some_and(|kind| kind.ends_with("sparse"))) {
             copied(path, &place);
@@ -251,8 +252,12 @@ fn an_array_in_the_place_of_another_has_other_entries() {
                 &mount(&place, &OpenOptions { index: None, ..index.options() }),
                 &path.display().to_string(),
             );
+            arrays += 1;
+            unlisted.extend(UNLISTED.into_iter().filter(|path| seen.files.contains_key(*path)));
         }
     }
+    assert!(arrays > 50, "{arrays} arrays");
+    assert_eq!(unlisted.len(), UNLISTED.len(), "{unlisted:?} alone were found");
     // A fragment less, as after a vacuum.
     let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
     copied(&path, &place);

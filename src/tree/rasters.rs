@@ -424,7 +424,7 @@ fn stem(folder: &StoreKey) -> Option<String> {
 fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
     let array = fields.subarray.array();
     let storage = &array.context().storage;
-    let files = storage.list(array.path()).in_array(array.path())?;
+    let files = array.folder().directory().listing().top();
     let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();
     let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
     let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());

@@ -114,13 +114,14 @@ fn fails(hostile: &Hostile, seconds: u64, most_seconds: u64) -> (String, u64) {
     let watch = thread::spawn(move || {
         while let Ok(text) = std::fs::read_to_string(&status) {
             let Some(line) = text.lines().find_map(|line| line.strip_prefix("VmHWM:")) else { return };
-            let kib = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
-            watched.fetch_max(kib, Ordering::Relaxed);
+            let kib = line.trim().trim_end_matches(" kB").parse();
+            watched.fetch_max(kib.expect("a number of KiB"), Ordering::Relaxed);
             thread::sleep(Duration::from_millis(5));
         }
     });
     let output = child.wait_with_output().unwrap();
     watch.join().unwrap();
+    assert!(peak.load(Ordering::Relaxed) > 0, "its memory was never seen");
     assert!(begin.elapsed() < Duration::from_secs(most_seconds), "it took {:?}", begin.elapsed());
     let error = text(&output.stderr);
     assert!(!output.status.success(), "{error}");

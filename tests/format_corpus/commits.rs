@@ -111,4 +111,5 @@ fn root_folders_hold_what_their_names_say() {
         found += fragments;
     }
     eprintln!("{found} fragments found by name");
+    assert!(found > 2000);
 }

@@ -195,5 +195,6 @@ fn consolidated_footers_are_those_of_the_fragments() {
             compared += 1;
         }
     }
-    assert!(compared > 0, "no copy was compared");
+    eprintln!("{compared} copies compared");
+    assert!(compared > 20, "{compared} copies were compared");
 }

@@ -125,6 +125,7 @@ fn rows_come_by_their_coordinates_in_row_order() {
         ["arrays/sparse/overlap", "arrays/sparse/overlap_col", "arrays/sparse/hilbert", "arrays/sparse/dim_text"]
     {
         let object = fixture(name);
+        assert!(object.reads.iter().any(|read| read.fields.is_some()), "{name}");
         for read in object.reads.iter().filter(|read| read.fields.is_some()) {
             let mut options = vec!["--order=row".to_owned()];
             if let Some((from, at)) = read.window {

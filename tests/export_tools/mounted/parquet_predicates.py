@@ -91,7 +91,9 @@ def ask(path, table):
             duckdb.register("literal", pa.table({"value": counted}))
             # Readers look at bounds where they know the value beforehand.
             has_literal = is_integer or (not is_time and value.as_py().isprintable())
-            in_sql = repr(value.as_py()) if has_literal else "(SELECT value FROM literal)"
+            in_sql = "(SELECT value FROM literal)"
+            if has_literal:
+                in_sql = str(value) if is_integer else "'" + value.as_py().replace("'", "''") + "'"
             in_polars = polars.lit(polars.from_arrow(literal)).first() if is_time else polars.lit(value.as_py())
             for operator, compare in ("=", pc.equal), ("<=", pc.less_equal), (">=", pc.greater_equal):
                 wanted = pc.sum(compare(table[column], value).cast("i8")).as_py() or 0

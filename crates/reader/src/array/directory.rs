@@ -5,6 +5,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ struct Vacuum {
 pub struct Directory {
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
-    listing: FolderListing,
+    listing: Arc<FolderListing>,
     /// In the order that decides between equal times: first fragments in the array's own folder, then those in the
     /// commits folder.
     fragments: Vec<FragmentEntry>,
@@ -141,10 +142,11 @@ impl Directory {
     }
 
     fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
-        let top = listing.top().to_vec();
+        let listing = Arc::new(listing);
+        let top = listing.top();
         let mut directory = Directory {
             root: listing.root().clone(),
-            listing,
+            listing: listing.clone(),
             fragments: Vec::new(),
             vacuums: Vec::new(),
             schemas: Vec::new(),
@@ -157,22 +159,22 @@ impl Directory {
         // Fragments are listed before commits, so that a fragment written meanwhile does not appear without its commit.
         let mut listed = directory.listing.names_of(storage, &[SCHEMAS, FRAGMENTS]);
         let fragments = listed.pop().unwrap_or(Ok(Vec::new()));
-        directory.find_schemas(listed.pop().unwrap_or(Ok(Vec::new())), &top)?;
+        directory.find_schemas(listed.pop().unwrap_or(Ok(Vec::new())), top)?;
         if directory.schemas.is_empty() {
             return Err(Error::NotAnArray {
                 path: directory.root.to_string(),
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
-        let folders = FragmentFolders { top: &top, inner: fragments? };
+        let folders = FragmentFolders { top, inner: fragments? };
         let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
         let commits = commits_of(&commits)?;
-        let mut root_commits = commits_of(&top)?;
+        let mut root_commits = commits_of(top)?;
         root_commits.retain(|(_, kind, _)| *kind == CommitFile::Vacuum);
         let texts =
             CommitTexts::read(storage, [(&directory.root, &root_commits), (&commits_folder, &commits)], &folders)?;
         let consolidated = Consolidated::read(&texts, &folders)?;
-        directory.find_root_fragments(storage, &top, &consolidated)?;
+        directory.find_root_fragments(storage, top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;
         directory.fragments.shrink_to_fit();
         directory.find_vacuums(&texts)?;

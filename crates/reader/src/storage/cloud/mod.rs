@@ -323,7 +323,10 @@ impl ObjectStorage {
             let Some(path) = object.location.as_ref().strip_prefix(&prefix).filter(|path| !path.is_empty()) else {
                 continue;
             };
-            self.pins.put(&place.key.join(path), Pin::new(object.size, object.e_tag.as_deref()));
+            // A folder may have a million objects that are no part of an array. What is read of them is pinned then.
+            if page::is_of_tiledb(&place.path, object.location.as_ref()) {
+                self.pins.put(&place.key.join(path), Pin::new(object.size, object.e_tag.as_deref()));
+            }
             objects.push(ListedObject { path: path.to_owned(), length: object.size });
         }
         let folders = page.result.common_prefixes.iter().filter_map(|path| path.as_ref().strip_prefix(&prefix));
