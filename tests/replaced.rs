@@ -217,6 +217,7 @@ const EVENTS: Events = [
 
 #[test]
 fn whatever_is_replaced_between_two_requests_is_old_or_new_or_an_error() {
+    let mut right_at_replacement = 0;
     for (name, pair) in pairs() {
         let pair = Arc::new(pair);
         for (what, first, then) in EVENTS {
@@ -247,8 +248,10 @@ fn whatever_is_replaced_between_two_requests_is_old_or_new_or_an_error() {
             println!("{name}, {what}: {right} right, {errors} refused");
             // The last had nothing happen.
             assert!(right > 0, "{name}, {what}");
+            right_at_replacement += right - 1;
         }
     }
+    assert!(right_at_replacement > 100, "{right_at_replacement} reads are compared");
 }
 
 #[test]
@@ -278,6 +281,7 @@ fn whatever_is_replaced_all_the_time_is_old_or_new_or_an_error() {
             }
             is_over.store(true, Ordering::Relaxed);
             println!("{before} by {after}: {right} right, {errors} refused");
+            assert!(right > 0, "{before} by {after}: nothing is compared");
         });
     }
 }
