@@ -151,7 +151,10 @@ mod tests {
             let (tree, asked, answered) = counts.clone();
             asked.fetch_add(1, Ordering::Relaxed);
             let (answer, answers) = mpsc::channel();
-            thread::spawn(move || answer.send(drop(tree.root())));
+            thread::spawn(move || {
+                let _root = tree.root();
+                answer.send(())
+            });
             answered.fetch_add(usize::from(answers.recv_timeout(Duration::from_secs(10)).is_ok()), Ordering::Relaxed);
             false
         });

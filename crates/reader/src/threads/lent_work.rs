@@ -166,7 +166,9 @@ mod tests {
     fn a_closed_loan_does_nothing() {
         let loan = {
             let calls = AtomicUsize::new(0);
-            let work = || drop(calls.fetch_add(1, Ordering::Relaxed));
+            let work = || {
+                calls.fetch_add(1, Ordering::Relaxed);
+            };
             let (loan, _) = lend(&work, |loan| {
                 loan.borrow();
                 Arc::clone(loan)
