@@ -153,7 +153,7 @@ mod tests {
             asked.fetch_add(1, Ordering::Relaxed);
             let (answer, answers) = mpsc::channel();
             thread::spawn(move || {
-                tree.root();
+                let _root = tree.root();
                 answer.send(())
             });
             answered.fetch_add(usize::from(answers.recv_timeout(Duration::from_secs(10)).is_ok()), Ordering::Relaxed);
