@@ -18,7 +18,7 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{Array, FieldFile, Once};
+use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::storage::EntryKey;
 
 use super::grammar::labels::DimensionLabel;
@@ -35,7 +35,7 @@ const MAX_FILE: u64 = i64::MAX as u64;
 pub struct DenseArray {
     array: Arc<Array>,
     grid: Grid,
-    view: Once<Arc<DenseView>>,
+    view: SingleFlight<Arc<DenseView>>,
     /// The labels by which each dimension can be selected.
     labels: Vec<Vec<DimensionLabel>>,
 }
@@ -48,7 +48,7 @@ impl DenseArray {
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         let labels = labels_by_dimension(&array);
-        Ok(DenseArray { array, grid, view: Once::new(), labels })
+        Ok(DenseArray { array, grid, view: SingleFlight::new(), labels })
     }
 
     pub fn array(&self) -> &Arc<Array> {

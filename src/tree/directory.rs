@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::{Context, ObjectKind, Once, TimeWindow};
+use tilefs_reader::array::{Context, ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
@@ -162,7 +162,7 @@ pub struct DirectoryFolder {
     directory: Arc<Directory>,
     options: Arc<OpenOptions>,
     /// The folders at the time of the first listing.
-    folders: Once<Arc<NamedFolders>>,
+    folders: SingleFlight<Arc<NamedFolders>>,
     kept: Mutex<LruCache<String, Arc<InsideFolder>>>,
 }
 
@@ -170,7 +170,7 @@ impl DirectoryFolder {
     /// Creates the folder. Lists nothing yet.
     pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        DirectoryFolder { directory: Arc::new(directory), options, folders: Once::new(), kept }
+        DirectoryFolder { directory: Arc::new(directory), options, folders: SingleFlight::new(), kept }
     }
 
     fn folders(&self) -> Result<Arc<NamedFolders>> {
@@ -214,7 +214,7 @@ impl Folder for DirectoryFolder {
                 path: path.clone(),
                 directory: self.directory.clone(),
                 options: self.options.clone(),
-                opened: Once::new(),
+                opened: SingleFlight::new(),
             })
         });
         Ok(Some(Node::Folder(folder.clone())))
@@ -250,7 +250,7 @@ struct InsideFolder {
     path: StoreKey,
     directory: Arc<Directory>,
     options: Arc<OpenOptions>,
-    opened: Once<Arc<dyn Folder>>,
+    opened: SingleFlight<Arc<dyn Folder>>,
 }
 
 impl InsideFolder {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{ObjectKind, Once, TimeWindow};
+use tilefs_reader::array::{ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
@@ -55,11 +55,11 @@ pub struct GroupFolder {
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
     /// `zarr/`, once used.
-    zarr: Once<Arc<dyn Folder>>,
+    zarr: SingleFlight<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once used.
     tiff: OnceLock<Node>,
     /// The group as one dataset, once determined.
-    dataset: Once<Option<Arc<GroupDataset>>>,
+    dataset: SingleFlight<Option<Arc<GroupDataset>>>,
 }
 
 impl GroupFolder {
@@ -76,7 +76,8 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let (members, zarr, tiff, dataset) = (Mutex::default(), Once::new(), OnceLock::new(), Once::new());
+        let (members, zarr, tiff, dataset) =
+            (Mutex::default(), SingleFlight::new(), OnceLock::new(), SingleFlight::new());
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset }
     }
 
@@ -135,7 +136,7 @@ impl GroupFolder {
             group: self.group.clone(),
             options: self.options.clone(),
             group_modified: self.modified,
-            opened: Once::new(),
+            opened: SingleFlight::new(),
         });
         kept().put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
@@ -300,7 +301,7 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    opened: Once<OpenMember>,
+    opened: SingleFlight<OpenMember>,
 }
 
 /// The opened form of a member.

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::array::{Array, Once};
+use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::threads::cancellation;
 
 use super::dense::{DenseArray, DenseSubarray};
@@ -43,7 +43,7 @@ pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
             CellValNum::Variable => label.datatype.kind() == Kind::Bytes && label.datatype.size() == 1,
         };
         if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value) {
-            let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: Once::new() };
+            let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: SingleFlight::new() };
             labels.push(DimensionLabel(Arc::new(searched)));
         }
     }
@@ -55,7 +55,7 @@ struct SearchedLabel {
     array: Arc<Array>,
     label: StoredLabel,
     /// The written values, if any.
-    written: Once<Option<Written>>,
+    written: SingleFlight<Option<Written>>,
 }
 
 impl SearchedLabel {

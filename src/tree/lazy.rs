@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 
 use super::listing::Listing;
 use super::node::{Entry, File, Folder, NODE, Node};
@@ -24,7 +24,7 @@ type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 /// the storage recover.
 pub struct LazyFile {
     make: Make,
-    content: Once<Arc<dyn Content>>,
+    content: SingleFlight<Arc<dyn Content>>,
     /// Whether the content may differ the next time it is made.
     is_passing: bool,
     make_forward: Option<MakeForward>,
@@ -46,7 +46,15 @@ impl LazyFile {
     }
 
     fn of(modified: SystemTime, make: Make, is_passing: bool) -> Self {
-        LazyFile { make, content: Once::new(), is_passing, make_forward: None, length: None, modified, describe: None }
+        LazyFile {
+            make,
+            content: SingleFlight::new(),
+            is_passing,
+            make_forward: None,
+            length: None,
+            modified,
+            describe: None,
+        }
     }
 
     /// Sets the length, so that it is known before the content is made.
@@ -221,7 +229,7 @@ impl Folder for FixedFolder {
 /// A folder that is made on first use.
 pub struct LazyFolder {
     make: Box<dyn Fn() -> Result<Arc<dyn Folder>> + Send + Sync>,
-    made: Once<Arc<dyn Folder>>,
+    made: SingleFlight<Arc<dyn Folder>>,
     modified: SystemTime,
 }
 
@@ -235,7 +243,7 @@ impl LazyFolder {
 
     /// Creates a folder of any type.
     pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
-        LazyFolder { make: Box::new(make), made: Once::new(), modified }
+        LazyFolder { make: Box::new(make), made: SingleFlight::new(), modified }
     }
 
     fn made(&self) -> Result<Arc<dyn Folder>> {

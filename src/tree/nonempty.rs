@@ -16,7 +16,7 @@ use super::lazy::FixedFolder;
 use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
 use super::xattrs::ExtendedAttributes;
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 
 /// Its name, beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";
@@ -27,7 +27,7 @@ pub struct NonEmptyFolder {
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: Arc<OpenOptions>,
-    made: Once<(FixedFolder, Arc<Explanations>)>,
+    made: SingleFlight<(FixedFolder, Arc<Explanations>)>,
 }
 
 impl NonEmptyFolder {
@@ -37,7 +37,7 @@ impl NonEmptyFolder {
         modified: SystemTime,
         options: Arc<OpenOptions>,
     ) -> Self {
-        NonEmptyFolder { dense, names, modified, options, made: Once::new() }
+        NonEmptyFolder { dense, names, modified, options, made: SingleFlight::new() }
     }
 
     /// Returns the source of its explanatory files.

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use tilefs_export::Forward;
 use tilefs_format::error::Result;
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 
 use super::fields::FieldFolder;
 use super::lazy::LazyFile;
@@ -36,14 +36,14 @@ pub struct PartsFolder {
     formats: Vec<(&'static str, Box<MakeFile>)>,
     /// The data on which the size of a part depends.
     sizing: Sizing,
-    starts: Once<Vec<u64>>,
+    starts: SingleFlight<Vec<u64>>,
 }
 
 impl PartsFolder {
     /// Creates the parts of the table that `fields` show. Listed names end with the first of the `formats`; files in
     /// others are found by name.
     pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
-        PartsFolder { fields, formats, sizing, starts: Once::new() }
+        PartsFolder { fields, formats, sizing, starts: SingleFlight::new() }
     }
 
     /// Returns whether `ls` shows the folder: if there are several parts, but few enough for `ls -l`, which requests

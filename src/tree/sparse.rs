@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn,
 };
-use tilefs_reader::array::{Array, Once};
+use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
@@ -33,7 +33,7 @@ pub struct SparseSubarray {
     ranges: Option<Ranges>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     by_row: bool,
-    view: Once<Arc<SparseView>>,
+    view: SingleFlight<Arc<SparseView>>,
     /// Variable-length fields that were opened; they keep the positions of their values.
     var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
 }
@@ -45,7 +45,7 @@ impl SparseSubarray {
     }
 
     fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
-        SparseSubarray { array, ranges, by_row, view: Once::new(), var_columns: Mutex::default() }
+        SparseSubarray { array, ranges, by_row, view: SingleFlight::new(), var_columns: Mutex::default() }
     }
 
     fn view(&self) -> Result<Arc<SparseView>> {

@@ -11,7 +11,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::lazy::LazyFile;
 use super::node::{Entry, EntryKind, Folder, Node};
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 
 /// The name of the folder.
 pub const ZARR2: &str = "zarr2";
@@ -19,13 +19,13 @@ pub const ZARR2: &str = "zarr2";
 /// A group or an array of version 3 in version 2. Memory: that of its metadata, once used.
 pub struct SecondVersion {
     of: Arc<dyn Folder>,
-    described: Once<Arc<Described>>,
+    described: SingleFlight<Arc<Described>>,
 }
 
 impl SecondVersion {
     /// Creates the folder; `of` is the folder of a group or an array of version 3. Reads nothing.
     pub fn new(of: Arc<dyn Folder>) -> Self {
-        SecondVersion { of, described: Once::new() }
+        SecondVersion { of, described: SingleFlight::new() }
     }
 
     fn described(&self) -> Result<Arc<Described>> {

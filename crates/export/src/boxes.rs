@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
@@ -58,7 +58,7 @@ pub struct Rows {
     shape: [u64; 1],
     extent: u64,
     make: MakeColumn,
-    made: Once<Column>,
+    made: SingleFlight<Column>,
 }
 
 /// Preferred size of a box of rows in bytes. For values of variable length it counts only the offsets.
@@ -68,7 +68,7 @@ impl Rows {
     /// Creates a column with `rows` rows; `make` returns all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
-        Rows { field, shape: [rows], extent, make: Box::new(make), made: Once::new() }
+        Rows { field, shape: [rows], extent, make: Box::new(make), made: SingleFlight::new() }
     }
 
     /// Serves all rows of a column in boxes of `extent` rows.

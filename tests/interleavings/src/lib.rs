@@ -66,7 +66,7 @@ pub mod threads {
 
 #[path = "../../../crates/reader/src/array"]
 pub mod array {
-    pub mod once;
+    pub mod single_flight;
 }
 
 #[path = "../../../crates/reader/src/read"]

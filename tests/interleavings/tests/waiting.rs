@@ -5,7 +5,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
 use tilefs_format::error::Error;
-use tilefs_interleavings::array::once::Once;
+use tilefs_interleavings::array::single_flight::SingleFlight;
 use tilefs_interleavings::proof::{Model, prove};
 use tilefs_interleavings::read::permits::Permits;
 use tilefs_interleavings::source;
@@ -112,7 +112,7 @@ fn turns_lose_no_wake_up() {
 
 /// Threads that want a value at once have it made once, though two attempts fail: one cannot read, and one is cancelled.
 fn one_thread_makes_the_value() {
-    let (once, made) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
+    let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();
     together(3, move |_| {
         let token = Token::new();
@@ -140,7 +140,7 @@ fn one_thread_makes_the_value() {
 
 /// The first value that is made is not kept, so it is made a second time, and no more.
 fn a_passing_value_is_made_again() {
-    let (once, made) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
+    let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();
     together(3, move |_| {
         let value = once.get_or_pass(|| {

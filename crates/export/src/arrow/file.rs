@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 use tilefs_reader::read::Output;
 
 use super::batch::RecordBatches;
@@ -29,8 +29,8 @@ pub struct File {
     /// The end of the batches, where the tail begins.
     batches_end: u64,
     length: u64,
-    places: Once<Vec<u64>>,
-    tail: Once<Arc<Vec<u8>>>,
+    places: SingleFlight<Vec<u64>>,
+    tail: SingleFlight<Arc<Vec<u8>>>,
     /// Recently read batches, latest first: a reader uses one, and its prefetching the next.
     recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
 }
@@ -71,8 +71,8 @@ impl File {
             batches_end: batches_end.ok_or_else(too_long)?,
             length: length.ok_or_else(too_long)?,
             batches,
-            places: Once::new(),
-            tail: Once::new(),
+            places: SingleFlight::new(),
+            tail: SingleFlight::new(),
             recent: Mutex::default(),
         })
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 use tilefs_reader::read::Output;
 
 use super::chunk::ChunkRows;
@@ -32,8 +32,8 @@ pub struct File {
     /// The end of the chunks, where the tail begins.
     chunks_end: u64,
     length: u64,
-    places: Once<Places>,
-    tail: Once<Concat>,
+    places: SingleFlight<Places>,
+    tail: SingleFlight<Concat>,
     /// Recently read chunks, latest first.
     recent: Mutex<VecDeque<(usize, Arc<dyn Content>)>>,
 }
@@ -80,8 +80,8 @@ impl File {
             reserved,
             chunks_end: end,
             length: 0,
-            places: Once::new(),
-            tail: Once::new(),
+            places: SingleFlight::new(),
+            tail: SingleFlight::new(),
             recent: Mutex::default(),
         };
         file.length = file.reserved_for_tail().and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;

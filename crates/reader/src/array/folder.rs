@@ -19,7 +19,7 @@ use super::footer_copies::read_copies;
 use super::fragment::MetadataEnd;
 use super::generic_tile::{decode_inline_tile, read_generic_tile};
 use super::listing::FolderListing;
-use super::once::Once;
+use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
 use super::window::TimeWindow;
 use crate::storage::{StoreKey, is_far, together};
@@ -70,7 +70,7 @@ pub struct ArrayFolder {
     directory: Directory,
     /// By the number of the fragment.
     outlines: Box<[Known]>,
-    schemas: Mutex<HashMap<String, Arc<Once<Arc<ArraySchema>>>>>,
+    schemas: Mutex<HashMap<String, Arc<SingleFlight<Arc<ArraySchema>>>>>,
     /// The ends of the most recently read metadata files, by the number of the fragment. Besides footers they contain
     /// the sections that are usually needed next.
     ends: Mutex<LruCache<usize, Arc<MetadataEnd>>>,

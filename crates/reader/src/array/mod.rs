@@ -16,10 +16,10 @@ pub mod labels;
 pub mod listing;
 pub mod metadata;
 pub mod object;
-mod once;
 mod open_files;
 mod reorder;
 mod saved;
+mod single_flight;
 pub mod sparse;
 mod spilled;
 mod strided;
@@ -49,8 +49,8 @@ pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
-pub use once::Once;
 pub use saved::SavedIndexes;
+pub use single_flight::SingleFlight;
 pub use tile_boxes::TileBoxes;
 pub use tile_numbers::TileNumbers;
 use tiles::Tiles;
@@ -69,8 +69,8 @@ pub struct Array {
     schema: Arc<ArraySchema>,
     /// Their numbers in the folder, oldest first.
     fragments: Vec<usize>,
-    metadata: Once<Arc<Metadata>>,
-    identity: Once<EntryKey>,
+    metadata: SingleFlight<Arc<Metadata>>,
+    identity: SingleFlight<EntryKey>,
     /// The folders of the arrays of which this one is a label, outermost first. None of them may be a label of this
     /// array.
     around: Vec<StoreKey>,
@@ -95,7 +95,7 @@ impl Array {
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
-        let (metadata, identity) = (Once::new(), Once::new());
+        let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
         Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
@@ -105,7 +105,7 @@ impl Array {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
         let (folder, schema) = (self.folder.clone(), self.schema.clone());
-        let (metadata, identity, around) = (Once::new(), Once::new(), self.around.clone());
+        let (metadata, identity, around) = (SingleFlight::new(), SingleFlight::new(), self.around.clone());
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 

@@ -12,7 +12,7 @@ use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_grou
 
 use crate::array::generic_tile::read_generic_tile;
 use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
-use crate::array::{Context, Metadata, ObjectKind, Once, TimeWindow};
+use crate::array::{Context, Metadata, ObjectKind, SingleFlight, TimeWindow};
 use crate::storage::{KnownFolder, Listed, StoreKey};
 use crate::threads::cancellation::{self, Turn};
 
@@ -52,9 +52,9 @@ pub struct Group {
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
     /// Held by the thread that examines the members.
     looking: Turn,
-    metadata: Once<Arc<Metadata>>,
+    metadata: SingleFlight<Arc<Metadata>>,
     /// The names in the folder, once requested; the same for all windows.
-    names: Arc<Once<GroupNames>>,
+    names: Arc<SingleFlight<GroupNames>>,
 }
 
 /// The names in the folders of a group that describe it. All belong to one folder: a group that replaces it has other
@@ -73,7 +73,8 @@ impl Group {
     }
 
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
-        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), Once::new(), Arc::default());
+        let (members, unseen, metadata, names) =
+            (OnceLock::new(), Mutex::default(), SingleFlight::new(), Arc::default());
         Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Once;
+use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
@@ -31,7 +31,7 @@ pub struct RowBands {
     /// Number of rows of the matrix, and of a band.
     count: u64,
     extent: u64,
-    starts: Once<Vec<u64>>,
+    starts: SingleFlight<Vec<u64>>,
 }
 
 impl RowBands {
@@ -39,7 +39,7 @@ impl RowBands {
     /// more memory than `most_memory` bytes.
     pub fn new(rows: Arc<dyn Content>, count: u64, extent: u64, most_memory: usize) -> Option<Arc<Self>> {
         let fits = count < (most_memory as u64) / 8;
-        (fits && extent > 0).then(|| Arc::new(RowBands { rows, count, extent, starts: Once::new() }))
+        (fits && extent > 0).then(|| Arc::new(RowBands { rows, count, extent, starts: SingleFlight::new() }))
     }
 
     fn cells(&self) -> u64 {
@@ -178,7 +178,7 @@ pub struct BandLimits {
 
 struct Band {
     cells: Range<u64>,
-    bytes: Once<Vec<u8>>,
+    bytes: SingleFlight<Vec<u8>>,
 }
 
 impl InRowOrder {
@@ -201,7 +201,7 @@ impl InRowOrder {
     /// Returns the slot of a band, which may not be filled yet.
     fn slot(&self, cells: &Range<u64>) -> Arc<Band> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Band { cells: cells.clone(), bytes: Once::new() });
+        let new = || Arc::new(Band { cells: cells.clone(), bytes: SingleFlight::new() });
         let slot = kept.get_or_insert(cells.start, new).clone();
         let mut bytes: u64 = kept.iter().map(|(_, band)| self.bytes_of(&band.cells)).sum();
         while bytes > self.limits.all as u64 && kept.len() > MIN_BANDS {

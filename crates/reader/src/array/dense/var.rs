@@ -15,8 +15,8 @@ use super::pieces::Source;
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
-use crate::array::once::Once;
 use crate::array::open_files::OpenFiles;
+use crate::array::single_flight::SingleFlight;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
@@ -40,7 +40,7 @@ pub struct DenseVarColumn {
     fill: Vec<u8>,
     files: OpenFiles<Arc<VarTiles>>,
     /// The sum of the lengths before each block, and of all lengths.
-    checkpoints: Once<Vec<u64>>,
+    checkpoints: SingleFlight<Vec<u64>>,
 }
 
 /// One block of cells.
@@ -77,7 +77,7 @@ impl DenseVarColumn {
             attribute,
             fill,
             files: OpenFiles::new(),
-            checkpoints: Once::new(),
+            checkpoints: SingleFlight::new(),
         })
     }
 

@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::rows::{RowBuffers, Rows, Segment};
 use super::store::Store;
-use crate::array::once::Once;
+use crate::array::single_flight::SingleFlight;
 use crate::threads::{self, cancellation, for_all};
 
 /// All rows of a view, or some consecutive ones. Memory: a few words for each segment, and what the [`Store`] is allowed
@@ -29,7 +29,7 @@ pub enum LazySegment {
         source: Arc<dyn SegmentSource>,
         number: usize,
         rows: OnceLock<u64>,
-        made: Once<Segment>,
+        made: SingleFlight<Segment>,
     },
 }
 
@@ -61,7 +61,7 @@ impl LazySegment {
     /// Segment `number` of a source.
     pub fn new(source: Arc<dyn SegmentSource>, number: usize) -> Self {
         let rows = source.known_rows(number).map_or_else(OnceLock::new, OnceLock::from);
-        LazySegment::ToMake { source, number, rows, made: Once::new() }
+        LazySegment::ToMake { source, number, rows, made: SingleFlight::new() }
     }
 
     /// As many rows as it can have.

@@ -5,14 +5,14 @@ use tilefs_format::scalar::Range as CoordinateRange;
 
 use super::overlap::KeyRanges;
 use super::stream::FragmentSource;
-use crate::array::once::Once;
+use crate::array::single_flight::SingleFlight;
 
 /// The keys between which the cells of a fragment lie. The non-empty domain in the footer bounds all of them; the boxes
 /// in the R-tree, which is read when they are first wanted, bound those of each tile. Memory: two keys, and two for each
 /// tile once the R-tree was read.
 pub struct FragmentSpan {
     whole: KeyRanges,
-    tiles: Once<KeyRanges>,
+    tiles: SingleFlight<KeyRanges>,
 }
 
 impl FragmentSpan {
@@ -28,7 +28,7 @@ impl FragmentSpan {
         let (low, high) = bounds.map_err(|error| source.place(error))?;
         let mut whole = KeyRanges::new(source.plan.words());
         whole.push(&low, &high);
-        Ok(FragmentSpan { whole, tiles: Once::new() })
+        Ok(FragmentSpan { whole, tiles: SingleFlight::new() })
     }
 
     /// The keys between which all cells lie, as of one tile.

@@ -14,8 +14,8 @@ use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
 use crate::array::context::IndexKey;
-use crate::array::once::Once;
 use crate::array::open_files::OpenFiles;
+use crate::array::single_flight::SingleFlight;
 use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::read::{Batches, Decoding, Output};
@@ -31,9 +31,9 @@ pub struct VarColumn {
     field: VarField,
     /// Of the indexes that are kept: for every slab of whole tiles the bytes before each.
     number: u64,
-    index: Once<Index>,
+    index: SingleFlight<Index>,
     /// Of all values.
-    bytes: Once<u64>,
+    bytes: SingleFlight<u64>,
     /// What an earlier mount has saved of the index.
     saved: OnceLock<Option<SavedVarIndex>>,
     open: OpenFiles<Arc<VarFile>>,
@@ -42,7 +42,7 @@ pub struct VarColumn {
 /// Where the values of rows start, now and then, as far as it was found out. Memory: 16 bytes for each block of rows that
 /// are not consecutive in their fragment.
 struct Index {
-    segments: Vec<Once<SegmentIndex>>,
+    segments: Vec<SingleFlight<SegmentIndex>>,
     /// Bytes before each segment of the map of rows, as far as that is known, and at last all.
     starts: RwLock<Vec<u64>>,
 }
@@ -83,7 +83,7 @@ impl VarColumn {
 
     fn new(view: Arc<SparseView>, field: VarField) -> Self {
         let number = view.array().context().indexes.new_owner();
-        let (index, bytes, saved) = (Once::new(), Once::new(), OnceLock::new());
+        let (index, bytes, saved) = (SingleFlight::new(), SingleFlight::new(), OnceLock::new());
         VarColumn { view, field, number, index, bytes, saved, open: OpenFiles::new() }
     }
 
@@ -216,7 +216,7 @@ impl VarColumn {
         self.index.get_or_make(|| {
             let map = self.view.map()?;
             let mut segments = Vec::new();
-            segments.resize_with(map.segment_count(), Once::new);
+            segments.resize_with(map.segment_count(), SingleFlight::new);
             let is_told = (0..segments.len()).all(|number| map.slab(number).is_some());
             let saved = if is_told { None } else { self.saved() };
             if let Some(saved) = saved.filter(|saved| saved.segments.len() == segments.len()) {

@@ -18,7 +18,7 @@ use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
 use super::store::Store;
 use crate::array::Array;
-use crate::array::once::Once;
+use crate::array::single_flight::SingleFlight;
 use crate::storage::{EntryKey, together};
 use crate::threads::{LogInterval, cancellation};
 
@@ -33,13 +33,13 @@ use crate::threads::{LogInterval, cancellation};
 pub struct SparseView {
     query: Arc<Query>,
     /// The same, narrowed to the cells that its selection chooses.
-    narrowed: Once<Arc<Query>>,
+    narrowed: SingleFlight<Arc<Query>>,
     /// The number of rows as far as footers tell it.
-    told: Once<RowCount>,
+    told: SingleFlight<RowCount>,
     /// The view whose rows these are in another order.
     stored: Option<Arc<SparseView>>,
-    map: Once<Arc<RowMap>>,
-    parts: Once<Vec<MapPart>>,
+    map: SingleFlight<Arc<RowMap>>,
+    parts: SingleFlight<Vec<MapPart>>,
     /// Which rows of the array these are, and in which order, for the keys of what is saved.
     description: String,
     saved: OnceLock<Arc<SavedRows>>,
@@ -81,10 +81,10 @@ impl SparseView {
     }
 
     fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>, description: String) -> Self {
-        let (told, map, parts) = (Once::new(), Once::new(), Once::new());
+        let (told, map, parts) = (SingleFlight::new(), SingleFlight::new(), SingleFlight::new());
         SparseView {
             query,
-            narrowed: Once::new(),
+            narrowed: SingleFlight::new(),
             told,
             stored,
             map,

@@ -8,26 +8,26 @@ use crate::threads::cancellation::{self, Turn};
 
 /// A value that one thread computes while other callers wait. If the computing thread fails or is cancelled, one of the
 /// waiting threads computes the value.
-pub struct Once<T> {
+pub struct SingleFlight<T> {
     known: OnceLock<Result<T>>,
     making: Turn,
 }
 
-impl<T> Default for Once<T> {
+impl<T> Default for SingleFlight<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> From<T> for Once<T> {
+impl<T> From<T> for SingleFlight<T> {
     fn from(value: T) -> Self {
-        Once { known: Ok(value).into(), making: Turn::new() }
+        SingleFlight { known: Ok(value).into(), making: Turn::new() }
     }
 }
 
-impl<T> Once<T> {
+impl<T> SingleFlight<T> {
     pub fn new() -> Self {
-        Once { known: OnceLock::new(), making: Turn::new() }
+        SingleFlight { known: OnceLock::new(), making: Turn::new() }
     }
 
     /// Returns the value if it has been computed.
@@ -44,7 +44,7 @@ impl<T> Once<T> {
         self.get_or(make, |error| !error.is_passing())
     }
 
-    /// As [`Once::get_or_make`], but keeps no error: for what may be repaired.
+    /// As [`SingleFlight::get_or_make`], but keeps no error: for what may be repaired.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
@@ -73,7 +73,7 @@ impl<T> Once<T> {
     }
 }
 
-impl<T: Clone> Once<T> {
+impl<T: Clone> SingleFlight<T> {
     /// Returns the value, made now unless one is kept. `make` also tells whether its value is kept; one that is not is
     /// made again for each caller. No error is kept.
     ///
@@ -105,35 +105,35 @@ mod tests {
 
     #[test]
     fn damage_is_kept_and_read_failures_are_retried() {
-        let once = Once::new();
+        let once = SingleFlight::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
         assert!(once.get().is_none());
         assert_eq!(*once.get_or_make(|| Ok(7)).unwrap(), 7);
         assert_eq!(*once.get_or_make(|| Ok(8)).unwrap(), 7);
-        let once = Once::new();
+        let once = SingleFlight::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
         assert!(once.get_or_make(|| Ok(1)).is_err() && once.get().is_none());
     }
 
     #[test]
     fn retried_errors_are_not_kept() {
-        let once = Once::new();
+        let once = SingleFlight::new();
         assert!(once.get_or_retry(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
         assert_eq!(*once.get_or_retry(|| Ok(1)).unwrap(), 1);
         assert_eq!(*once.get_or_retry(|| Ok(2)).unwrap(), 1);
-        assert_eq!(Once::from(3).get(), Some(&3));
+        assert_eq!(SingleFlight::from(3).get(), Some(&3));
     }
 
     #[test]
     fn passing_values_are_computed_again() {
-        let once = Once::new();
+        let once = SingleFlight::new();
         let values = [(1, false), (2, false), (3, true), (4, true)].map(|made| once.get_or_pass(|| Ok(made)).unwrap());
         assert_eq!((values, once.get()), ([1, 2, 3, 3], Some(&3)));
     }
 
     #[test]
     fn concurrent_threads_compute_the_value_once() {
-        let (once, made) = (Once::new(), AtomicUsize::new(0));
+        let (once, made) = (SingleFlight::new(), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| *once.get_or_make(|| Ok(made.fetch_add(1, Ordering::Relaxed))).unwrap());
