@@ -173,7 +173,7 @@ fn a_copy_that_says_something_else_is_an_error() {
     footer[12 + name_length + 2 + domain] ^= 1;
     many.consolidate(&footer);
     let error = first_cell(many.open().unwrap()).unwrap_err().to_string();
-    assert!(error.contains("is not what the consolidated fragment metadata say"), "{error}");
+    assert!(error.contains("differs from its copy in the consolidated fragment metadata"), "{error}");
 }
 
 #[test]

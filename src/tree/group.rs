@@ -15,6 +15,7 @@ use tilefs_reader::array::{ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
+use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::dataset::{self, GroupDataset, NETCDF};
@@ -136,7 +137,7 @@ impl GroupFolder {
             group: self.group.clone(),
             options: self.options.clone(),
             group_modified: self.modified,
-            opened: SingleFlight::new(),
+            opened: OnceLock::new(),
         });
         kept().put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
@@ -301,7 +302,9 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    opened: SingleFlight<OpenMember>,
+    /// Several readers may open a member at once: if its store does not answer, each fails early at the store's limit of
+    /// waiting requests, where it would otherwise wait for the first one here.
+    opened: OnceLock<OpenMember>,
 }
 
 /// The opened form of a member.
@@ -322,8 +325,12 @@ impl OpenMember {
 
 impl MemberFolder {
     fn open(&self) -> Result<&dyn Folder> {
-        let open = || open_member(&self.group, &self.path, &self.options);
-        self.opened.get_or_retry(open).map(OpenMember::folder)
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened.folder());
+        }
+        let opened = open_member(&self.group, &self.path, &self.options)?;
+        cancellation::check()?;
+        Ok(self.opened.get_or_init(|| opened).folder())
     }
 
     /// As [`GroupFolder::refreshed`]; `None` if it must be opened again when needed.

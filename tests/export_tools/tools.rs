@@ -60,7 +60,7 @@ pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&st
     let interpreter = python_with(needs)?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let script = here.join("export_tools/mounted").join(script).display().to_string();
-    let fixtures = format!("TILEFS_FIXTURES={}", here.join("fixtures").display());
+    let fixtures = format!("TILEFS_FIXTURES={}", tilefs_fixtures::fixtures().display());
     let command = [fixtures.as_str(), &interpreter, "-B", "-W", "ignore", &script];
     Some(run(directory, "env", &[&command[..], arguments].concat()))
 }
