@@ -2,12 +2,12 @@
 //! One rule for all of them:
 //!
 //! 1. A name is its own file name. `%`, `/`, `\`, control characters and a leading `.` are percent-escaped; the empty
-//! name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`, an
-//! anonymous dimension `__dim_` and its number.
+//!    name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`, an
+//!    anonymous dimension `__dim_` and its number.
 //! 2. If that collides with a reserved name, or with a file of another name, its first character is escaped too, or as
-//! many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
+//!    many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
 //! 3. A result longer than [`LONGEST`] bytes is cut, and the rest replaced by `%~` and 16 hexadecimal digits of a hash
-//! of the name. A name that occurs repeatedly (members of a group) is followed by `%~2`, `%~3`, ...
+//!    of the name. A name that occurs repeatedly (members of a group) is followed by `%~2`, `%~3`, ...
 //!
 //! [`unescape`] reverses 1 and 2. The names of 3 cannot be reversed, and are recognised by their `%~`; schema.json has
 //! both names of everything.
