@@ -5,12 +5,12 @@
 //! | of | attributes |
 //! |---|---|
 //! | values of attributes and dimensions | `name`, `kind` (attribute, dimension), `type` (TileDB's name), `dtype` (NumPy's), `values_per_cell` (a number or `var`), `filters` |
-//! | attributes besides | `nullable`, `fill`, `enumeration` |
-//! | dimensions besides | `domain`, `extent` |
+//! | attributes, in addition | `nullable`, `fill`, `enumeration` |
+//! | dimensions, in addition | `domain`, `extent` |
 //! | all of these and those below | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
 //! | offsets and validity | `name`, `kind` (offsets, validity), `type`, `dtype` |
 //! | tables | `kind` (table), `attributes`; `shape` is the number of rows |
-//! | where the rows of a sparse array are not counted yet | `rows_at_most` instead of `shape` |
+//! | sparse arrays whose rows are not counted yet | `rows_at_most` instead of `shape` |
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
 //! | a plain folder of arrays and groups | `object` (directory), `path` |

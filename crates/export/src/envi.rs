@@ -1,6 +1,6 @@
 //! The ENVI header: a small text that tells GIS programs how to read the raw file beside it.
 //!
-//! `temp.f32.hdr` describes `temp.f32`. ENVI knows rasters of up to three axes.
+//! `temp.f32.hdr` describes `temp.f32`. ENVI supports rasters of up to three axes.
 
 use tilefs_format::datatype::Kind;
 

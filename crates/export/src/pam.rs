@@ -3,7 +3,7 @@
 //!
 //! The elements are those that GDAL's `GDALPamDataset` and `GDALPamRasterBand` write. The driver adds the size of the
 //! raster and the order of its axes as items of the domain `IMAGE_STRUCTURE`, and a `Subdataset` for each attribute
-//! beside the main one. Memory and time are bounded by the length of the text.
+//! besides the main one. Memory and time are bounded by the length of the text.
 
 use roxmltree::{Document, Node};
 

@@ -10,7 +10,7 @@ use tilefs_reader::read::Output;
 
 use super::{Column, Content};
 
-/// All bytes of a content.
+/// Reads all bytes of a content.
 pub fn read_all(content: &dyn Content) -> Vec<u8> {
     let mut bytes = vec![0xaa; usize::try_from(content.len()).expect("tests read small files")];
     content.read_at(0, &mut bytes).expect("the whole can be read");

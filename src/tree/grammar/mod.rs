@@ -4,7 +4,7 @@
 //! selection := one per dimension, separated by ','; with a name in any order; those left out are whole
 //! dimension := [ name '=' ] range ( '+' range )*
 //! range     := v | v..v | v.. | ..v | ..   each of the last four with [..step]; both ends included
-//!            | a:b[:step]                  half-open, as TileDB-Py has it; integers only
+//!            | a:b[:step]                  half-open, as in TileDB-Py; integers only
 //! v         := integer | float | date | time | text | first | last | last-9
 //! ```
 //!

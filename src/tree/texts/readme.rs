@@ -84,7 +84,7 @@ fn title(description: &Description<'_>) -> String {
     text + "\n"
 }
 
-/// `100 x 200`
+/// Returns `100 x 200`.
 fn lengths(axes: &[AxisSummary]) -> String {
     axes.iter().map(|axis| axis.length.to_string()).collect::<Vec<_>>().join(" x ")
 }
