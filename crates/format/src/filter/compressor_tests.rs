@@ -185,12 +185,9 @@ proptest! {
 fn a_flipped_bit_is_damage_or_changes_nothing() {
     let text: Vec<u8> = (0..200).map(|i| (i * i % 23) as u8).collect();
     let bytes = [&[7; 300][..], b"abcdefghijklmnopqrstuvwxyz0123456789", &[9; 200], &text].concat();
-    // Longer than what flate2 decodes, which overlooks nothing.
-    let noise: Vec<u8> = (0..900u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-    let long = [&[7; 300][..], &noise].concat();
     let mut most_overlooked = 0;
     for level in 0..10 {
-        for plain in [&bytes[..], &bytes[..300], &bytes[100..500], &bytes[..336], &long, &long[..1100]] {
+        for plain in [&bytes[..], &bytes[..300], &bytes[100..500], &bytes[..336]] {
             let stream = zlib_stream(plain, level, 0);
             let mut overlooked = 0;
             for bit in 0..stream.len() * 8 {

@@ -1,14 +1,11 @@
 //! zlib streams of known decoded length, by two decoders.
 //!
-//! libdeflate takes about half the time of a streaming decoder on whole tiles. flate2 decodes short outputs, for which
-//! the decoder does not matter, and has the last word on streams that libdeflate rejects.
+//! libdeflate takes about half the time of a streaming decoder, and keeps its state without allocating for each stream.
+//! flate2 has the last word on streams that libdeflate rejects: such a stream is damage only if both say so.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::libdeflate;
-
-/// Outputs of up to this many bytes are decoded by flate2: the payloads of most generic tiles.
-const SHORT_BYTES: usize = 1024;
 
 /// The state of libdeflate, 11 KiB, allocated on first use. That of flate2, 48 KiB, only lives during a call.
 #[derive(Default)]
@@ -31,13 +28,10 @@ impl Decompressor {
     /// Decodes the zlib stream at the start of `stream` into `out`, which it must fill exactly, and returns the length
     /// of that stream. After a [`DecompressError`], the content of `out` is unspecified.
     pub fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> Result<usize, DecompressError> {
-        if out.len() > SHORT_BYTES {
-            match self.0.decompress_zlib(stream, out) {
-                Err(DecompressError::Damaged) => {}
-                decided => return decided,
-            }
+        match self.0.decompress_zlib(stream, out) {
+            Err(DecompressError::Damaged) => decompress_with_flate2(stream, out),
+            decided => decided,
         }
-        decompress_with_flate2(stream, out)
     }
 }
 
@@ -69,7 +63,7 @@ mod tests {
 
     #[test]
     fn both_decoders_give_the_same_bytes_lengths_and_reasons() {
-        for length in [0, 1, SHORT_BYTES - 1, SHORT_BYTES, SHORT_BYTES + 1, 100_000] {
+        for length in [0, 1, 1000, 100_000] {
             let bytes: Vec<u8> = (0..length).map(|i| (i * i % 251) as u8).collect();
             let stream = zlib(&bytes);
             let behind = [&stream[..], b"more"].concat();
