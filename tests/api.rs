@@ -96,7 +96,14 @@ fn boxes_and_batches_are_what_the_files_hold() {
     for path in paths {
         let place = path.display().to_string();
         let array = latest().open(&path).unwrap().into_array().unwrap();
-        let root = tree::open(&path, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
+        let root = tree::open(
+            &path,
+            &OpenOptions {
+                reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+                ..OpenOptions::default()
+            },
+        )
+        .unwrap();
         if array.schema().is_sparse() {
             let (whole, small) = (all_rows(&array, u64::MAX), all_rows(&array, 7));
             assert!(whole == small, "{place}: batches of 7 rows are those of all");

@@ -12,7 +12,13 @@ use tilefs_format::error::{Error, Result};
 
 /// All raw files of an array, coordinates included.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let root = tree::open(array, &OpenOptions { threads: 1, cache_size: 1 << 20, ..OpenOptions::default() })?;
+    let root = tree::open(
+        array,
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )?;
     let raw = |folder: &dyn Folder| -> Result<Vec<(String, Vec<u8>)>> {
         let explains = [".txt", ".json", ".tsv", ".hdr"];
         let entries = folder.list()?.into_iter().filter(|entry| entry.kind == EntryKind::File);

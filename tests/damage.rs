@@ -199,7 +199,10 @@ fn a_damaged_member_costs_no_other() {
         let schema = Path::new(member).join(schema.expect("a member has a schema"));
         apply(Halved, &group.place.join(&schema), &copy.path().join(&schema));
         let open = |path: &[&str]| {
-            let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+            let options = OpenOptions {
+                reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+                ..OpenOptions::default()
+            };
             let mut folder = tree::open(&copy.path(), &options)?;
             for name in path {
                 folder = support::shown::subfolder(&*folder, name)?;
@@ -402,8 +405,16 @@ fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
 /// The raw files of all columns, coordinates included.
 fn columns(array: &Path) -> Result<Vec<Shown>> {
     let key_file = Some(key_file(array)).filter(|file| file.exists());
-    let options =
-        OpenOptions { at: Some(u64::MAX), cache_size: 1 << 20, threads: 1, key_file, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions {
+            at: Some(u64::MAX),
+            cache_size: 1 << 20,
+            threads: 1,
+            key_file,
+            ..Default::default()
+        },
+        ..OpenOptions::default()
+    };
     let root = tree::open(array, &options)?;
     let mut found = raw_files(&*root, "")?;
     if let Some(Node::Folder(dims)) = root.lookup("dims")? {
@@ -414,7 +425,13 @@ fn columns(array: &Path) -> Result<Vec<Shown>> {
 
 /// The files of a folder of the tree, each as bytes or an error.
 fn texts_of(array: &Path, folder: &str) -> Result<Vec<(String, Result<Vec<u8>>)>> {
-    let root = tree::open(array, &OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() })?;
+    let root = tree::open(
+        array,
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )?;
     let folder = support::shown::subfolder(&*root, folder)?;
     let mut found = Vec::new();
     for entry in folder.list()?.into_iter().filter(|entry| entry.kind == EntryKind::File) {

@@ -13,7 +13,14 @@ use support::shown::read_all;
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
     let path = tilefs_fixtures::fixtures().join(name);
-    tree::open(&path, &OpenOptions { cache_size: 32 << 20, ..OpenOptions::default() }).unwrap()
+    tree::open(
+        &path,
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { cache_size: 32 << 20, ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )
+    .unwrap()
 }
 
 fn find(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {

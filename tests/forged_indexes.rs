@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use bounded_allocator::Bounded;
 use support::corpora::corpus;
+use support::metadata_file::{generic_tiles, replace_generic_tile};
 use support::parallel;
 use support::stored::generic_tile;
 use tilefs_format::error::{Error, Result};
-use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
@@ -105,7 +105,7 @@ impl Whole {
         let metadata = |key: &StoreKey| key.name() == Some(b"__fragment_metadata.tdb");
         let key = self.storage.keys().into_iter().filter(metadata).max().unwrap();
         let bytes = self.storage.bytes(&key).unwrap().to_vec();
-        let sections = sections(&bytes);
+        let sections = generic_tiles(&bytes);
         let footer = sections.last().unwrap().1;
         let context = Context::new(Arc::new(MemoryStorage::new()), 1 << 20, 1, None);
         let mut altered = Vec::new();
@@ -120,7 +120,9 @@ impl Whole {
                 let mut payload = payload.clone();
                 payload[at] ^= BITS[at % BITS.len()];
                 let place = format!("section {number}, byte {at}");
-                add(place, with_section(&bytes, &sections, number, &generic_tile(&payload)));
+                let mut bytes = bytes.clone();
+                replace_generic_tile(&mut bytes, start, &generic_tile(&payload));
+                add(place, bytes);
             }
         }
         for at in footer..bytes.len() {
@@ -180,39 +182,4 @@ fn rows(array: &Arc<Array>, ranges: Option<&Ranges>) -> Result<Rows> {
     }
     rows.sort();
     Ok(rows)
-}
-
-/// From where to where each generic tile in front of the footer goes.
-fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let mut sections = Vec::new();
-    let mut at = 0;
-    while let Ok(header) = GenericTileHeader::parse(&bytes[at..]) {
-        let end = (at + header.header_size).saturating_add(header.persisted_size as usize);
-        if end > bytes.len() || end <= at {
-            break;
-        }
-        sections.push((at, end));
-        at = end;
-    }
-    sections
-}
-
-/// A metadata file with another section in the place of one. The footer says where those behind it have moved.
-fn with_section(bytes: &[u8], sections: &[(usize, usize)], number: usize, section: &[u8]) -> Vec<u8> {
-    let (start, end) = sections[number];
-    let footer = sections[sections.len() - 1].1 - end + start + section.len();
-    let mut altered = bytes.to_vec();
-    altered.splice(start..end, section.iter().copied());
-    let mut at = footer;
-    while at + 8 <= altered.len() {
-        let place = u64::from_le_bytes(altered[at..at + 8].try_into().unwrap());
-        if sections[number + 1..].iter().any(|(start, _)| *start as u64 == place) {
-            let moved = place + section.len() as u64 - (end - start) as u64;
-            altered[at..at + 8].copy_from_slice(&moved.to_le_bytes());
-            at += 8;
-        } else {
-            at += 1;
-        }
-    }
-    altered
 }

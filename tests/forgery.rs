@@ -24,7 +24,13 @@ impl Encrypted {
     fn new() -> Self {
         let copy = Copy::of("sparse/encrypted");
         let key_file = Some(copy.beside("key", KEY));
-        Encrypted { copy, options: OpenOptions { key_file, threads: 1, ..OpenOptions::default() } }
+        Encrypted {
+            copy,
+            options: OpenOptions {
+                reading: tilefs_reader::OpenOptions { key_file, threads: 1, ..Default::default() },
+                ..OpenOptions::default()
+            },
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -59,7 +65,13 @@ fn the_array_itself_is_read_with_its_key_alone() {
     assert_eq!((values.len(), coordinates.len(), whole.damage().as_str()), (160, 320, ""));
     let without = OpenOptions::default();
     assert!(matches!(tree::open(&whole.path(), &without).err(), Some(Error::Key { .. })));
-    let other = OpenOptions { key_file: Some(whole.copy.beside("other", &[7; 32])), ..OpenOptions::default() };
+    let other = OpenOptions {
+        reading: tilefs_reader::OpenOptions {
+            key_file: Some(whole.copy.beside("other", &[7; 32])),
+            ..Default::default()
+        },
+        ..OpenOptions::default()
+    };
     let error = tree::open(&whole.path(), &other).err().expect("another key does not fit");
     assert!(matches!(&error, Error::Key { .. }) && error.to_string().contains("__schema"), "{error}");
     assert!(error.to_string().contains("array "), "{error}");
@@ -68,7 +80,10 @@ fn the_array_itself_is_read_with_its_key_alone() {
 #[test]
 fn an_array_without_encryption_does_not_pass_for_one_with() {
     let plain = Copy::of("sparse/dims_1");
-    let options = OpenOptions { key_file: Some(plain.beside("key", KEY)), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { key_file: Some(plain.beside("key", KEY)), ..Default::default() },
+        ..OpenOptions::default()
+    };
     assert!(is_refused(tree::open(&plain.path(), &options)));
 }
 
@@ -172,7 +187,10 @@ fn forged_copies_of_footers_are_found() {
 #[test]
 fn a_group_that_is_not_encrypted_is_refused_with_a_key() {
     let group = Copy::of("groups/experiment");
-    let options = OpenOptions { key_file: Some(group.beside("key", KEY)), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { key_file: Some(group.beside("key", KEY)), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let Ok(tree::Stored::Group(opened)) = tree::open_stored(Path::new(&group.path()), &options) else {
         panic!("a group");
     };

@@ -39,9 +39,12 @@ impl Object {
     fn open(&self, read: &Value) -> tilefs_format::error::Result<Arc<dyn Folder>> {
         let bound = |number: usize| read["timestamps"][number].as_u64();
         let options = OpenOptions {
-            from: bound(0),
-            at: Some(bound(1).unwrap_or(u64::MAX)),
-            key_file: self.key.as_ref().map(|file| file.path().to_owned()),
+            reading: tilefs_reader::OpenOptions {
+                from: bound(0),
+                at: Some(bound(1).unwrap_or(u64::MAX)),
+                key_file: self.key.as_ref().map(|file| file.path().to_owned()),
+                ..Default::default()
+            },
             ..OpenOptions::default()
         };
         open(&self.path, &options)
@@ -266,7 +269,14 @@ fn labels_lie_along_their_dimension() {
             entries.iter().filter(|one| one.kind == EntryKind::Folder).map(|one| one.name.as_str()).collect();
         assert_eq!(folders.len(), places.len(), "{}", object.name());
         for (label, place) in folders.into_iter().zip(&places) {
-            let array = open(place, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
+            let array = open(
+                place,
+                &OpenOptions {
+                    reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+                    ..OpenOptions::default()
+                },
+            )
+            .unwrap();
             let files = names(&array).into_iter().filter(|name| name.starts_with("label."));
             let mut lengths = Vec::new();
             for file in files {
@@ -300,7 +310,10 @@ fn labels_are_what_libtiledb_reads() {
     let recorded: Value = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
     let mut compared = 0;
     for (array, labels) in recorded["labels"].as_object().unwrap() {
-        let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+        let options = OpenOptions {
+            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+            ..OpenOptions::default()
+        };
         let root = open(&corpus.join(array), &options).unwrap();
         let files = names(&folder(&root, "labels"));
         for (label, read) in labels.as_object().unwrap() {
@@ -434,7 +447,10 @@ fn history_is_what_a_window_shows() {
 #[test]
 fn a_filestore_shows_its_file() {
     let fixtures = tilefs_fixtures::fixtures();
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let root = open(&fixtures.join("arrays/filestore"), &options).unwrap();
     assert_eq!(names(&folder(&root, "contents")), ["lines.txt"]);
     let expected = std::fs::read(fixtures.join("expected/filestore/contents.bin")).unwrap();
@@ -450,7 +466,10 @@ fn text(root: &Arc<dyn Folder>, path: &str) -> String {
 }
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     open(&tilefs_fixtures::fixtures().join(name), &options).unwrap()
 }
 
@@ -501,7 +520,10 @@ fn sparse_arrays_say_how_many_rows_they_have() {
     let mut slices = 0;
     for entry in std::fs::read_dir(fixtures).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+        let options = OpenOptions {
+            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+            ..OpenOptions::default()
+        };
         let path = tilefs_fixtures::fixtures().join("arrays/sparse").join(&name);
         let root = match open(&path, &options) {
             Ok(root) => root,
@@ -549,7 +571,10 @@ fn file_attributes(root: &Arc<dyn Folder>, path: &str) -> Vec<(String, Vec<u8>)>
 #[test]
 fn a_group_is_a_tree_of_lines() {
     let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
     let lines = |depth: Option<usize>| {
         let mut lines = Vec::new();
@@ -577,7 +602,10 @@ fn a_group_is_a_tree_of_lines() {
 #[test]
 fn extended_attributes_explain_files_and_folders() {
     let fixtures = tilefs_fixtures::fixtures();
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let attributes = |root: &Arc<dyn Folder>, path: &str| -> String {
         let all = match node(root, path) {
             Some(Node::File(file)) => file.extended_attributes(),
@@ -628,7 +656,14 @@ fn extended_attributes_explain_files_and_folders() {
 #[test]
 fn a_group_explains_itself() {
     let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
-    let root = open(&path, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
+    let root = open(
+        &path,
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )
+    .unwrap();
     let readme = String::from_utf8(bytes(&root, "README.txt")).unwrap();
     for part in ["experiment: a TileDB group", "\n2 members.\n", "    raw/\n", "    results/\n", "12:26:43.000Z"] {
         assert!(readme.contains(part), "{part}: {readme}");

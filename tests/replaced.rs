@@ -48,7 +48,10 @@ fn shown_below(folder: &dyn Folder, path: &str, shown: &mut Shown) -> Result<()>
 }
 
 fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Shown> {
-    let options = OpenOptions { threads: 1, cache_size: 1 << 20, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
+        ..OpenOptions::default()
+    };
     let root = tree::root(tree::open_stored_in(storage, &path.into(), &options)?, &options)?;
     let mut shown = Shown::new();
     shown_below(&*root, "", &mut shown)?;

@@ -37,7 +37,10 @@ impl Far {
     }
 
     fn open_with(&self, options: OpenOptions) -> Result<Arc<dyn Folder>> {
-        let options = OpenOptions { at: Some(u64::MAX), threads: 2, ..options };
+        let options = OpenOptions {
+            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 2, ..options.reading },
+            ..options
+        };
         let stored = tree::open_stored_in(self.storage.clone(), &self.key, &options)?;
         tree::root(stored, &options)
     }
@@ -135,7 +138,12 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
     let far = Far::new("arrays/dense/wide_rows", Duration::ZERO);
     let mut once = 0;
     for (cache_size, most) in [(64 << 20, 1), (4 << 20, 1), (2 << 20, 5), (1 << 20, 5)] {
-        let root = far.open_with(OpenOptions { cache_size, ..OpenOptions::default() }).unwrap();
+        let root = far
+            .open_with(OpenOptions {
+                reading: tilefs_reader::OpenOptions { cache_size, ..Default::default() },
+                ..OpenOptions::default()
+            })
+            .unwrap();
         let content = file(&*root, "v.u32").unwrap().open().unwrap();
         let mut bytes = vec![0; 128 << 10];
         for offset in (0..content.len()).step_by(bytes.len()) {
@@ -348,7 +356,10 @@ fn what_a_listing_names_and_is_not_there_is_missing() {
     let objects = Arc::new(MemoryStorage::load(&folder, &key).unwrap());
     let data = objects.keys().into_iter().find(|key| key.name() == Some(b"a0.tdb")).unwrap();
     let bytes = objects.bytes(&data).unwrap();
-    let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+        ..OpenOptions::default()
+    };
     let root = tree::root(tree::open_stored_in(objects.clone(), &key, &options).unwrap(), &options).unwrap();
     objects.remove(&data);
     let error = read(&*root, "temp.f32").unwrap_err();

@@ -123,7 +123,10 @@ fn arrays_below(folder: &Path) -> Vec<PathBuf> {
 
 fn look_at(path: &Path) -> Found {
     let mut found = Found::default();
-    let options = OpenOptions { threads: 1, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
+        ..OpenOptions::default()
+    };
     // Encrypted, damaged and not supported ones have no Parquet file.
     let Ok(array) = open_array(path, &options) else {
         found.refused += 1;

@@ -56,7 +56,15 @@ impl Index {
 
     fn options(&self) -> OpenOptions {
         let index = IndexOptions { folder: self.path(), most: 64 << 20, is_required: true, least_cells: 0 };
-        OpenOptions { index: Some(index), threads: 2, cache_size: 32 << 20, ..OpenOptions::default() }
+        OpenOptions {
+            reading: tilefs_reader::OpenOptions {
+                index: Some(index),
+                threads: 2,
+                cache_size: 32 << 20,
+                ..Default::default()
+            },
+            ..OpenOptions::default()
+        }
     }
 
     fn entries(&self) -> Vec<PathBuf> {
@@ -183,7 +191,13 @@ fn a_second_mount_finds_out_nothing_again() {
     let mut measured = 0;
     for path in fixtures() {
         let index = Index::new();
-        let without = mount(&path, &OpenOptions { index: None, ..index.options() });
+        let without = mount(
+            &path,
+            &OpenOptions {
+                reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+                ..index.options()
+            },
+        );
         let first = mount(&path, &index.options());
         let second = mount(&path, &index.options());
         let name = path.display().to_string();
@@ -216,10 +230,19 @@ fn other_times_of_an_array_have_other_entries() {
         for round in 0..2 {
             for at in &times {
                 for from in [None, Some(times[times.len() / 2])] {
-                    let options =
-                        OpenOptions { at: Some(*at), from: from.filter(|from| from <= at), ..index.options() };
+                    let options = OpenOptions {
+                        reading: tilefs_reader::OpenOptions {
+                            at: Some(*at),
+                            from: from.filter(|from| from <= at),
+                            ..index.options().reading
+                        },
+                        ..index.options()
+                    };
                     let about = format!("{} {at} {from:?} {round}", path.display());
-                    let without = OpenOptions { index: None, ..options.clone() };
+                    let without = OpenOptions {
+                        reading: tilefs_reader::OpenOptions { index: None, ..options.reading.clone() },
+                        ..options.clone()
+                    };
                     let (Ok(stored), Ok(other)) =
                         (tree::open_stored(&path, &options), tree::open_stored(&path, &without))
                     else {
@@ -249,7 +272,13 @@ fn an_array_in_the_place_of_another_has_other_entries() {
             let seen = mount(&place, &index.options());
             compare(
                 &seen,
-                &mount(&place, &OpenOptions { index: None, ..index.options() }),
+                &mount(
+                    &place,
+                    &OpenOptions {
+                        reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+                        ..index.options()
+                    },
+                ),
                 &path.display().to_string(),
             );
             arrays += 1;
@@ -265,7 +294,17 @@ fn an_array_in_the_place_of_another_has_other_entries() {
     let last = fs::read_dir(place.join("__commits")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
     fs::remove_file(last).unwrap();
     let less = mount(&place, &index.options());
-    compare(&less, &mount(&place, &OpenOptions { index: None, ..index.options() }), "a fragment less");
+    compare(
+        &less,
+        &mount(
+            &place,
+            &OpenOptions {
+                reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+                ..index.options()
+            },
+        ),
+        "a fragment less",
+    );
     assert!(without_texts(&less) != without_texts(&whole));
 }
 
@@ -305,7 +344,10 @@ fn damaged_entries_change_nothing() {
 fn nothing_is_saved_of_what_is_read_with_a_key() {
     let index = Index::new();
     let key_file = index.folder.path().join("key");
-    let options = OpenOptions { key_file: Some(key_file.clone()), ..index.options() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { key_file: Some(key_file.clone()), ..index.options().reading },
+        ..index.options()
+    };
     for (kind, key) in KEYS {
         fs::write(&key_file, key).unwrap();
         let path = tilefs_fixtures::fixtures().join("arrays").join(kind).join("encrypted");

@@ -12,7 +12,13 @@ const FILL: i32 = i32::MIN;
 
 fn read(array: &str) -> Result<Vec<i32>> {
     let path = tilefs_fixtures::fixtures().join("tiles/2.3").join(array);
-    let root = tree::open(&path, &OpenOptions { threads: 1, ..OpenOptions::default() })?;
+    let root = tree::open(
+        &path,
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )?;
     let bytes = file(&*root, "v", ".i32")?;
     Ok(bytes.chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().expect("four bytes"))).collect())
 }

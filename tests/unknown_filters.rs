@@ -11,7 +11,14 @@ use tilefs_format::error::Result;
 
 /// The raw files of an array and of its dimensions, by name.
 fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {
-    let root = tree::open(&copy.path(), &OpenOptions { threads: 1, ..OpenOptions::default() }).expect("it opens");
+    let root = tree::open(
+        &copy.path(),
+        &OpenOptions {
+            reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
+            ..OpenOptions::default()
+        },
+    )
+    .expect("it opens");
     let raw = |folder: &dyn Folder, prefix: &str| -> Vec<(String, Result<Vec<u8>>)> {
         let entries = folder.list().expect("it lists");
         let entries = entries.into_iter().filter(|entry| entry.kind == EntryKind::File);

@@ -112,7 +112,10 @@ impl Storage for Generated {
 fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
     let storage = Arc::new(Generated { array, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let stored = tree::open_stored_in(storage.clone(), &ROOT.into(), &options).unwrap();
     (storage, tree::root(stored, &options).unwrap())
 }

@@ -231,7 +231,10 @@ fn a_fragment_that_lost_its_commit_is_a_warning() {
 fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
     let (mut refused, mut other, mut found) = (0, 0, 0);
     let copy = Copy::of("sparse/dim_integers");
-    let options = OpenOptions { threads: 1, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
+        ..OpenOptions::default()
+    };
     for (number, dimension, size, most) in [("d1.tdb", "uint8.u8", 1, 200), ("d3.tdb", "uint16.u16", 2, 60000)] {
         let file = copy.file("__fragments", number);
         let whole = fs::read(&file).unwrap();

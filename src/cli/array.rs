@@ -30,16 +30,16 @@ pub fn is_remote(array: &Path) -> bool {
 /// that answer reads decode too. Remote: as many as there should be concurrent requests.
 pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
     if is_remote(array) {
-        options.threads.max(REMOTE_READ_AHEAD_WORKERS)
+        options.reading.threads.max(REMOTE_READ_AHEAD_WORKERS)
     } else {
-        options.threads.min(threads::cores())
+        options.reading.threads.min(threads::cores())
     }
 }
 
 /// Returns the maximum number of bytes prefetched for all readers together.
 pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> u64 {
     let most = if is_remote(array) { REMOTE_READ_AHEAD_WINDOW } else { MAX_WINDOW };
-    most.min(options.cache_size / SHARE)
+    most.min(options.reading.cache_size / SHARE)
 }
 
 /// Opens an array or a group, and returns the root of its tree.

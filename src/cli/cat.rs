@@ -45,7 +45,7 @@ impl Cat {
         self.logging.start();
         output::check()?;
         let options = self.opening.options(self.slices.as_slice())?;
-        threads::start_team(options.threads);
+        threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
         let workers = array::read_ahead_workers(&self.array, &options);
         let read_ahead = ReadAhead::new(workers, array::read_ahead_window(&self.array, &options));

@@ -40,7 +40,7 @@ impl Info {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(&[])?;
-        threads::start_team(options.threads);
+        threads::start_team(options.reading.threads);
         if let Some(selection) = &self.slice {
             return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));
         }

@@ -71,7 +71,7 @@ impl Ls {
         self.logging.start();
         let mut options = self.opening.options(self.slices.as_slice())?;
         options.shown = self.views.shown();
-        threads::start_team(options.threads);
+        threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
         let mut listing = Listing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
         let shown = match array::find(&root, &self.path)? {

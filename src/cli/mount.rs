@@ -155,9 +155,9 @@ impl Mount {
         options.shown = self.views.shown();
         // Other users would otherwise see data that only this user may read.
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
-        options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
+        options.reading.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         options.is_watched = self.refresh.is_some();
-        threads::start_team(options.threads);
+        threads::start_team(options.reading.threads);
         let tree = array::open_tree(&self.array, &options).map_err(|failure| {
             let is_swapped = failure.status == NOT_AN_ARRAY && tree::is_object(self.mountpoint(), &options);
             if is_swapped { self.swapped() } else { failure }
@@ -177,7 +177,7 @@ impl Mount {
         mounting.direct_io = self.direct_io;
         mounting.only_others = true;
         mounting.refresh = self.refresh.map(|seconds| Duration::from_secs(seconds.into()));
-        mounting.cache_size = options.cache_size;
+        mounting.cache_size = options.reading.cache_size;
         mounting.read_ahead_workers = array::read_ahead_workers(&self.array, &options);
         mounting.read_ahead_window = array::read_ahead_window(&self.array, &options);
         signals.wait();

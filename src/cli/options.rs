@@ -181,7 +181,7 @@ impl Opening {
         {
             return Err(Failure::usage("--from is later than --at, so that nothing is left to show"));
         }
-        Ok(OpenOptions {
+        let reading = tilefs_reader::OpenOptions {
             at,
             from,
             key_file: self.key_file.clone(),
@@ -190,16 +190,19 @@ impl Opening {
                 Some(threads) => threads.into(),
                 // If address space is limited, use fewer threads, since each takes some.
                 None if address_space::limit().is_some() => threads::cores(),
-                None => defaults.threads,
+                None => defaults.reading.threads,
             },
+            links: defaults.reading.links,
+            cloud: self.cloud.options()?,
+            index: self.index()?,
+        };
+        Ok(OpenOptions {
+            reading,
             extent: match self.extent {
                 Extent::Domain => tree::Extent::Domain,
                 Extent::Nonempty => tree::Extent::NonEmpty,
             },
             row_order: self.order == Order::Row,
-            links: defaults.links,
-            cloud: self.cloud.options()?,
-            index: self.index()?,
             is_watched: defaults.is_watched,
             slices: slices.to_vec(),
             shown: defaults.shown,

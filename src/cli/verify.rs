@@ -71,8 +71,11 @@ impl Verify {
     fn check(&self) -> std::result::Result<Tally, Failure> {
         output::check()?;
         // Results saved by earlier mounts are not used.
-        let options = OpenOptions { index: None, ..self.opening.options(&[])? };
-        threads::start_team(options.threads);
+        let options = OpenOptions {
+            reading: tilefs_reader::OpenOptions { index: None, ..self.opening.options(&[])?.reading },
+            ..self.opening.options(&[])?
+        };
+        threads::start_team(options.reading.threads);
         match tree::open_stored(&self.array, &options) {
             Ok(Stored::Array(array)) => {
                 let (findings, tally) = check(&array);

@@ -1,7 +1,7 @@
 //! `h5ad/` of an experiment of TileDB-SOMA: each measurement, with the experiment's observations, as an AnnData file.
 //!
-//! `h5ad/NAME.h5ad` has what `zarr/ms/NAME` has. A measurement that cannot be annotated data is an error when its file is
-//! opened.
+//! `h5ad/NAME.h5ad` has the content of `zarr/ms/NAME`. If a measurement cannot be annotated data, opening its file is an
+//! error.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +15,19 @@ use tilefs_reader::group::Group;
 use super::experiment::{annotated_data, measurement_names};
 use super::experiment_slices::Cut;
 use super::lazy::LazyFile;
-use super::node::{Entry, EntryKind, Folder, Node};
+use super::node::{Entry, EntryKind, Folder, NODE, Node};
 
 /// The name of the folder.
 pub const H5AD: &str = "h5ad";
 
-/// What its files end with.
+/// The ending of its files.
 const EXTENSION: &str = ".h5ad";
 
-/// The layouts of this many files are kept.
+/// Number of files whose layouts are kept.
 const KEPT: usize = 16;
 
-/// The folder. Memory: the layouts of the files that were opened last, which grow with the texts of observations and
-/// variables (16 bytes per 64 KiB of them).
+/// The folder. Memory: the layouts of the most recently opened files: 16 bytes per 64 KiB of texts of observations and
+/// variables.
 pub struct ExperimentH5ad {
     experiment: Arc<Group>,
     cut: Cut,
@@ -36,7 +36,7 @@ pub struct ExperimentH5ad {
 }
 
 impl ExperimentH5ad {
-    /// Of all observations and variables, or those of a slice.
+    /// Creates the folder for all observations and variables, or for those of a slice.
     pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
         ExperimentH5ad { experiment, cut, modified, kept }
@@ -67,5 +67,9 @@ impl Folder for ExperimentH5ad {
 
     fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE * (1 + self.kept.lock().unwrap_or_else(PoisonError::into_inner).len())
     }
 }

@@ -107,7 +107,7 @@ impl Tree for MountedTree {
                 // The texts of a group also describe its members.
                 let sources = arrays.iter().chain(&watch.groups()).map(source_of).collect();
                 let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
-                let group = group.refreshed(&arrays, self.options.reading().window())?;
+                let group = group.refreshed(&arrays, self.options.reading.window())?;
                 (Root::Group(Arc::new(group)), Changed::Sources(sources))
             }
             _ => (self.reopen()?, Changed::All),

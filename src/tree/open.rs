@@ -75,7 +75,7 @@ impl Stored {
 /// # Errors
 /// As for [`open`], except for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
-    let (storage, folder) = options.reading().storage_of(path)?;
+    let (storage, folder) = options.reading.storage_of(path)?;
     open_stored_in(storage, &folder, options)
 }
 
@@ -84,7 +84,7 @@ pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
 /// # Errors
 /// As for [`open_stored`].
 pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
-    let context = options.reading().context(storage)?;
+    let context = options.reading.context(storage)?;
     if options.is_watched {
         context.watch.begin();
     }
@@ -94,7 +94,7 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
 /// Like [`open_stored_in`], in an existing context.
 pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     context.storage.allow(folder);
-    let window = options.reading().window();
+    let window = options.reading.window();
     // A listing error is reported below.
     let _ = note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
@@ -171,7 +171,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
 
 /// Returns whether a path is that of an array or a group, without opening it.
 pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
-    options.reading().storage_of(path).is_ok_and(|(storage, key)| {
+    options.reading.storage_of(path).is_ok_and(|(storage, key)| {
         storage.allow(&key);
         matches!(ObjectKind::of(&*storage, &key), Ok(Some(_)))
     })

@@ -23,7 +23,7 @@ fn what_was_read_once_is_not_fetched_again() {
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let folder = tempfile::tempdir().unwrap();
     let mut reached = options(&proxy.url());
-    reached.cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
+    reached.reading.cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
     let read_all = || {
         let root = open("s3://kept/demo", &reached).unwrap();
         let mut paths = Vec::new();

@@ -28,7 +28,7 @@ fn with_key(object: &Object, options: OpenOptions) -> (OpenOptions, Option<Named
         file
     });
     let key_file = file.as_ref().map(|file| file.path().to_owned());
-    (OpenOptions { key_file, ..options }, file)
+    (OpenOptions { reading: tilefs_reader::OpenOptions { key_file, ..options.reading }, ..options }, file)
 }
 
 /// Whether a stored name has what the client of object stores does not take.

@@ -27,7 +27,7 @@ fn busy() -> Fault {
 /// With less patience, so that the test has some.
 fn impatient(url: &str, seconds: u64) -> OpenOptions {
     let mut options = options(url);
-    options.cloud.io_timeout = Duration::from_secs(seconds);
+    options.reading.cloud.io_timeout = Duration::from_secs(seconds);
     options
 }
 

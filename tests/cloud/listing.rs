@@ -97,7 +97,7 @@ fn list(count: usize) -> (usize, usize) {
         send(out, "200 OK", "", &answer)
     });
     let options = options(&store.url());
-    let storage = AnyStorage::new(LocalStorage::new(), options.cloud);
+    let storage = AnyStorage::new(LocalStorage::new(), options.reading.cloud);
     let begin = Instant::now();
     let listed = storage.list(&StoreKey::from("s3://bucket/array/__commits")).unwrap();
     println!("{count} names: {:?}", begin.elapsed());

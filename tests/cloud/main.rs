@@ -36,7 +36,10 @@ fn options(endpoint: &str) -> OpenOptions {
     settings.set_typed("vfs.s3.endpoint_override", endpoint).unwrap();
     settings.set_typed("vfs.s3.region", "us-east-1").unwrap();
     let cloud = CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(20), disk_cache: None };
-    OpenOptions { at: Some(u64::MAX), threads: 2, cloud, ..OpenOptions::default() }
+    OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 2, cloud, ..Default::default() },
+        ..OpenOptions::default()
+    }
 }
 
 fn open(uri: &str, options: &OpenOptions) -> Result<Arc<dyn Folder>> {

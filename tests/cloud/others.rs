@@ -66,7 +66,7 @@ fn azure_is_as_a_local_copy() {
     let mut settings = Settings::read(&file).unwrap();
     settings.set_typed("vfs.azure.blob_endpoint", &format!("{}/{}", proxy.url(), Azure::ACCOUNT)).unwrap();
     let mut reached = options("http://127.0.0.1:1");
-    (reached.cloud.settings, reached.cloud.anonymous) = (settings, false);
+    (reached.reading.cloud.settings, reached.reading.cloud.anonymous) = (settings, false);
     for name in FIXTURES {
         let uri = format!("azure://testing/{}", name.rsplit('/').next().unwrap());
         assert_same(&fixtures().join(name), &uri, &reached);
@@ -103,7 +103,7 @@ fn google_cloud_storage_is_as_a_local_copy() {
     settings.set_typed("vfs.gcs.endpoint", &proxy.url()).unwrap();
     settings.set_typed("vfs.gcs.project_id", "mine").unwrap();
     let mut reached: OpenOptions = options("http://127.0.0.1:1");
-    reached.cloud.settings = settings;
+    reached.reading.cloud.settings = settings;
     for name in FIXTURES {
         server.put_folder(&fixtures().join(name), &format!("google/{name}"));
         for scheme in ["gs", "gcs"] {

@@ -18,8 +18,8 @@ fn the_proxy_of_the_settings_is_asked() {
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let mut reached = options("http://store.invalid");
     let (host, port) = (proxy.address().ip().to_string(), proxy.address().port().to_string());
-    reached.cloud.settings.set_typed("vfs.s3.proxy_host", &host).unwrap();
-    reached.cloud.settings.set_typed("vfs.s3.proxy_port", &port).unwrap();
+    reached.reading.cloud.settings.set_typed("vfs.s3.proxy_host", &host).unwrap();
+    reached.reading.cloud.settings.set_typed("vfs.s3.proxy_port", &port).unwrap();
     assert!(assert_same(&fixtures().join("demo"), "s3://behind/demo", &reached) > 5);
     let asked = proxy.take();
     assert!(!asked.is_empty() && asked.iter().all(|one| one.target.starts_with("http://store.invalid/")), "{asked:#?}");

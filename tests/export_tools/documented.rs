@@ -249,7 +249,10 @@ fn the_tree_of_the_manual_is_the_tree_that_is_served() {
     let within = |name: &str| fs::read_dir(fixtures.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let mut arrays: Vec<PathBuf> = within("arrays/dense").chain(within("arrays/sparse")).collect();
     arrays.extend([fixtures.join("demo"), fixtures.join("arrays/filestore")]);
-    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
+        ..OpenOptions::default()
+    };
     let mut served = BTreeSet::new();
     for root in arrays.iter().filter_map(|array| tree::open(array, &options).ok()) {
         served.extend(served_paths(&root));

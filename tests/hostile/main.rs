@@ -9,6 +9,8 @@
 mod bounded_allocator;
 #[path = "../support/fields.rs"]
 mod fields;
+#[path = "../support/metadata_file.rs"]
+mod metadata_file;
 mod mutator;
 mod untouched;
 
@@ -183,7 +185,10 @@ fn read_all(storage: MemoryStorage, root: &StoreKey, seed: u64) -> Read {
         assert!(!line.contains(char::is_control));
         read.errors += 1;
     }
-    let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+        ..OpenOptions::default()
+    };
     match array_folder(array, Arc::new(options)) {
         Ok(folder) => {
             read.folder(&folder, 0);

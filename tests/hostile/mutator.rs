@@ -4,10 +4,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_reader::array::Context;
 use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
+
+use crate::metadata_file::{generic_tiles, replace_generic_tile};
 
 /// Numbers in an order that the seed alone decides (SplitMix64).
 pub struct Random(pub u64);
@@ -136,21 +137,6 @@ fn damage_file(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
     storage.put(key.clone(), bytes);
 }
 
-/// From where to where the generic tiles at the start of a file go.
-fn generic_tiles(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let mut tiles = Vec::new();
-    let mut at = 0;
-    while let Ok(header) = GenericTileHeader::parse(&bytes[at..]) {
-        let end = (at + header.header_size).saturating_add(header.persisted_size as usize);
-        if end > bytes.len() || end <= at {
-            break;
-        }
-        tiles.push((at, end));
-        at = end;
-    }
-    tiles
-}
-
 /// Damages what a generic tile holds, and compresses it again. Places behind it that the file's end knows are moved.
 fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Random) {
     let context = Context::new(Arc::new(MemoryStorage::new()), 1 << 20, 1, None);
@@ -165,20 +151,7 @@ fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Ra
         _ => damage_bytes(&mut payload, random),
     }
     let tile = generic_tile(&payload, &bytes[start..end]);
-    let footer = generic_tiles(bytes).last().map_or(end, |(_, end)| *end);
-    let moved = tile.len().wrapping_sub(end - start) as u64;
-    let later: Vec<u64> =
-        generic_tiles(bytes).iter().map(|(at, _)| *at as u64).filter(|at| *at > start as u64).collect();
-    let mut at = footer;
-    while at + 8 <= bytes.len() {
-        let number = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        if later.contains(&number) {
-            bytes[at..at + 8].copy_from_slice(&number.wrapping_add(moved).to_le_bytes());
-            at += 7;
-        }
-        at += 1;
-    }
-    bytes.splice(start..end, tile);
+    replace_generic_tile(bytes, start, &tile);
 }
 
 /// A generic tile of this payload with the head of another.

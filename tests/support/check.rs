@@ -88,11 +88,14 @@ impl Check<'_> {
     fn open(&self, window: Option<(u64, u64)>) -> Result<Arc<dyn Folder>> {
         let (from, at) = window.unwrap_or((0, u64::MAX));
         let options = OpenOptions {
-            at: Some(at),
-            from: (from > 0).then_some(from),
-            key_file: self.key.as_ref().map(|file| file.path().to_owned()),
-            cache_size: 32 << 20,
-            threads: 1,
+            reading: tilefs_reader::OpenOptions {
+                at: Some(at),
+                from: (from > 0).then_some(from),
+                key_file: self.key.as_ref().map(|file| file.path().to_owned()),
+                cache_size: 32 << 20,
+                threads: 1,
+                ..Default::default()
+            },
             ..OpenOptions::default()
         };
         tree::open(&self.object.place, &options)

@@ -1,6 +1,7 @@
 //! The proof: compares what the tree shows with what libtiledb reads, as manifests list it.
 //!
 //! * [`corpora`]: where the larger collections of arrays are
+//! * [`metadata_file`]: the generic tiles of a fragment metadata file
 //! * [`manifest`]: the objects, their schemas and the expected reads
 //! * [`columns`]: cells as bytes, with the nulls masked and sparse rows sorted as the manifests have them
 //! * [`shown`]: the same columns out of the virtual tree
@@ -19,6 +20,7 @@ pub mod columns;
 pub mod corpora;
 pub mod disputed;
 pub mod manifest;
+pub mod metadata_file;
 pub mod parallel;
 pub mod promise;
 pub mod report;

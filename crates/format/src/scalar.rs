@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Appends bytes that tell this value from all others, and end where it ends: for keys of what depends on it.
+    /// Appends an unambiguous, self-delimiting encoding of the value, for cache keys.
     pub fn append_identity(&self, out: &mut Vec<u8>) {
         let (kind, bits) = match self {
             Scalar::Signed(value) => (0, value.cast_unsigned()),

@@ -5,7 +5,7 @@
 //! caller provides. A file of any size can thus be served without ever being written.
 //!
 //! The source of each structure is the *HDF5 File Format Specification*, version 3.0; the code names its sections.
-//! Where there are several structures for one purpose, this crate uses the one that most readers support, including
+//! If there are several structures for one purpose, this crate uses the one that most readers support, including
 //! HDF5 1.8 and later: superblock version 2, version 2 object headers, links and attributes as messages, contiguous
 //! storage or chunks without filters under a version 1 B-tree, and the global heap for elements of variable length.
 //!

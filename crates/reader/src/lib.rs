@@ -21,7 +21,7 @@
 //! [`Array::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
 //! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
 //!
-//! //! The modules; each uses only those below it:
+//! The modules; each uses only those below it:
 //!
 //! * [`open`]: arrays and groups by path or URI; `api`, the typed reads above
 //! * [`group`](mod@group): the members of a group, and changes of opened folders

@@ -24,7 +24,7 @@ pub fn zeros(count: u64, size: usize, what: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The elements that [`fill`] reads first.
+/// Number of elements that [`fill`] reads first.
 const FIRST_STEP: usize = 1 << 20;
 
 /// Makes a vector of `count` times `size` elements. `read` fills consecutive parts; its first argument counts times of
@@ -42,7 +42,7 @@ pub fn fill<T: Copy + Default>(
     let length = usize::try_from(count).ok().and_then(|count| count.checked_mul(size));
     let length = length.ok_or_else(|| not_enough(usize::MAX, what))?;
     let mut filled = Vec::new();
-    // Where `size` is 0, there is nothing to fill.
+    // With a `size` of 0 there is nothing to fill.
     while filled.len() < length {
         let start = filled.len();
         let step = start.max((FIRST_STEP / size).max(1).saturating_mul(size));

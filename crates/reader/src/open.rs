@@ -41,11 +41,11 @@ pub struct OpenOptions {
     pub cache_size: u64,
     /// The number of threads that decode.
     pub threads: usize,
-    /// Where links in arrays and groups may lead.
+    /// The permitted targets of links in arrays and groups.
     pub links: Links,
     /// How to reach object stores.
     pub cloud: CloudOptions,
-    /// Where results of a pass over cells are saved for later processes; `None` for nowhere.
+    /// The folder that saves results of passes over cells for later processes; `None` disables it.
     pub index: Option<IndexOptions>,
 }
 

@@ -1,9 +1,9 @@
 //! Annotated data (`.h5ad`): the groups and arrays that [`zarr::anndata`](crate::zarr::anndata) makes, as HDF5.
 //!
-//! AnnData stores the same elements with the same attributes in both, so this only respells types: booleans are the
-//! enumeration that h5py writes, and texts are variable-length strings, also in attributes. Two things have no HDF5
-//! type in an `.h5ad` file, and the group that would hold them says why in its attribute `left_out`: dates, which anndata
-//! does not read from HDF5, and bytes of variable length.
+//! AnnData stores the same elements with the same attributes in both, so only types differ: booleans are the enumeration
+//! that h5py writes, and texts are variable-length strings, also in attributes. Two kinds of values have no type in an
+//! `.h5ad` file: dates, which anndata does not read from HDF5, and bytes of variable length. The attribute `left_out` of
+//! their group names them.
 //!
 //! Source: AnnData's description of its on-disk format.
 
@@ -19,7 +19,7 @@ use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
 
-/// The `.h5ad` file of annotated data. To lay it out, the offsets of all texts are read, and nothing else.
+/// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.
 ///
 /// # Errors
 /// When offsets of texts cannot be read, and where HDF5 cannot hold the data.
@@ -37,7 +37,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Gives a group its attributes and members.
+    /// Adds the attributes and members of a group.
     fn group(&mut self, object: ObjectId, group: &Group) -> Result<()> {
         let mut attributes = group.attributes.clone();
         let mut left_out =
@@ -92,8 +92,8 @@ impl Builder {
     }
 }
 
-/// Whether HDF5 has types for everything in an element. Part of a mapping or a data frame may be missing; an element of
-/// another kind is one value in several arrays, and needs all of them.
+/// Checks that HDF5 has types for everything in an element. A mapping or data frame may lack some members; any other group
+/// is one value in several arrays and needs all of them.
 fn types_of(node: &Node) -> FormatResult<()> {
     match node {
         Node::Array(array) => datatype(array.data_type()).map(drop),
@@ -104,7 +104,7 @@ fn types_of(node: &Node) -> FormatResult<()> {
     }
 }
 
-/// The HDF5 datatype of a Zarr data type.
+/// Returns the HDF5 datatype of a Zarr data type.
 fn datatype(of: &Value) -> FormatResult<Datatype> {
     let name = of.as_str().or(of["name"].as_str()).unwrap_or_default();
     let size = |digits: &str| digits.parse::<u32>().map(|bits| bits / 8).ok();
@@ -123,7 +123,7 @@ fn float(size: u32) -> Datatype {
     Datatype::Float { size }
 }
 
-/// An attribute as h5py writes such a value of Python. Values that HDF5 has no type for are JSON.
+/// Returns an attribute as h5py writes the same Python value. Values without an HDF5 type become JSON.
 fn attribute(value: &Value) -> Attribute {
     let text = |value: &Value| value.as_str().filter(|text| !text.contains('\0')).map(str::to_owned);
     if let Some(text) = text(value) {

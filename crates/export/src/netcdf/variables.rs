@@ -35,7 +35,7 @@ pub struct PlannedVariable {
 /// The meaning of a variable's values that netCDF's types do not express.
 #[derive(Clone)]
 pub enum Meaning {
-    /// Nothing beyond the type.
+    /// The values mean what their type says.
     Values,
     /// Bytes that are 0 or 1.
     Booleans,

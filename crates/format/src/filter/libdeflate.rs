@@ -136,7 +136,7 @@ mod tests {
             }
         }
 
-        /// What is cut or damaged fails, or decodes to the same bytes; and the next stream decodes as ever.
+        /// A truncated or damaged stream fails or decodes to the same bytes, and does not affect the next stream.
         #[test]
         fn damaged_streams_never_give_other_bytes(
             bytes in values(), level in 0..10u32, at: prop::sample::Index, flip in 1..=u8::MAX, is_cut: bool,

@@ -34,8 +34,8 @@ pub struct FragmentFacts {
 }
 
 impl FragmentFacts {
-    /// Appends bytes that tell these properties from all others, and end where they end: for keys of what depends on
-    /// them. Arrays can have a million fragments: formatting a text of each would take seconds.
+    /// Appends an unambiguous, self-delimiting encoding of all properties, for cache keys. An array can have a million
+    /// fragments, and formatting each as text would take seconds.
     pub fn append_identity(&self, out: &mut Vec<u8>) {
         let FragmentFacts {
             version,

@@ -15,7 +15,7 @@ pub struct Watch {
     seen: Mutex<Option<HashMap<StoreKey, Fingerprint>>>,
 }
 
-/// What was in a folder: the kind of object, and a hash of the names in it.
+/// The content of a folder: the kind of object, and a hash of the names in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     pub kind: Option<ObjectKind>,

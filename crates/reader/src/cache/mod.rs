@@ -8,10 +8,10 @@
 //! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and it
 //! cycles through the memory of a few tiles, which fits in the processor's caches.
 //!
-//! Some readers come back to a value after the values of a whole working set, such as a merge of many fragments that is
-//! followed by a read of its rows. Each value that is loaded again soon after its eviction lets later values stay a little
-//! longer, up to a limit, until the working set fits: as in ARC, by Megiddo and Modha. Otherwise, everything such a reader
-//! passes would be loaded twice, and then kept for long.
+//! Some readers return to a value only after a whole working set, for example a merge of many fragments followed by a read
+//! of its rows. Each value that is loaded again soon after its eviction enlarges the recent share, up to a limit, until
+//! the working set fits (as in ARC, by Megiddo and Modha). Otherwise each value of such a set would be loaded twice and
+//! then kept.
 
 mod buffer;
 
@@ -41,7 +41,7 @@ const RECENT_SHARE: usize = 14;
 /// Enough for prefetched data and what surrounds it.
 const RECENT_BYTES: usize = 48 << 20;
 
-/// Values that return let the recent share grow to the budget divided by this.
+/// The recent share grows to at most this part of the budget.
 const MOST_RECENT_SHARE: usize = 6;
 
 /// A value heavier than the recent share divided by this was expensive to load and skips the recent queue.
@@ -97,7 +97,7 @@ pub struct Cache<K, V: ?Sized> {
     queue: Mutex<VecDeque<K>>,
     recent: Share,
     kept: Share,
-    /// Bytes by which the recent share has grown at the expense of the kept one, and how many these can become.
+    /// Bytes by which the recent share has grown at the expense of the kept one; at most `most_growth`.
     growth: AtomicUsize,
     most_growth: usize,
     /// Logical clock: counts hits and insertions of kept values.
@@ -392,224 +392,4 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-    use std::thread;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::threads::cancellation::Token;
-
-    fn key(number: u64) -> u64 {
-        number
-    }
-
-    #[test]
-    fn one_thread_makes_what_many_want() {
-        let cache = Cache::new(1 << 20);
-        let barrier = Barrier::new(8);
-        let made = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    barrier.wait();
-                    let value = cache.get_or_load(key(1), || {
-                        made.fetch_add(1, Ordering::SeqCst);
-                        thread::sleep(Duration::from_millis(50));
-                        Ok((Arc::new(vec![7u8; 10]), 10))
-                    });
-                    assert_eq!(*value.unwrap(), vec![7u8; 10]);
-                });
-            }
-        });
-        assert_eq!(made.load(Ordering::SeqCst), 1);
-    }
-
-    fn fill(cache: &Cache<u64, Vec<u8>>, tiles: std::ops::Range<u64>) {
-        for tile in tiles {
-            cache.get_or_load(key(tile), || Ok((Arc::new(vec![0u8; 1000]), 1000))).unwrap();
-            assert!(cache.statistics().used <= cache.budget());
-        }
-    }
-
-    /// Reads working sets of twice the recent share one after the other, each twice.
-    #[test]
-    fn a_working_set_that_returns_comes_to_fit() {
-        let cache = Cache::new(1 << 30);
-        let load = |tile: u64| cache.get_or_load(key(tile), || Ok((Arc::new(Vec::<u8>::new()), 1 << 20))).map(drop);
-        let set = 2 * (cache.recent.budget >> 20) as u64;
-        for number in 0..20 {
-            let before = cache.statistics().misses;
-            for _ in 0..2 {
-                (number * set..(number + 1) * set).try_for_each(load).unwrap();
-            }
-            let misses = cache.statistics().misses - before;
-            assert!(if number == 0 { misses > set } else { misses == set }, "{misses} misses of {set} in set {number}");
-        }
-        assert!(cache.kept.used() >> 20 <= set as usize, "{} MiB", cache.kept.used() >> 20);
-        assert!(cache.statistics().used <= cache.budget());
-    }
-
-    #[test]
-    fn oldest_values_are_evicted_over_budget() {
-        let cache = Cache::new(100_000);
-        fill(&cache, 0..1000);
-        let statistics = cache.statistics();
-        assert_eq!(statistics.misses, 1000);
-        assert!(statistics.evictions >= 900, "{statistics:?}");
-        let kept: Vec<u64> = (0..1000).filter(|&tile| cache.contains(&key(tile))).collect();
-        assert_eq!(kept.len() as u64, 1000 - statistics.evictions);
-        assert_eq!(kept, (1000 - kept.len() as u64..1000).collect::<Vec<_>>(), "the newest are left");
-    }
-
-    #[test]
-    fn a_value_missed_again_survives_a_scan() {
-        let cache = Cache::new(100_000_000);
-        // Hit often, but only while new.
-        for _ in 0..10 {
-            fill(&cache, 0..5);
-        }
-        fill(&cache, 1_000_000..1_100_000);
-        assert!((0..5).all(|tile| !cache.contains(&key(tile))));
-        // Requested again soon after eviction: this is the most recently evicted key.
-        let evicted = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
-        fill(&cache, evicted..evicted + 1);
-        fill(&cache, 2_000_000..2_200_000);
-        assert!(cache.contains(&key(evicted)));
-        assert!(cache.statistics().used < 80_000_000, "a scan takes no more than the share of what is new");
-    }
-
-    #[test]
-    fn kept_values_are_evicted_over_their_share() {
-        let cache = Cache::new(64_000);
-        for tile in 0..100 {
-            fill(&cache, tile..tile + 1);
-            fill(&cache, 1_000_000..1_000_100);
-            fill(&cache, tile..tile + 1);
-        }
-        assert!(cache.kept.used.load(Ordering::Relaxed) <= cache.kept.budget);
-        assert!(cache.contains(&key(99)));
-    }
-
-    #[test]
-    fn heavy_values_are_kept_at_once() {
-        let cache = Cache::new(1 << 30);
-        cache.get_or_load(key(1), || Ok((Arc::new(vec![1u8]), 8 << 20))).unwrap();
-        fill(&cache, 1000..200_000);
-        assert!(cache.contains(&key(1)));
-    }
-
-    #[test]
-    fn eviction_of_heavy_values_is_exact_lru() {
-        let cache = Cache::new(1 << 30);
-        let weight = 16 << 20;
-        let load = |number| drop(cache.get_or_load(key(number), || Ok((Arc::new(vec![1u8]), weight))).unwrap());
-        let here = || (0..1000).filter(|number| cache.contains(&key(*number))).collect::<Vec<u64>>();
-        (0..500).for_each(load);
-        let count = (cache.kept.budget / (weight + ENTRY_OVERHEAD)) as u64;
-        assert_eq!(here(), (500 - count..500).collect::<Vec<_>>());
-        // A hit makes a value the most recently used.
-        load(500 - count);
-        (500..500 + count - 1).for_each(load);
-        assert_eq!(here(), [500 - count].into_iter().chain(500..500 + count - 1).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_value_over_budget_is_returned_but_not_cached() {
-        let cache = Cache::new(100);
-        assert_eq!(cache.get_or_load(key(0), || Ok((Arc::new(5u32), 1 << 30))).map(|value| *value).unwrap(), 5);
-        assert!(!cache.contains(&key(0)));
-        assert_eq!(cache.statistics().used, 0);
-    }
-
-    #[test]
-    fn an_evicted_value_is_dropped() {
-        let cache = Cache::new(2000);
-        let value = Arc::downgrade(&cache.get_or_load(key(0), || Ok((Arc::new([0u8; 8]), 600))).unwrap());
-        assert!(value.upgrade().is_some());
-        cache.get_or_load(key(1), || Ok((Arc::new([1u8; 8]), 600))).unwrap();
-        assert!(value.upgrade().is_none());
-    }
-
-    #[test]
-    fn errors_are_returned_and_not_cached() {
-        let cache = Cache::new(1000);
-        assert!(cache.get_or_load(key(0), || Err(Error::damaged("no"))).is_err());
-        assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(1u32), 4))).unwrap(), 1);
-    }
-
-    #[test]
-    fn a_panicking_load_wakes_waiting_threads() {
-        let (cache, inside, go) = (Cache::new(1000), Barrier::new(2), Barrier::new(2));
-        thread::scope(|scope| {
-            let panicking = scope.spawn(|| {
-                let _ = cache.get_or_load(key(0), || {
-                    inside.wait();
-                    go.wait();
-                    panic!("on purpose")
-                });
-            });
-            inside.wait();
-            let Lookup::Loading(flight) = cache.find(key(0)) else { panic!("it is in flight") };
-            go.wait();
-            assert!(flight.wait().is_err());
-            assert!(panicking.join().is_err());
-        });
-        assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(2u32), 4))).unwrap(), 2);
-    }
-
-    /// Cancels any subset of eight concurrent callers at any time: all others get the value.
-    #[test]
-    fn callers_that_are_not_cancelled_get_the_value() {
-        for round in 0..60u64 {
-            let (cancelled, cache) = (round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56, Cache::new(1 << 20));
-            let tokens: Vec<Token> = (0..8).map(|_| Token::new()).collect();
-            let (made, barrier) = (AtomicUsize::new(0), Barrier::new(9));
-            thread::scope(|scope| {
-                for (number, token) in tokens.iter().enumerate() {
-                    let (cache, made, barrier) = (&cache, &made, &barrier);
-                    scope.spawn(move || {
-                        barrier.wait();
-                        let load = || {
-                            for _ in 0..20 {
-                                thread::sleep(Duration::from_micros(50));
-                                cancellation::check()?;
-                            }
-                            made.fetch_add(1, Ordering::SeqCst);
-                            Ok((Arc::new(round), 8))
-                        };
-                        match token.cover(|| cache.get_or_load(key(1), load)) {
-                            Ok(value) => assert_eq!(*value, round),
-                            Err(error) => assert!(error.is_cancelled() && cancelled >> number & 1 == 1, "{error}"),
-                        }
-                    });
-                }
-                barrier.wait();
-                for number in (0..8).filter(|number| cancelled >> number & 1 == 1) {
-                    thread::sleep(Duration::from_micros(round % 300));
-                    tokens[number].cancel();
-                }
-            });
-            assert!(made.into_inner() <= 1 && !matches!(cache.find(key(1)), Lookup::Loading(_)));
-            assert_eq!(*cache.get_or_load(key(1), || Ok((Arc::new(round), 8))).unwrap(), round);
-        }
-    }
-
-    #[test]
-    fn different_keys_do_not_wait_for_each_other() {
-        let cache = Cache::new(1000);
-        let barrier = Barrier::new(2);
-        // Both loaders must be inside at once, or the test hangs.
-        thread::scope(|scope| {
-            for tile in 0..2 {
-                let (cache, barrier) = (&cache, &barrier);
-                scope.spawn(move || {
-                    cache.get_or_load(key(tile), || {
-                        barrier.wait();
-                        Ok((Arc::new(tile), 8))
-                    })
-                });
-            }
-        });
-    }
-}
+mod tests;

@@ -36,11 +36,11 @@ pub enum Changes {
     OfGroups,
 }
 
-/// Takes the fingerprint of a folder if its context watches and has none of it. Call this before the folder is opened: a
-/// commit in between is then seen twice, and never missed.
+/// Records the fingerprint of a folder, if its context is watching and has none yet. Call this before the folder is
+/// opened: a commit in between is then reported twice, but never missed.
 ///
 /// # Errors
-/// Where the folder cannot be listed.
+/// If the folder cannot be listed.
 pub fn note(context: &Arc<Context>, folder: &StoreKey) -> Result<()> {
     if context.watch.wants(folder) {
         context.watch.add(folder, fingerprint(context, folder)?);
@@ -48,10 +48,10 @@ pub fn note(context: &Arc<Context>, folder: &StoreKey) -> Result<()> {
     Ok(())
 }
 
-/// Lists all watched folders again, and tells which differ. Their fingerprints stay as they are.
+/// Lists all watched folders again and returns which have changed. Does not update their fingerprints.
 ///
 /// # Errors
-/// Where one of them cannot be listed.
+/// If one of them cannot be listed.
 pub fn changes(context: &Arc<Context>) -> Result<Changes> {
     let Some(seen) = context.watch.seen() else { return Ok(Changes::Unknown) };
     let mut changed = Vec::new();

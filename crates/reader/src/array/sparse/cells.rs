@@ -1,4 +1,4 @@
-//! Counts the chosen cells of one fragment: which tile a cell is in, and where.
+//! Numbers the selected cells of one fragment, and maps these numbers to tiles and cells in them.
 
 use std::ops::Range;
 
@@ -15,25 +15,25 @@ pub struct TileCells {
     pub count: u64,
 }
 
-/// The cells of a fragment, or some of them: a cell's position counts the cells that are chosen before it.
+/// The cells of a fragment, or some of them. The position of a cell is the number of selected cells before it.
 ///
-/// The cells of one tile that follow each other without a gap are a piece; a piece's place counts the pieces before it.
-/// Where whole tiles are chosen, pieces are tiles. Memory: 40 bytes for each range of cells without a gap.
+/// A piece is a run of consecutive cells within one tile; its place is the number of pieces before it. If whole tiles are
+/// selected, pieces are tiles. Memory: 40 bytes per range of consecutive cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentCells {
     capacity: u64,
-    /// Cells of the whole fragment.
+    /// Number of cells in the whole fragment.
     all: u64,
     ranges: Vec<CellRange>,
 }
 
-/// Consecutive cells, by their number in the fragment.
+/// Consecutive cells, as numbers within the fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CellRange {
     cells: Range<u64>,
-    /// Chosen cells in the ranges before.
+    /// Number of selected cells in earlier ranges.
     before: u64,
-    /// Pieces in the ranges before.
+    /// Number of pieces in earlier ranges.
     places_before: u64,
 }
 
@@ -52,7 +52,7 @@ impl FragmentCells {
         Ok(FragmentCells { capacity, all, ranges: Vec::new() }.with(std::iter::once(0..all)))
     }
 
-    /// The chosen cells that lie in some ranges of tiles, which ascend.
+    /// Returns the selected cells within ascending ranges of tiles.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a range that leaves the fragment.
@@ -67,7 +67,7 @@ impl FragmentCells {
         Ok(self.with(intersection(&self.ranges, &wanted.ranges)))
     }
 
-    /// The cells at some positions, which ascend; those past the end are left out.
+    /// Returns the cells at ascending ranges of positions, without those past the end.
     pub fn at_positions(&self, positions: impl Iterator<Item = Range<u64>>) -> Self {
         let mut kept = Vec::new();
         for positions in positions {
@@ -82,7 +82,7 @@ impl FragmentCells {
         self.with(kept.into_iter())
     }
 
-    /// Cells of the same fragment in ranges that ascend.
+    /// Returns the cells of the same fragment in ascending ranges.
     fn with(&self, cells: impl Iterator<Item = Range<u64>>) -> Self {
         let mut ranges: Vec<CellRange> = Vec::new();
         let (mut before, mut places_before) = (0, 0);
@@ -100,7 +100,7 @@ impl FragmentCells {
         FragmentCells { ranges, ..*self }
     }
 
-    /// How many tiles a range has cells of.
+    /// Returns the number of tiles that a range has cells of.
     fn pieces(&self, cells: &Range<u64>) -> u64 {
         (cells.end - 1) / self.capacity - cells.start / self.capacity + 1
     }
@@ -110,17 +110,17 @@ impl FragmentCells {
         self.ranges.last().map_or(0, CellRange::end)
     }
 
-    /// The number of each piece's tile. They ascend; where a tile has several pieces it comes several times.
+    /// Returns the tile number of each piece, in ascending order. A tile with several pieces is repeated.
     pub fn tiles(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges.iter().flat_map(|range| range.cells.start / self.capacity..=(range.cells.end - 1) / self.capacity)
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     pub fn tile_count(&self) -> u64 {
         self.ranges.last().map_or(0, |last| last.places_before + self.pieces(&last.cells))
     }
 
-    /// The positions of the cells of the piece at a place; none at the end for a place past the last.
+    /// Returns the positions of the cells of the piece at a place; an empty range at the end for a place past the last.
     pub fn positions_of(&self, place: u64) -> Range<u64> {
         let number = self.ranges.partition_point(|range| range.places_before <= place);
         let Some(range) = number.checked_sub(1).and_then(|number| self.ranges.get(number)) else {
@@ -132,14 +132,14 @@ impl FragmentCells {
         position(start)..position(start.saturating_add(self.capacity))
     }
 
-    /// The place of the piece that holds a position; past the end the number of pieces.
+    /// Returns the place of the piece that holds a position; the number of pieces for a position past the end.
     pub fn place_of(&self, position: u64) -> u64 {
         let Some(range) = self.range_of(position) else { return self.tile_count() };
         let cell = range.cells.start + (position - range.before);
         range.places_before + (cell / self.capacity - range.cells.start / self.capacity)
     }
 
-    /// The cells from a position to the end of their piece, `count` at most. There are none past the end.
+    /// Returns the cells from a position to the end of their piece, at most `count`; `None` past the end.
     pub fn at(&self, position: u64, count: u64) -> Option<TileCells> {
         let range = self.range_of(position)?;
         let cell = range.cells.start + (position - range.before);
@@ -148,7 +148,7 @@ impl FragmentCells {
         Some(TileCells { tile, in_tile, first, count: count.min(in_tile - first).min(range.cells.end - cell) })
     }
 
-    /// Visits the cells from a position, piece by piece, with how many came before.
+    /// Visits the cells from a position, piece by piece, with the number of cells visited before.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Damaged`] for cells past the end.
@@ -168,7 +168,7 @@ impl FragmentCells {
         Ok(())
     }
 
-    /// The range that holds a position.
+    /// Returns the range that holds a position.
     fn range_of(&self, position: u64) -> Option<&CellRange> {
         let number = self.ranges.partition_point(|range| range.before <= position).checked_sub(1)?;
         self.ranges.get(number).filter(|range| position < range.end())
@@ -176,19 +176,19 @@ impl FragmentCells {
 }
 
 impl CellRange {
-    /// The position behind its last cell.
+    /// Returns the position after its last cell.
     fn end(&self) -> u64 {
         self.before + (self.cells.end - self.cells.start)
     }
 }
 
-/// The cells that are in both.
+/// Returns the cells that are in both.
 fn intersection<'a>(own: &'a [CellRange], others: &'a [CellRange]) -> impl Iterator<Item = Range<u64>> + 'a {
     let (mut own, mut others) = (own.iter().peekable(), others.iter().peekable());
     std::iter::from_fn(move || {
         let (a, b) = (&own.peek()?.cells, &others.peek()?.cells);
         let both = a.start.max(b.start)..a.end.min(b.end);
-        // The one that ends first meets none of the others any more.
+        // The range that ends first intersects none of the remaining ones.
         if a.end <= b.end {
             own.next()
         } else {

@@ -1,11 +1,12 @@
-//! Narrows a selection from whole tiles to the cells in it, before they are merged.
+//! Narrows a selection from whole tiles to the selected cells, before a merge.
 //!
-//! A row of a matrix touches many tiles and has few cells of each. A merge of these tiles would fetch all their coordinates
-//! and compare all their cells. Here only the dimensions that the selection restricts are looked at, tile by tile on all
-//! cores; the merge then has the chosen cells alone. Each cell of a touched tile is looked at, so the result does not
-//! depend on the order of cells.
+//! A row of a matrix touches many tiles and selects few cells of each. Merging these tiles would fetch all their
+//! coordinates and compare all their cells. Narrowing reads only the restricted dimensions, tile by tile on all cores,
+//! and leaves the selected cells to the merge. It tests each cell of a touched tile, so the result does not depend on the
+//! order of cells.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::Result;
 
@@ -19,27 +20,28 @@ use crate::read::{Batches, Decoding};
 use crate::storage::is_far;
 use crate::threads::{self, cancellation};
 
-/// Cells whose coordinates are fetched together, and with 8 bytes a coordinate 4 MiB of them.
+/// Maximum number of cells whose coordinates are fetched together: 4 MiB of them at 8 bytes each.
 const CELLS_AT_ONCE: u64 = 1 << 19;
 
-/// So many threads fetch and look at coordinates at a time where requests are waits.
+/// Number of threads that fetch and test coordinates concurrently, if each request is a round trip.
 const WAITING_THREADS: usize = 8;
 
-/// The part of the cache's budget that coordinates may take which are fetched and not looked at yet.
+/// The part of the cache's budget for coordinates that are fetched but not yet tested.
 const CACHE_SHARE: u64 = 8;
 
-/// Cells that are decoded together.
+/// Number of cells that are decoded and tested together.
 const BATCH_CELLS: u64 = 16384;
 
-/// No more ranges of cells than this: each takes 40 bytes of memory.
-const MOST_RANGES: usize = 1 << 20;
+/// Maximum number of ranges of selected cells. Each takes 16 bytes when it is found and 40 in the query. The stretches in
+/// flight may exceed it by what one stretch has at most, a range for every second of [`CELLS_AT_ONCE`].
+const MAX_RANGES: usize = 1 << 20;
 
-/// The query with the cells that its selection chooses instead of whole tiles; `None` where there are too few or too many
-/// of these tiles for that to pay, by [`Portions::narrowed`](super::query::Portions::narrowed), or where the chosen cells are
-/// scattered.
+/// Returns the query restricted to the selected cells instead of whole tiles. Returns `None` if the tiles have too few or
+/// too many cells for that to pay, by [`Portions::narrowed`](super::query::Portions::narrowed), or if the selected cells
+/// are in more than [`MAX_RANGES`] ranges. Also returns `None` for a damaged tile: reading its cells reports the error.
 ///
 /// # Errors
-/// Those of the storage. Where a tile is damaged there is `None`: the error belongs to whoever reads its cells.
+/// Those of the storage.
 pub fn narrowed(query: &Query) -> Result<Option<Query>> {
     let Some(selection) = &query.selection else { return Ok(None) };
     let most = query.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
@@ -60,22 +62,24 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
         add_stretches(source, selection, &mut stretches)?;
     }
     let (context, path) = (query.array.context(), query.array.path());
-    let look = |stretch: Stretch<'_>| {
-        let chosen = stretch.chosen(selection);
-        (stretch.source.fragment, chosen)
+    let ranges = AtomicUsize::new(0);
+    let select = |stretch: Stretch<'_>| {
+        if ranges.load(Ordering::Relaxed) > MAX_RANGES {
+            return (stretch.source.fragment, Ok(Vec::new()));
+        }
+        let selected = stretch.selected(selection);
+        ranges.fetch_add(selected.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
+        (stretch.source.fragment, selected)
     };
-    let all_chosen = match is_far(&*context.storage, path) {
-        true => threads::map_waiting("tilefs-request", WAITING_THREADS, stretches.into_iter(), look),
-        false => threads::map(stretches.into_iter(), look),
+    let all_selected = match is_far(&*context.storage, path) {
+        true => threads::map_waiting("tilefs-request", WAITING_THREADS, stretches.into_iter(), select),
+        false => threads::map(stretches.into_iter(), select),
     };
     let mut positions: Vec<Vec<Range<u64>>> = vec![Vec::new(); query.cells.len()];
-    let mut ranges = 0;
-    for (fragment, chosen) in all_chosen {
-        let chosen = chosen?;
-        ranges += chosen.len();
-        positions[fragment].extend(chosen);
+    for (fragment, selected) in all_selected {
+        positions[fragment].extend(selected?);
     }
-    if ranges > MOST_RANGES {
+    if ranges.into_inner() > MAX_RANGES {
         return Ok(None);
     }
     let cells = query.cells.iter().zip(positions).map(|(cells, positions)| cells.at_positions(positions.into_iter()));
@@ -90,15 +94,15 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
     }))
 }
 
-/// Consecutive cells of some tiles of a fragment.
+/// Consecutive cells of consecutive tiles of a fragment.
 struct Stretch<'a> {
     source: &'a FragmentSource<'a>,
     positions: Range<u64>,
-    /// Whether their boxes tell that all are chosen.
-    are_all_chosen: bool,
+    /// Whether all cells are selected, according to the boxes of their tiles.
+    are_all_selected: bool,
 }
 
-/// Cuts the cells of a fragment into stretches. Tiles of which no cell is chosen are left out.
+/// Cuts the cells of a fragment into stretches, without tiles that have no selected cell.
 fn add_stretches<'a>(
     source: &'a FragmentSource<'a>,
     selection: &Selection,
@@ -112,7 +116,7 @@ fn add_stretches<'a>(
     for (place, tile) in (0..).zip(source.cells.tiles()) {
         cancellation::check()?;
         boxes.read(tile, &mut ranges)?;
-        let are_all_chosen = match selection.share(&source.plan.axes, ranges.iter()) {
+        let are_all_selected = match selection.share(&source.plan.axes, ranges.iter()) {
             Share::None => continue,
             Share::Some => false,
             Share::All => true,
@@ -121,33 +125,33 @@ fn add_stretches<'a>(
         match stretches[first..].last_mut() {
             Some(last)
                 if last.positions.end == positions.start
-                    && last.are_all_chosen == are_all_chosen
+                    && last.are_all_selected == are_all_selected
                     && positions.end - last.positions.start <= most =>
             {
                 last.positions.end = positions.end;
             }
-            _ => stretches.push(Stretch { source, positions, are_all_chosen }),
+            _ => stretches.push(Stretch { source, positions, are_all_selected }),
         }
     }
     Ok(())
 }
 
 impl Stretch<'_> {
-    /// The positions of the chosen cells.
+    /// Returns the positions of the selected cells.
     ///
     /// # Errors
     /// Any damage in the coordinates; those of the storage.
-    fn chosen(&self, selection: &Selection) -> Result<Vec<Range<u64>>> {
-        if self.are_all_chosen {
+    fn selected(&self, selection: &Selection) -> Result<Vec<Range<u64>>> {
+        if self.are_all_selected {
             return Ok(vec![self.positions.clone()]);
         }
         self.fetch(selection)?;
-        let mut chosen = Vec::new();
+        let mut selected = Vec::new();
         let count = self.positions.end - self.positions.start;
         self.source.cells.for_each_tile(self.positions.start, count, |before, cells| {
-            self.look_at(selection, cells, self.positions.start + before, &mut chosen)
+            self.test(selection, cells, self.positions.start + before, &mut selected)
         })?;
-        Ok(chosen)
+        Ok(selected)
     }
 
     /// Fetches the coordinates into the cache.
@@ -162,13 +166,13 @@ impl Stretch<'_> {
         Batches::new(&source.array.context().fetcher, &units, Decoding::OnThisThread).fetch_before_reading()
     }
 
-    /// Adds the positions of the chosen cells among some of one tile, the first of which is at `position`.
-    fn look_at(
+    /// Tests some cells of one tile, the first of which is at `position`, and adds the positions of the selected ones.
+    fn test(
         &self,
         selection: &Selection,
         cells: TileCells,
         position: u64,
-        chosen: &mut Vec<Range<u64>>,
+        selected: &mut Vec<Range<u64>>,
     ) -> Result<()> {
         let (mut column, mut bytes, mut marks) = (AxisColumn::default(), Vec::new(), Vec::new());
         let mut done = 0;
@@ -183,7 +187,7 @@ impl Stretch<'_> {
                 read_column(self.source, number, batch, &mut column, &mut bytes, &mut Vec::new())?;
                 selection.apply(number, &column, &mut marks);
             }
-            add_marked(&marks, position + done, chosen);
+            add_marked(&marks, position + done, selected);
             done += count;
         }
         Ok(())
@@ -191,19 +195,19 @@ impl Stretch<'_> {
 }
 
 /// Adds the positions of the marked cells, of which the first is at `position`.
-fn add_marked(marks: &[bool], position: u64, chosen: &mut Vec<Range<u64>>) {
+fn add_marked(marks: &[bool], position: u64, selected: &mut Vec<Range<u64>>) {
     let mut at = 0;
-    while let Some(start) = marks[at..].iter().position(|is_chosen| *is_chosen).map(|skipped| at + skipped) {
-        let length = marks[start..].iter().position(|is_chosen| !is_chosen).unwrap_or(marks.len() - start);
+    while let Some(start) = marks[at..].iter().position(|is_selected| *is_selected).map(|skipped| at + skipped) {
+        let length = marks[start..].iter().position(|is_selected| !is_selected).unwrap_or(marks.len() - start);
         at = start + length;
-        add(chosen, position + start as u64..position + at as u64);
+        add(selected, position + start as u64..position + at as u64);
     }
 }
 
-/// Adds positions behind those that are there.
-fn add(chosen: &mut Vec<Range<u64>>, positions: Range<u64>) {
-    match chosen.last_mut() {
+/// Appends positions, and joins them with the last range if they follow it.
+fn add(selected: &mut Vec<Range<u64>>, positions: Range<u64>) {
+    match selected.last_mut() {
         Some(last) if last.end == positions.start => last.end = positions.end,
-        _ => chosen.push(positions),
+        _ => selected.push(positions),
     }
 }

@@ -1,5 +1,5 @@
-//! Fetches the coordinates that a merge or a search is about to read, of all tiles and fragments at once, where requests
-//! are waits: read as they come, each would be a round trip by itself.
+//! Prefetches the coordinates that a merge or a search is about to read, for all tiles and fragments concurrently, if each
+//! request is a round trip.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use crate::storage::{is_far, together};
 /// The part of the cache's budget that coordinates may take which are fetched before they are read.
 const CACHE_SHARE: u64 = 8;
 
-/// Fetches those coordinates of some cells of each fragment into the cache that are read to find rows, with `compares` by
-/// comparing cells. What does not fit into a part of it is left to
-/// the reader, and so is damage, which the reader meets again and can place.
+/// Fetches into the cache the coordinates of some cells of each fragment that must be read to find rows. `compares`: the
+/// cells are compared with each other. Coordinates beyond a part of the cache's budget are left to the reader, and so is
+/// damage, because the reader meets it again and can name its place.
 ///
 /// # Errors
-/// Those of the storage, which the reader would only meet once more.
+/// Those of the storage, which the reader would otherwise meet.
 pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) -> Result<()> {
     let Some((first, _)) = cells.first() else { return Ok(()) };
     let (array, context) = (first.array, first.array.context());

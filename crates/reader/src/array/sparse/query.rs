@@ -28,8 +28,8 @@ pub struct Portions {
     pub chained_fragments: usize,
     /// ... unless they have more tiles than this.
     pub chained_tiles: u64,
-    /// A selection is narrowed from tiles to cells where the tiles have more cells than the first number together, and
-    /// no more than the second.
+    /// A selection is narrowed from tiles to cells if the touched tiles together have more cells than the first number
+    /// and at most the second.
     pub narrowed: (u64, u64),
     /// The R-trees of more are read when rows are wanted that their fragments lie across, where at most one of so many
     /// lies across each place.
@@ -44,7 +44,7 @@ impl Default for Portions {
             segment_rows: 1 << 20,
             chained_fragments: 256,
             chained_tiles: 1 << 16,
-            // Fewer cells are merged as fast as they are looked at. Of more the first rows would have to wait.
+            // Fewer cells are merged as fast as they are tested. With more, the first rows would have to wait.
             narrowed: (1 << 17, 1 << 26),
             fragments_of_one_place: 4,
         }
@@ -59,7 +59,7 @@ pub struct Query {
     pub selection: Option<Selection>,
     /// By fragment, as visible in the array: the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
-    /// Whether these cells are exactly those that the selection chooses.
+    /// Whether these cells are exactly the selected ones.
     pub is_narrowed: bool,
     pub portions: Portions,
 }
@@ -150,9 +150,9 @@ impl Query {
         Ok(ends.collect())
     }
 
-    /// The positions along a dimension of numbers, both included, between which the cells of a fragment lie by its footer.
-    /// Planning relies on them in fragments of all versions. `None` for strings, and where the footer has no box or one
-    /// that leaves the domain.
+    /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its cells.
+    /// Planning relies on them for every format version. `None` for strings, and if the footer has no box or one that
+    /// leaves the domain.
     ///
     /// # Errors
     /// Any damage in the footer.

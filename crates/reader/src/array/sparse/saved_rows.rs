@@ -45,7 +45,7 @@ impl SavedRows {
         SavedRows { query: query.clone(), key: identity.map(|identity| identity.of(view)) }
     }
 
-    /// What is saved of the same rows, of which the cells are counted as this query has them.
+    /// Returns the saved data of the same rows, for the cell numbering of another query.
     pub fn of_query(&self, query: &Arc<Query>) -> Self {
         SavedRows { query: query.clone(), key: self.key }
     }

@@ -78,7 +78,7 @@ impl Selection {
         self.axes[dimension] != AxisSelection::All
     }
 
-    /// The only position along a dimension that is wanted, if there is only one.
+    /// Returns the selected position along a dimension, if there is exactly one.
     pub fn only_position(&self, dimension: usize) -> Option<u64> {
         match &self.axes[dimension] {
             AxisSelection::Positions(ranges) => match ranges.as_slice() {

@@ -28,7 +28,7 @@ pub struct FragmentSource<'a> {
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,
     pub selection: Option<&'a Selection>,
-    /// Whether `cells` are exactly those that the selection chooses.
+    /// Whether `cells` are exactly the selected ones.
     pub is_narrowed: bool,
     /// Of cells that have none of their own.
     pub time: u64,
@@ -239,17 +239,17 @@ impl FragmentSource<'_> {
         self.array.outline(self.fragment).map_or(0, |outline| outline.facts.version)
     }
 
-    /// The position of all cells along a dimension, if that is known before they are read.
+    /// Returns the position of all cells along a dimension, if it is known without reading them.
     fn known_position(&self, dimension: usize) -> Option<u64> {
         self.selection.filter(|_| self.is_narrowed)?.only_position(dimension)
     }
 
-    /// Whether the coordinates along a dimension decide which cells are chosen.
+    /// Returns whether the coordinates along a dimension decide which cells are selected.
     fn selects_by(&self, dimension: usize) -> bool {
         !self.is_narrowed && self.selection.is_some_and(|selection| selection.restricts(dimension))
     }
 
-    /// The dimensions whose coordinates are read to find rows; with `compares` where the cells of several fragments are
+    /// Returns the dimensions whose coordinates must be read to find rows. `compares`: cells of several fragments are
     /// compared.
     pub fn dimensions_to_read(&self, compares: bool) -> impl Iterator<Item = usize> + '_ {
         (0..self.plan.axes.len()).filter(move |&dimension| {

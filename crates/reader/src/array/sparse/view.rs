@@ -32,7 +32,7 @@ use crate::threads::{LogInterval, cancellation};
 /// each cell.
 pub struct SparseView {
     query: Arc<Query>,
-    /// The same, narrowed to the cells that its selection chooses.
+    /// The same query, narrowed to the selected cells.
     narrowed: SingleFlight<Arc<Query>>,
     /// The number of rows as far as footers tell it.
     told: SingleFlight<RowCount>,
@@ -184,7 +184,7 @@ impl SparseView {
             }
             cells.push(all.restricted(std::iter::empty())?);
         }
-        // Each R-tree is a request or more.
+        // Concurrent, because each R-tree takes at least one request.
         let found = together(&*array.context().storage, array.path(), touched, |fragment| {
             let own = chosen_tiles(&self.query, &selection, fragment);
             own.in_fragment(array.fragment_name(fragment)).in_array(array.path()).map(|own| (fragment, own))
@@ -282,7 +282,7 @@ impl SparseView {
         Ok(map)
     }
 
-    /// What the rows come from, with the cells that the positions in the map count.
+    /// Returns the query whose cell positions the map of rows refers to.
     ///
     /// # Errors
     /// Any damage in the R-trees of selected cells; those of the storage.
@@ -306,7 +306,7 @@ impl SparseView {
     }
 }
 
-/// Whether a fragment may have cells of a selection, by its footer.
+/// Returns whether a fragment may have selected cells, according to its footer.
 fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Result<bool> {
     if query.cells[fragment].count() == 0 {
         return Ok(false);
@@ -316,7 +316,7 @@ fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Resul
     Ok(selection.share(&query.plan.axes, domain.iter()) != Share::None)
 }
 
-/// The cells of the tiles that a selection touches.
+/// Returns the cells of the tiles that a selection touches.
 fn chosen_tiles(query: &Query, selection: &Selection, fragment: usize) -> Result<FragmentCells> {
     let (array, axes) = (&query.array, &query.plan.axes);
     let mut touched = Vec::new();
