@@ -186,8 +186,8 @@ impl Mount {
         if background::is_server() {
             if log::will_be_lost() {
                 ::log::warn!(
-                    "there is no system log: what goes wrong is told in {}/.tilefs/errors.txt alone; --log-file FILE \
-                     keeps it",
+                    "there is no system log: only {}/.tilefs/errors.txt records errors; --log-file FILE keeps \
+                     them",
                     mount.mountpoint().display()
                 );
             }
