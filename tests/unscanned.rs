@@ -36,6 +36,7 @@ use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 /// A generated array, how often its cells were asked for, and how many bytes were read of the files of each field.
 struct Generated {
     array: Array,
+    requests_at_once: usize,
     reads_of_cells: AtomicUsize,
     bytes: Mutex<BTreeMap<String, u64>>,
 }
@@ -103,6 +104,10 @@ impl Storage for Generated {
         Ok((self.array.read(object, offset.min(end)..end), length))
     }
 
+    fn requests_at_once(&self, _: &StoreKey) -> usize {
+        self.requests_at_once
+    }
+
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
         let length = self.length(key)?;
         self.read_from(key, length.saturating_sub(most as u64), most)
@@ -110,8 +115,14 @@ impl Storage for Generated {
 }
 
 fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
+    open_as(name, 1)
+}
+
+/// Opens an array of a storage that prefers so many concurrent requests: with more than a few, tiles are prefetched.
+fn open_as(name: &str, requests_at_once: usize) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
-    let storage = Arc::new(Generated { array, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
+    let storage =
+        Arc::new(Generated { array, requests_at_once, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
     let options = OpenOptions {
         reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
         ..OpenOptions::default()
@@ -229,6 +240,19 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
         assert!(bytes["d1.tdb"] <= tiles / 4, "{row}: {bytes:?}");
         assert!(bytes["a0.tdb"] <= tiles / 4, "{row}: {bytes:?}");
     }
+}
+
+/// Most cells of rows that were appended lie between no others: their order takes no coordinates.
+#[test]
+fn rows_of_one_fragment_are_not_merged() {
+    let (storage, root) = open_as("appended-100000000000-consolidated", 16);
+    let Node::File(file) = find(&root, "dims/obs.i64") else { panic!() };
+    let content = file.open().unwrap();
+    let length = 40 << 20;
+    content.read_at(0, &mut vec![0; length]).unwrap();
+    let bytes = storage.bytes.lock().unwrap().clone();
+    assert!(bytes["d0.tdb"] <= length as u64 / 10 * 11, "{bytes:?}");
+    assert!(bytes.get("d1.tdb").is_none_or(|bytes| *bytes <= length as u64 / 10), "{bytes:?}");
 }
 
 #[test]

@@ -95,8 +95,10 @@ impl MergeTask {
     ) -> Merged<(Segment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
-        let cells: Vec<_> = sources.iter().zip(self.parts.iter().map(|(_, positions)| positions.clone())).collect();
-        prefetch::coordinates(&cells, self.kind != MergeKind::Filter)?;
+        if self.reads_cells() {
+            let cells: Vec<_> = sources.iter().zip(self.parts.iter().map(|(_, positions)| positions.clone())).collect();
+            prefetch::coordinates(&cells, self.kind != MergeKind::Filter)?;
+        }
         let segment = match self.kind {
             MergeKind::Filter => self.filter(&sources, store, progress)?,
             MergeKind::Every { rows } => {
@@ -110,6 +112,11 @@ impl MergeTask {
             MergeKind::AsTheyCome => self.merge_as_they_come(query, &sources, store, progress)?,
         };
         Ok((segment, None))
+    }
+
+    /// Returns whether finding the rows reads cells: no cell of another fragment comes between those of a single one.
+    fn reads_cells(&self) -> bool {
+        !matches!((self.kind, &self.parts[..]), (MergeKind::Every { .. }, [_]))
     }
 
     fn merge_as_they_come(
@@ -147,7 +154,6 @@ impl MergeTask {
     ) -> Merged<(Segment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         if let [(_, positions)] = &self.parts[..] {
-            // Nothing comes between the cells of one fragment.
             let end = positions.start.checked_add(rows).filter(|end| *end <= positions.end);
             let end = end.ok_or_else(|| sources[0].place(too_few_cells(rows - (positions.end - positions.start))))?;
             (0..rows).try_for_each(|_| writer.push(0, true))?;
