@@ -9,9 +9,9 @@
 //! cycles through the memory of a few tiles, which fits in the processor's caches.
 //!
 //! Some readers return to a value only after a whole working set, for example a merge of many fragments followed by a read
-//! of its rows. Each value that is loaded again soon after its eviction enlarges the recent share, up to a limit, until
-//! the working set fits (as in ARC, by Megiddo and Modha). Otherwise each value of such a set would be loaded twice and
-//! then kept.
+//! of its rows. Each value that is loaded again soon after its eviction enlarges the recent share until the working set
+//! fits (as in ARC, by Megiddo and Modha), and only beyond a limit it is kept. Otherwise each value of such a set would be
+//! loaded twice, and a long read would fill the whole budget with values that nobody needs again.
 
 mod buffer;
 
@@ -42,7 +42,7 @@ const RECENT_SHARE: usize = 14;
 const RECENT_BYTES: usize = 48 << 20;
 
 /// The recent share grows to at most this part of the budget.
-const MOST_RECENT_SHARE: usize = 6;
+const MOST_RECENT_SHARE: usize = 4;
 
 /// A value heavier than the recent share divided by this was expensive to load and skips the recent queue.
 const HEAVY_SHARE: usize = 64;
@@ -258,12 +258,9 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         let weight = ready.weight;
         // With a small budget, `recent` is the larger share.
         let heavy = weight > self.recent.budget / HEAVY_SHARE && self.kept.budget > self.recent.budget;
-        if returned {
-            let grown = |growth: usize| Some(growth.saturating_add(weight).min(self.most_growth));
-            let _ = self.growth.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
-        }
+        let is_kept = returned && !self.grow(weight);
         let mut shard = self.shard(&key);
-        if (returned || heavy) && weight <= self.kept.budget - self.most_growth {
+        if (is_kept || heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
             shard.kept.put(key, Kept { ready, last_use: self.tick() });
@@ -277,6 +274,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         drop(shard);
         self.retire();
         self.evict();
+    }
+
+    /// Enlarges the recent share for a value that was evicted too early; returns whether that was possible.
+    fn grow(&self, weight: usize) -> bool {
+        let grown = |growth: usize| growth.checked_add(weight).filter(|growth| *growth <= self.most_growth);
+        self.growth.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
     }
 
     /// Evicts recent values, oldest first, until their share is within its budget.
