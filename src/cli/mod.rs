@@ -38,6 +38,7 @@ use failure::Failure;
 use tilefs::fuse::{background, reason_of_panic};
 use tilefs_reader::address_space;
 use tilefs_reader::storage::make_room_for_files;
+use tilefs_reader::threads;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +74,7 @@ enum Command {
 
 /// Runs the command with these arguments, which start with the name of the program.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    address_space::use_sparingly();
+    address_space::use_sparingly(threads::cores());
     // While there is only one thread.
     make_room_for_files();
     report_panics_in_the_log();

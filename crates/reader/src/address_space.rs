@@ -1,4 +1,4 @@
-//! The address-space limit of this process (`ulimit -v`): how much is left, and how to keep the allocator within it.
+//! The address space of this process: its limit (`ulimit -v`), how much is left, and how the allocator takes little of it.
 //!
 //! An allocation that fails in the midst of some small operation aborts the process and all its mounts. So the needs
 //! are known beforehand: adjustable sizes are made to fit, and work that cannot fit is not begun.
@@ -34,13 +34,17 @@ pub fn left() -> Option<u64> {
     Some(limit.saturating_sub(used).saturating_sub(arenas(limit).saturating_sub(1) * ARENA))
 }
 
-/// Limits the allocator's reservations if there is an address-space limit. By default glibc reserves 64 MiB for every
-/// allocating thread until the limit is exhausted. Must be called before any thread starts.
-pub fn use_sparingly() {
-    if let Some(limit) = limit()
-        && !limit_arenas(arenas(limit))
-    {
-        log::info!("the allocator may reserve more address space than it should");
+/// Limits the allocator's arenas to one per core, and to what an address-space limit affords. By default glibc has eight
+/// per core, and memory that was freed in one is useless to the threads of the others: together they can waste as much
+/// as the cache holds. It also reserves 64 MiB for each until the limit is exhausted. Must be called before any thread
+/// starts.
+pub fn use_sparingly(cores: usize) {
+    let accepted = match limit() {
+        Some(limit) => limit_arenas(arenas(limit).min(cores as u64)) && return_large_blocks(),
+        None => limit_arenas(cores as u64),
+    };
+    if !accepted {
+        log::info!("the allocator may take more memory than it should");
     }
 }
 
@@ -51,19 +55,34 @@ fn arenas(limit: u64) -> u64 {
 }
 
 /// Sets the number of arenas; returns whether the allocator accepts it.
-#[cfg(target_env = "gnu")]
 fn limit_arenas(count: u64) -> bool {
-    let count = i32::try_from(count).unwrap_or(i32::MAX);
-    [(libc::M_ARENA_MAX, count), (libc::M_MMAP_THRESHOLD, LARGE_BLOCK)].into_iter().all(|(parameter, value)| {
-        // SAFETY: mallopt takes two numbers, may be called at any time, and rejects invalid values.
-        unsafe { libc::mallopt(parameter, value) == 1 }
-    })
+    set_allocator(Setting::Arenas, i32::try_from(count).unwrap_or(i32::MAX))
 }
 
-/// Other C libraries have no arenas.
+/// Has freed large blocks returned to the system; returns whether the allocator accepts it.
+fn return_large_blocks() -> bool {
+    set_allocator(Setting::LargeBlock, LARGE_BLOCK)
+}
+
+/// Settings of glibc's allocator.
+enum Setting {
+    Arenas,
+    LargeBlock,
+}
+
+#[cfg(target_env = "gnu")]
+fn set_allocator(setting: Setting, value: i32) -> bool {
+    let parameter = match setting {
+        Setting::Arenas => libc::M_ARENA_MAX,
+        Setting::LargeBlock => libc::M_MMAP_THRESHOLD,
+    };
+    // SAFETY: mallopt takes two numbers, may be called at any time, and rejects invalid values.
+    unsafe { libc::mallopt(parameter, value) == 1 }
+}
+
+/// The allocators of other C libraries have no such settings.
 #[cfg(not(target_env = "gnu"))]
-fn limit_arenas(_count: u64) -> bool {
-    let _ = LARGE_BLOCK;
+fn set_allocator(_: Setting, _: i32) -> bool {
     true
 }
 
@@ -93,7 +112,7 @@ mod tests {
     #[test]
     fn the_allocator_accepts_the_limits() {
         // More arenas than any other test can use.
-        assert!(limit_arenas(1024));
+        assert!(limit_arenas(1024) && return_large_blocks());
     }
 
     #[test]
