@@ -2,8 +2,7 @@
 //! compared with the existing folders, because they have no checksum, and a fragment with a damaged name in a list
 //! would be missing without an error.
 
-use std::collections::HashSet;
-
+use foldhash::HashSet;
 use tilefs_format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit_file, root_fragment};

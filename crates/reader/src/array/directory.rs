@@ -3,12 +3,13 @@
 //!
 //! Reads only names and the small text files of the commits folder (`commit_lists.rs`).
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use foldhash::HashSet;
 use tilefs_format::commit::{fragment_of_mark, parse_vacuum};
 use tilefs_format::error::{Error, Locate, Place, Result};
 use tilefs_format::folder::{
