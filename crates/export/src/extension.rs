@@ -2,8 +2,6 @@
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::column::Field;
-
 /// Returns the extension for values of a datatype: `i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool` or `bytes`.
 ///
 /// Dates and times are `i64`; UTF-16 and UTF-32 text are `u16` and `u32`.
@@ -22,21 +20,6 @@ pub fn of_datatype(datatype: Datatype) -> &'static str {
         (Kind::Float, _) => "f64",
         (Kind::Bytes, _) => "bytes",
     }
-}
-
-/// Returns the name of the raw file of a field's values: `temp.f32`, `name.bytes`.
-pub fn values_file(field: &Field) -> String {
-    format!("{}.{}", field.name, of_datatype(field.datatype))
-}
-
-/// Returns the name of the file of a variable-length field's byte offsets.
-pub fn offsets_file(field: &Field) -> String {
-    format!("{}.offsets.u64", field.name)
-}
-
-/// Returns the name of the file of a nullable field's validity: 1 = valid, 0 = null.
-pub fn validity_file(field: &Field) -> String {
-    format!("{}.valid.u8", field.name)
 }
 
 #[cfg(test)]
@@ -58,13 +41,5 @@ mod tests {
         assert_eq!(of_datatype(Datatype::StringUcs2), "u16");
         assert_eq!(of_datatype(Datatype::GeomWkb), "bytes");
         assert_eq!(of_datatype(Datatype::Bool), "bool");
-    }
-
-    #[test]
-    fn file_names_match_the_tree() {
-        let field = Field::new("temp", Datatype::Float32);
-        assert_eq!(values_file(&field), "temp.f32");
-        assert_eq!(offsets_file(&field), "temp.offsets.u64");
-        assert_eq!(validity_file(&field), "temp.valid.u8");
     }
 }

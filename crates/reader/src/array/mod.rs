@@ -202,15 +202,6 @@ impl Array {
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
     }
 
-    /// Returns the decoded sizes of the tiles of a variable-size attribute in a visible fragment.
-    ///
-    /// # Errors
-    /// As [`Array::attribute_tiles`].
-    pub fn attribute_var_sizes(&self, fragment: usize, attribute: usize) -> Result<Arc<TileNumbers>> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
-        self.folder.var_sizes(self.number(fragment), field)
-    }
-
     /// Returns whether a fragment has values of an attribute. It has none if its schema lacks the attribute, or if only
     /// one of the two has a variable size.
     ///

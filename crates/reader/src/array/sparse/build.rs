@@ -8,6 +8,7 @@ use std::time::Instant;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::lazy_merge::LazyMerge;
+use super::merge::{Halt, Merged};
 use super::plan::{Planner, Step};
 use super::query::Query;
 use super::row_map::{LazySegment, RowMap, SegmentSource};
@@ -15,7 +16,7 @@ use super::rows::Segment;
 use super::saved_rows::SavedRows;
 use super::store::Store;
 use super::stream::FragmentSource;
-use super::task::{Halt, MergeTask, Merged};
+use super::task::MergeTask;
 use crate::array::Array;
 use crate::threads::{LogInterval, for_all};
 

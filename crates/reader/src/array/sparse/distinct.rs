@@ -7,13 +7,12 @@
 use std::collections::HashSet;
 
 use super::key::KeyPlan;
-use super::merge::{CellSink, CellStream, MergeInput, merge};
+use super::merge::{CellSink, CellStream, MergeInput, Merged, merge};
 use super::record::{self, Record, SortedRunWriter};
 use super::rows::{Address, ScatteredSegment};
 use super::sort::{AddressWriter, part_bytes, sorting_share};
 use super::store::Store;
 use super::stream::FragmentSource;
-use super::task::Merged;
 
 /// Bytes at the end of a record's key that say how new the cell is: the newest sorts first.
 const AGE_BYTES: usize = 2 * size_of::<u64>();

@@ -2,9 +2,8 @@
 
 use tilefs_format::error::Error;
 
-use super::merge::{CellSink, CellStream, MergeInput};
+use super::merge::{CellSink, CellStream, Halt, MergeInput, Merged};
 use super::rows::InterleavedWriter;
-use super::task::{Halt, Merged};
 
 /// Tells an [`InterleavedWriter`] of each cell, and ends the merge after so many.
 pub struct EveryCell<'a, 'b> {

@@ -13,6 +13,7 @@ use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::coincidence::{self, Coincidence, Stretch};
+use super::merge::{Halt, Merged};
 use super::overlap::KeyRanges;
 use super::plan::{MergePart, PlannedMerge};
 use super::prefetch;
@@ -22,7 +23,7 @@ use super::row_map::SegmentSource;
 use super::rows::Segment;
 use super::store::Store;
 use super::stream::FragmentSource;
-use super::task::{Halt, MergeKind, MergeTask, Merged};
+use super::task::{MergeKind, MergeTask};
 use crate::storage::together;
 use crate::threads;
 

@@ -10,7 +10,32 @@ use tilefs_format::error::Error;
 
 use super::key::{AxisColumn, KeyPlan};
 use super::stream::{CellBatch, StreamBuffers};
-use super::task::Merged;
+
+/// Why a merge came to no end.
+pub enum Halt {
+    Failed(Error),
+    /// A fragment's cells, here, are not in the order that everything was planned by.
+    Disorder(String),
+    /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
+    Ties,
+    /// There are as many rows as were wanted.
+    Enough,
+    /// The cell of an input, at this position of its fragment, has the coordinates of another fragment's cell, though
+    /// boxes of tiles say that there are none.
+    Repetition {
+        input: usize,
+        position: u64,
+    },
+}
+
+/// What a merge gives, if it comes to an end.
+pub type Merged<T> = std::result::Result<T, Halt>;
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Halt::Failed(error)
+    }
+}
 
 /// The cells of one fragment in order.
 pub trait CellStream {

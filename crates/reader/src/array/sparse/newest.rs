@@ -9,9 +9,8 @@ use std::ops::Range;
 
 use tilefs_format::error::Error;
 
-use super::merge::{CellSink, CellStream, MergeInput};
+use super::merge::{CellSink, CellStream, MergeInput, Merged};
 use super::rows::InterleavedWriter;
-use super::task::Merged;
 
 /// Stretches of cells of one fragment with the same coordinates that may be rows: more than any sound one has.
 const MOST_STRETCHES: usize = 1 << 16;

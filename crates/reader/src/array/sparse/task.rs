@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use super::distinct::distinct_rows;
 use super::every::{EveryCell, too_few_cells};
 use super::key::KeyPlan;
-use super::merge::{CellStream, merge};
+use super::merge::{CellStream, Halt, Merged, merge};
 use super::newest::Newest;
 use super::prefetch;
 use super::query::Query;
@@ -47,32 +47,6 @@ pub enum MergeKind {
     AsTheyCome,
     /// No two fragments have cells with the same coordinates and every cell counts: the first so many cells are rows.
     Every { rows: u64 },
-}
-
-/// Why a merge came to no end.
-pub enum Halt {
-    Failed(Error),
-    /// A fragment's cells, here, are not in the order that everything was planned by.
-    Disorder(String),
-    /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
-    Ties,
-    /// There are as many rows as were wanted.
-    Enough,
-    /// The cell of an input, at this position of its fragment, has the coordinates of another fragment's cell, though
-    /// boxes of tiles say that there are none.
-    Repetition {
-        input: usize,
-        position: u64,
-    },
-}
-
-/// What a merge gives, if it comes to an end.
-pub type Merged<T> = std::result::Result<T, Halt>;
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Halt::Failed(error)
-    }
 }
 
 impl MergeTask {
