@@ -39,7 +39,9 @@ pub trait Boxes: Send + Sync {
 pub struct BoxedColumns {
     /// Whether there is one row per cell, rather than a grid.
     pub sparse: bool,
+    /// By dimension.
     pub dimensions: Vec<Arc<dyn Boxes>>,
+    /// By attribute.
     pub attributes: Vec<Arc<dyn Boxes>>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,

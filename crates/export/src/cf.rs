@@ -17,14 +17,18 @@ use super::wkt::{CoordinateSystem, Projection};
 /// A CF attribute of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CfAttribute {
+    /// The name that the CF conventions give it.
     pub name: &'static str,
+    /// Its value.
     pub value: CfValue,
 }
 
 /// The value of a [`CfAttribute`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum CfValue {
+    /// Characters.
     Text(String),
+    /// Numbers, which have the type of the variable.
     Numbers(Vec<f64>),
 }
 

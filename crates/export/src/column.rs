@@ -39,7 +39,9 @@ pub type LeftOut = Vec<(String, Unrepresentable)>;
 /// A file of several columns, and the columns that the format had to omit.
 #[derive(Clone)]
 pub struct Exported {
+    /// The content of the file.
     pub content: Arc<dyn Content>,
+    /// What the format cannot hold, and why.
     pub left_out: LeftOut,
 }
 
@@ -146,11 +148,13 @@ impl Labels {
 pub struct Field {
     /// The user's name for it; never empty.
     pub name: String,
+    /// The stored type of a value.
     pub datatype: Datatype,
     /// The array's own type, if the values were converted from it.
     pub stored_as: Option<Datatype>,
     /// Number of values in each cell; `None` if it varies from cell to cell.
     pub values_per_cell: Option<u32>,
+    /// Whether cells can be null.
     pub nullable: bool,
     /// The bytes of a cell that was never written; empty for dimensions, which have none.
     pub fill: Vec<u8>,
@@ -159,6 +163,7 @@ pub struct Field {
     pub no_data: Option<Vec<u8>>,
     /// One value that no valid cell has and that can represent null.
     pub null: Option<Vec<u8>>,
+    /// The labels of the values, if they are codes of an enumeration.
     pub labels: Option<Arc<Labels>>,
     /// Metadata of the array about this field alone, and notes added by tilefs, for formats that can store them.
     pub notes: Vec<Metadatum>,
@@ -233,6 +238,7 @@ impl Field {
 /// The values of one attribute or dimension in file order.
 #[derive(Clone)]
 pub struct Column {
+    /// What the column holds.
     pub field: Field,
     /// Dense: the length of each axis, row-major. Sparse, and for coordinates along one axis: the number of rows.
     pub shape: Vec<u64>,
@@ -325,13 +331,16 @@ pub trait Summaries: Send + Sync {
 pub struct Summary {
     /// The bytes of a value, little-endian.
     pub least: Vec<u8>,
+    /// The bytes of the greatest value.
     pub greatest: Vec<u8>,
 }
 
 /// One key of the array's metadata.
 #[derive(Debug, Clone)]
 pub struct Metadatum {
+    /// The key.
     pub key: String,
+    /// The type of its values.
     pub datatype: Datatype,
     /// The values, little-endian.
     pub value: Vec<u8>,
@@ -340,7 +349,9 @@ pub struct Metadatum {
 /// Additional coordinates along one axis, besides those by which cells are looked up.
 #[derive(Clone)]
 pub struct AuxiliaryCoordinates<C> {
+    /// The number of the dimension that it describes.
     pub axis: usize,
+    /// The coordinates.
     pub column: C,
 }
 

@@ -8,7 +8,9 @@ use super::column::Metadatum;
 pub struct Dataset<C> {
     /// Name (unique) and length of each dimension.
     pub dimensions: Vec<(String, u64)>,
+    /// The variables in the order of the file.
     pub variables: Vec<Variable<C>>,
+    /// The attributes of the whole file.
     pub metadata: Vec<Metadatum>,
 }
 

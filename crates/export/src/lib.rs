@@ -1,5 +1,6 @@
 //! Presents cells as the bytes of files: each format is a [`Content`] that computes cells from byte offsets.
 
+#![deny(missing_docs)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)

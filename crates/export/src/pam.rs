@@ -15,6 +15,7 @@ const MAX_BANDS: usize = 65_536;
 /// GDAL's description of a raster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pam {
+    /// Where the raster lies, if that is known.
     pub place: Option<Georeference>,
     /// Number of columns of the raster; the array's columns are rounded up to whole tiles.
     pub samples: Option<u64>,
@@ -29,11 +30,15 @@ pub struct Pam {
 /// The description of one band. Texts are as GDAL wrote them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Band {
+    /// The name of the band.
     pub description: Option<String>,
     /// A number, or `nan`.
     pub no_data: Option<String>,
+    /// The unit of the values.
     pub unit: Option<String>,
+    /// A value means this plus [`scale`](Self::scale) times what is stored.
     pub offset: Option<f64>,
+    /// The factor of stored values.
     pub scale: Option<f64>,
     /// GDAL's name of a colour: `Gray`, `Red`, `Palette`.
     pub colour: Option<String>,

@@ -23,12 +23,14 @@ pub struct Pyramid {
     pub levels: Vec<Level>,
     /// In order; only as many as are described.
     pub channels: Vec<Channel>,
+    /// The distances of pixels along each axis.
     pub steps: Steps,
 }
 
 /// One level of a pyramid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
+    /// The number of the level; level 0 is the finest.
     pub number: u64,
     /// The name of the group's member.
     pub name: String,
@@ -43,6 +45,7 @@ pub struct Level {
 /// The description of a channel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Channel {
+    /// The name of the channel.
     pub name: Option<String>,
     /// Red, green, blue and opacity.
     pub colour: Option<[u8; 4]>,
@@ -59,13 +62,16 @@ pub struct Steps(Vec<(char, Step)>);
 pub struct Step {
     /// Above 0.
     pub size: f64,
+    /// The unit of the distance.
     pub unit: &'static Unit,
 }
 
 /// A unit in the spellings of OME-XML and OME-NGFF.
 #[derive(Debug, PartialEq)]
 pub struct Unit {
+    /// The abbreviation: `um`.
     pub symbol: &'static str,
+    /// The name that OME-NGFF requires: `micrometer`.
     pub name: &'static str,
 }
 

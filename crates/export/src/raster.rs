@@ -18,10 +18,13 @@ pub enum Interleave {
 /// The three lengths of a raster and their order in a row-major file, which may contain several rasters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raster {
+    /// Columns of the raster.
     pub samples: u64,
+    /// Rows of the raster.
     pub lines: u64,
     /// Number of bands of each raster.
     pub bands: u64,
+    /// The order of the bands' values.
     pub interleave: Interleave,
     /// Number of rasters, the product of the axes in front of the three; 1 for an array of up to three axes.
     pub rasters: u64,

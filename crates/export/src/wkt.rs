@@ -86,15 +86,20 @@ pub struct CoordinateSystem<'a> {
 /// A map projection, in the terms of the first version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection<'a> {
+    /// The name of the projection's method.
     pub method: &'a str,
+    /// Names and values of the parameters, in the units of the CRS.
     pub parameters: Vec<(&'a str, f64)>,
 }
 
 /// The ellipsoid and the prime meridian, in metres and degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datum {
+    /// The radius at the equator in metres.
     pub semi_major_axis: f64,
+    /// The inverse of the flattening; 0 for a sphere.
     pub inverse_flattening: f64,
+    /// The longitude of the prime meridian in degrees east of Greenwich.
     pub prime_meridian: f64,
 }
 

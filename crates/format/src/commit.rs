@@ -18,6 +18,7 @@ const MAX_LINES: usize = 1 << 20;
 /// One entry of a file of consolidated commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsolidatedCommit<'a> {
+    /// The path of the commit file that the entry stands for, relative to the array.
     pub mark: &'a str,
     /// For a delete, the bytes of its `.del` file: a generic tile.
     pub delete: Option<&'a [u8]>,

@@ -25,31 +25,48 @@ const MIN_BYTES: usize = 10;
 pub enum Condition {
     /// Has at least one child; exactly one for [`Combination::Not`].
     Expression {
+        /// How the results of the children combine.
         combination: Combination,
+        /// The conditions that are combined.
         children: Vec<Condition>,
     },
+    /// A comparison of a field with a value.
     Value(ValueCondition),
 }
 
+/// How the results of conditions combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Combination {
+    /// All hold.
     And,
+    /// At least one holds.
     Or,
+    /// The only child does not hold.
     Not,
 }
 
 /// The comparison of a cell's value with the condition's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
+    /// The cell is less than the value.
     Less,
+    /// The cell is at most the value.
     LessOrEqual,
+    /// The cell is greater than the value.
     Greater,
+    /// The cell is at least the value.
     GreaterOrEqual,
+    /// The cell equals the value.
     Equal,
+    /// The cell differs from the value.
     NotEqual,
+    /// The cell equals one of the values.
     In,
+    /// The cell equals none of the values.
     NotIn,
+    /// Every cell matches.
     AlwaysTrue,
+    /// No cell matches.
     AlwaysFalse,
 }
 
@@ -58,6 +75,7 @@ pub enum Operator {
 pub struct ValueCondition {
     /// An attribute or dimension. The schema of a fragment, or the latest schema, may not have it.
     pub field: String,
+    /// How cells are compared with the value.
     pub operator: Operator,
     /// Little-endian bytes in the field's type. For an attribute with an enumeration, the index of the label.
     value: Vec<u8>,

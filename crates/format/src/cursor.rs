@@ -10,6 +10,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Cursor { bytes, position: 0 }
     }
@@ -19,10 +20,12 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
+    /// Returns the number of bytes after the current position.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
+    /// Returns whether all bytes were read.
     pub fn is_at_end(&self) -> bool {
         self.remaining() == 0
     }
@@ -57,30 +60,37 @@ impl<'a> Cursor<'a> {
         Ok(array)
     }
 
+    /// Reads one byte. `field` names it in errors, as in all methods.
     pub fn u8(&mut self, field: &str) -> Result<u8> {
         Ok(self.array::<1>(field)?[0])
     }
 
+    /// Reads a little-endian number.
     pub fn u16(&mut self, field: &str) -> Result<u16> {
         self.array(field).map(u16::from_le_bytes)
     }
 
+    /// Reads a little-endian number.
     pub fn u32(&mut self, field: &str) -> Result<u32> {
         self.array(field).map(u32::from_le_bytes)
     }
 
+    /// Reads a little-endian number.
     pub fn i32(&mut self, field: &str) -> Result<i32> {
         self.array(field).map(i32::from_le_bytes)
     }
 
+    /// Reads a little-endian number.
     pub fn u64(&mut self, field: &str) -> Result<u64> {
         self.array(field).map(u64::from_le_bytes)
     }
 
+    /// Reads a little-endian IEEE 754 number.
     pub fn f32(&mut self, field: &str) -> Result<f32> {
         self.array(field).map(f32::from_le_bytes)
     }
 
+    /// Reads a little-endian IEEE 754 number.
     pub fn f64(&mut self, field: &str) -> Result<f64> {
         self.array(field).map(f64::from_le_bytes)
     }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 /// A TileDB datatype, by its number on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[allow(missing_docs, reason = "the names of TileDB's C API")]
 pub enum Datatype {
     Int32 = 0,
     Int64 = 1,
@@ -152,8 +153,11 @@ const NAMES: [&str; 44] = [
 /// The interpretation of a value's bytes, for arithmetic and comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// Signed integers, including dates and times.
     Signed,
+    /// Unsigned integers, including wide characters.
     Unsigned,
+    /// IEEE 754 numbers.
     Float,
     /// Text, blobs, geometries: compared bytewise, never added.
     Bytes,

@@ -8,10 +8,13 @@ use crate::error::{Error, Locate, Result};
 /// A list of values. Attributes store indexes into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enumeration {
+    /// The name that attributes refer to.
     pub name: String,
     /// The name of the enumeration's file in `__schema/__enumerations`.
     pub file: String,
+    /// The type of the values.
     pub datatype: Datatype,
+    /// The number of elements of a value.
     pub cell_count: CellValNum,
     /// Whether the order of the list is meaningful.
     pub ordered: bool,
@@ -60,6 +63,7 @@ impl Enumeration {
         }
     }
 
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -90,7 +90,10 @@ impl Deref for Source {
 }
 
 /// An error of tilefs. It is cloneable, so that all readers that wait for the same decode get it.
+///
+/// `place` is where it was met, as far as that is known; `reason` says what is wrong; `source` is the error behind it.
 #[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are explained above")]
 pub enum Error {
     /// Stored bytes contradict the format or each other.
     #[error("damaged data: {}{}", OneLine(.reason), PlaceSuffix(place))]

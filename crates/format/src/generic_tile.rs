@@ -23,8 +23,11 @@ pub struct GenericTileHeader {
     pub persisted_size: u64,
     /// Bytes after unfiltering. At most 8 GiB, and no more than DEFLATE can make of the persisted size.
     pub tile_size: u64,
+    /// The type of the tile's cells.
     pub datatype: Datatype,
+    /// The length of a cell in bytes.
     pub cell_size: u64,
+    /// Whether the tile is encrypted.
     pub encrypted: bool,
     /// One GZIP filter; encrypted tiles also list the encryption here.
     pub pipeline: Pipeline,

@@ -12,7 +12,9 @@ const MIN_BYTES: usize = 15;
 /// The type of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberType {
+    /// An array.
     Array,
+    /// A group.
     Group,
     /// Not stored: the folder of the member has to be inspected.
     Unknown,
@@ -21,11 +23,13 @@ pub enum MemberType {
 /// One member of a group, or its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
+    /// What the member is.
     pub member_type: MemberType,
     /// Whether `uri` is relative to the group's folder.
     pub relative: bool,
     /// Untrusted: the path may lead anywhere. Invalid UTF-8 is replaced by U+FFFD, as in the name.
     pub uri: String,
+    /// The member's name in the group, if it has one.
     pub name: Option<String>,
     /// Whether the entry removes the member (version 2).
     pub deleted: bool,

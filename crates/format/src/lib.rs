@@ -4,6 +4,7 @@
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
 //! allocates by it; its errors name the field and the offset.
 
+#![deny(missing_docs)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)

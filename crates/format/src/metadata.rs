@@ -15,15 +15,18 @@ pub struct MetadataEntry {
 /// The value of a key: `bytes` are `count` values of the type, little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataValue {
+    /// The type of the values.
     pub datatype: Datatype,
     /// May be 0, for a key without a value. For strings, the number of code units, not characters.
     pub count: u32,
+    /// The little-endian values.
     pub bytes: Vec<u8>,
 }
 
 /// One entry of a metadata file without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryHead {
+    /// The key, which need not be UTF-8.
     pub key: Vec<u8>,
     /// `None` deletes the key.
     pub value: Option<ValueHead>,
@@ -32,8 +35,11 @@ pub struct EntryHead {
 /// The type and length of a value, and the place of its bytes in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueHead {
+    /// The type of the values.
     pub datatype: Datatype,
+    /// The number of values.
     pub count: u32,
+    /// Where the values start in the payload, in bytes.
     pub start: u64,
     /// Bytes of `count` values of the type; checked to be within the payload.
     pub length: u64,

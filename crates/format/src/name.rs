@@ -17,10 +17,13 @@ pub enum NameForm {
 /// The parts of a timestamped name. Times are milliseconds since the Unix epoch, `t1 <= t2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimestampedName {
+    /// The start time in milliseconds since 1970.
     pub t1: u64,
+    /// The end time in milliseconds since 1970.
     pub t2: u64,
     /// The version in form three. Forms two and one have none: 4 and 2 are upper bounds.
     pub version: u32,
+    /// The form of the name.
     pub form: NameForm,
 }
 

@@ -15,6 +15,7 @@ const MAX_FILTERS: u32 = 64;
 pub struct Pipeline {
     /// Stored, but not reliable: chunk headers give the length of each chunk.
     pub max_chunk_size: u32,
+    /// The filters in the order in which a writer applied them.
     pub filters: Vec<Filter>,
 }
 
@@ -28,6 +29,7 @@ macro_rules! filters {
     ) => {
         /// One filter with its options.
         #[derive(Debug, Clone, Copy, PartialEq)]
+        #[allow(missing_docs, reason = "the names of TileDB's C API")]
         pub enum Filter {
             $($variant $({ $($option: $type),* })?,)*
             $($codec { $($codec_option: $codec_type),* },)*
@@ -124,20 +126,30 @@ filters! {
 /// The layout of decoded pixels in a tile of the WebP filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebpFormat {
+    /// The order of channels is not said.
     Unspecified,
+    /// Red, green, blue.
     Rgb,
+    /// Blue, green, red.
     Bgr,
+    /// Red, green, blue, alpha.
     Rgba,
+    /// Blue, green, red, alpha.
     Bgra,
 }
 
 /// The value of an option, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionValue {
+    /// A signed number.
     Signed(i64),
+    /// An unsigned number.
     Unsigned(u64),
+    /// A number with a fraction.
     Float(f64),
+    /// Yes or no.
     Flag(bool),
+    /// One of the format's names.
     Name(&'static str),
 }
 

@@ -14,7 +14,9 @@ pub enum Scalar {
     Signed(i64),
     /// Unsigned integers and `BOOL`.
     Unsigned(u64),
+    /// A value of `FLOAT32`.
     Float32(f32),
+    /// A value of `FLOAT64`.
     Float64(f64),
     /// Strings and other bytes, of any length.
     Text(Vec<u8>),
@@ -168,7 +170,9 @@ fn unsigned(datatype: Datatype, bytes: &[u8]) -> Option<u64> {
 /// A range of one dimension, both ends included; used by domains, non-empty domains and bounding rectangles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
+    /// The least value of the range.
     pub low: Scalar,
+    /// The greatest value of the range, which is part of it.
     pub high: Scalar,
 }
 
@@ -188,10 +192,12 @@ impl Range {
         !self.low.is_nan() && !self.high.is_nan() && self.low.compare(&self.high) != Ordering::Greater
     }
 
+    /// Returns whether a value is in the range.
     pub fn contains(&self, value: &Scalar) -> bool {
         self.low.compare(value) != Ordering::Greater && self.high.compare(value) != Ordering::Less
     }
 
+    /// Returns whether two ranges have a value in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.low.compare(&other.high) != Ordering::Greater && self.high.compare(&other.low) != Ordering::Less
     }

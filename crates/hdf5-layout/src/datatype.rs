@@ -12,6 +12,7 @@ pub(crate) const MAX_RANK: usize = 32;
 
 /// The representation of an element. All numbers are little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the comments of the variants name the fields")]
 pub enum Datatype {
     /// An integer of 1, 2, 4 or 8 bytes.
     Integer { size: u32, is_signed: bool },
@@ -38,8 +39,11 @@ pub enum Datatype {
 /// A member of a compound datatype.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
+    /// The name of the member.
     pub name: String,
+    /// Where the member starts in the compound, in bytes.
     pub offset: u32,
+    /// The type of the member.
     pub datatype: Datatype,
 }
 
@@ -57,7 +61,9 @@ pub enum StringPadding {
 /// The character set of a string, an attribute's name or a link's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CharacterSet {
+    /// ASCII.
     Ascii,
+    /// UTF-8.
     Utf8,
 }
 

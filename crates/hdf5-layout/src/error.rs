@@ -10,12 +10,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     /// The path of the object in the file, `/` for the root group.
     pub object: String,
+    /// What is wrong.
     pub problem: Problem,
 }
 
 /// A problem with an object, an attribute or a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the comments of the variants name the fields")]
 pub enum Problem {
     /// A name that is empty, `.`, or contains `/` or NUL.
     Name { name: String },

@@ -39,6 +39,7 @@
 //! # Ok::<(), hdf5_layout::Error>(())
 //! ```
 
+#![deny(missing_docs)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)

@@ -13,6 +13,7 @@ const MAX_IDS: u64 = 1 << 16;
 
 /// Consecutive bytes of a file that come from one source.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the comments of the variants name the fields")]
 pub enum Segment<'a> {
     /// Bytes that the layout generates.
     Metadata(Cow<'a, [u8]>),

@@ -33,6 +33,7 @@
 //!   cancellation, the address-space limit, fallible allocation of stored sizes, counters, loops in wide vectors, and
 //!   percent escapes
 
+#![deny(missing_docs)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)

@@ -11,10 +11,12 @@ use std::time::Duration;
 pub struct Counter(AtomicU64);
 
 impl Counter {
+    /// Adds to the counter.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Returns the sum.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -25,10 +27,12 @@ impl Counter {
 pub struct Stopwatch(Counter);
 
 impl Stopwatch {
+    /// Adds to the sum of times.
     pub fn add(&self, time: Duration) {
         self.0.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    /// Returns the sum.
     pub fn get(&self) -> Duration {
         Duration::from_nanos(self.0.get())
     }
@@ -43,6 +47,7 @@ pub struct Statistic {
     pub label: Option<(&'static str, &'static str)>,
     /// Description: a sentence without its full stop.
     pub help: &'static str,
+    /// The present value.
     pub value: Value,
 }
 
@@ -58,10 +63,12 @@ pub enum Value {
 }
 
 impl Statistic {
+    /// Describes a value that is not one of several kinds.
     pub fn new(name: &'static str, help: &'static str, value: Value) -> Self {
         Statistic { name, label: None, help, value }
     }
 
+    /// Makes it one of several kinds, which a label tells apart.
     pub fn of(self, label: &'static str, kind: &'static str) -> Self {
         Statistic { label: Some((label, kind)), ..self }
     }

@@ -69,7 +69,9 @@ impl Version {
 /// A netCDF file and its form.
 #[derive(Clone)]
 pub struct NetCdf {
+    /// The version of the classic format.
     pub version: Version,
+    /// The file, and what it leaves out.
     pub file: Exported,
 }
 

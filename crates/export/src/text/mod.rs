@@ -80,6 +80,7 @@ pub fn label_lines(column: &Column) -> FormatResult<Arc<Table>> {
 
 /// A table of columns, and the columns that have no text form.
 pub struct Tabulated {
+    /// The table whose rows are the lines.
     pub table: Arc<Table>,
     /// The name of each omitted column, with the reason.
     pub left_out: LeftOut,

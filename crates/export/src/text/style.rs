@@ -17,6 +17,7 @@ pub enum Style {
 }
 
 impl Style {
+    /// Returns the byte between two cells of a row.
     pub fn separator(self) -> u8 {
         match self {
             Style::Tsv => b'\t',

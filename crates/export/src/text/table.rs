@@ -159,6 +159,7 @@ impl Table {
         Measured::of_saved(self, bytes)
     }
 
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }

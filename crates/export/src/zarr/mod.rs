@@ -54,14 +54,18 @@ pub const LEFT_OUT: &str = "left_out";
 /// A group or an array.
 #[derive(Clone)]
 pub enum Node {
+    /// A group.
     Group(Arc<Group>),
+    /// An array.
     Array(Arc<Array>),
 }
 
 /// A group: attributes, and members by name.
 #[derive(Default)]
 pub struct Group {
+    /// The user's attributes.
     pub attributes: Attributes,
+    /// Names and nodes of what is in the group.
     pub members: Vec<(String, Node)>,
 }
 

@@ -20,14 +20,19 @@ use super::json::{number, pretty};
 
 /// The files in the folder of a group or an array, and the chunk of an array without axes.
 pub const GROUP: &str = ".zgroup";
+/// The file of an array's metadata.
 pub const ARRAY: &str = ".zarray";
+/// The file of the attributes of an array or a group.
 pub const ATTRIBUTES: &str = ".zattrs";
+/// The file of consolidated metadata.
 pub const CONSOLIDATED: &str = ".zmetadata";
+/// The name of the chunk of an array without dimensions.
 pub const ONLY_CHUNK: &str = "0";
 
 /// The version 2 metadata of a group or an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
+    /// Whether it is an array, not a group.
     pub is_array: bool,
     /// Whether it is an array without axes, whose chunk has no number.
     pub is_scalar: bool,

@@ -7,8 +7,11 @@ use crate::tile::ChunkHeader;
 /// One chunk of a stored tile.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
+    /// Length of the unfiltered data.
     pub original_bytes: u32,
+    /// The metadata of all filters of the pipeline.
     pub metadata: &'a [u8],
+    /// The filtered data.
     pub data: &'a [u8],
 }
 

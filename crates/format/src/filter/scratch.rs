@@ -30,6 +30,7 @@ pub(super) struct CodecStates {
 }
 
 impl Scratch {
+    /// Creates empty buffers.
     pub fn new() -> Self {
         Self::default()
     }

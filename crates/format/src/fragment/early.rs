@@ -12,6 +12,7 @@ use crate::version::check_version;
 /// All metadata of a fragment of version 1 or 2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlyFragment {
+    /// The facts that newer formats have in the footer.
     pub facts: FragmentFacts,
     /// One box per tile of a sparse fragment.
     pub mbrs: RTree<Box<[u8]>>,
@@ -23,7 +24,9 @@ pub struct EarlyFragment {
 /// checked against the number of tiles or the files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlyField {
+    /// Length of the file of values or offsets, in bytes.
     pub file_size: u64,
+    /// Length of the file of variable-length values, in bytes.
     pub var_file_size: u64,
     /// Offsets of the tiles in the data file.
     pub tile_offsets: Vec<u64>,

@@ -21,7 +21,9 @@ pub struct FragmentFacts {
     pub sparse_tiles: u64,
     /// Cells in the last tile of a sparse fragment; meaningless for a dense one.
     pub last_tile_cells: u64,
+    /// Whether each cell has a timestamp, because the fragment was consolidated from others.
     pub has_timestamps: bool,
+    /// Whether each cell tells when it was deleted, and by which condition.
     pub has_delete_metadata: bool,
     /// Bytes of the files of all fields together, as the writer recorded them.
     pub stored_bytes: u64,

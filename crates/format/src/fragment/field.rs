@@ -8,6 +8,7 @@ use crate::schema::ArraySchema;
 /// A field that a fragment has files of. Numbers are indexes in the schema that the fragment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
+    /// An attribute, by its number in the fragment's schema.
     Attribute(usize),
     /// Coordinates along one dimension, in sparse fragments from version 5.
     Dimension(usize),

@@ -15,6 +15,7 @@ const MAX_FOOTER: u64 = 1 << 24;
 /// The parts of a footer that readers need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FragmentFooter {
+    /// What the footer says about the whole fragment.
     pub facts: FragmentFacts,
     /// One record per slot; [`FragmentFooter::record`] finds the one of a field. Large for arrays of many fields: keep
     /// `facts` and drop the records until the fragment is read.
@@ -29,8 +30,11 @@ pub struct FragmentFooter {
 /// have are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FieldRecord {
+    /// Length of the file of values or offsets, in bytes.
     pub file_size: u64,
+    /// Length of the file of variable-length values, in bytes.
     pub var_file_size: u64,
+    /// Length of the file of validities, in bytes.
     pub validity_file_size: u64,
     /// Section of the offsets of the tiles in the data file.
     pub tile_offsets: u64,

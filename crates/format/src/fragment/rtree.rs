@@ -275,6 +275,7 @@ fn dimensions(version: u32, schema: &ArraySchema) -> Box<[BoxDimension]> {
 /// An R-tree: its layout, and random access to its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RTree<B> {
+    /// The levels of the tree.
     pub layout: RTreeLayout,
     /// The bytes that the layout was read from.
     pub bytes: B,

@@ -84,7 +84,9 @@ pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
 /// cells of several values, and if no cell has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extremes {
+    /// The bytes of the least value.
     pub least: Vec<u8>,
+    /// The bytes of the greatest value.
     pub greatest: Vec<u8>,
 }
 

@@ -15,8 +15,11 @@ const MAX_IMPLIED_FILL: u64 = 1 << 24;
 /// The order of an attribute's values along the array. Those of dimension labels are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataOrder {
+    /// In no order.
     Unordered,
+    /// Ascending.
     Increasing,
+    /// Descending.
     Decreasing,
 }
 
@@ -25,21 +28,27 @@ pub enum DataOrder {
 pub struct Attribute {
     /// Empty for the anonymous attribute.
     pub name: String,
+    /// The type of an element of a cell.
     pub datatype: Datatype,
+    /// The number of elements of a cell.
     pub cell_count: CellValNum,
+    /// The filters of the values.
     pub filters: Pipeline,
     /// The bytes of a cell that was never written: the whole cell if its size is fixed, else one value of at least one
     /// byte.
     pub fill: Vec<u8>,
+    /// Whether cells can be null.
     pub nullable: bool,
     /// The validity of a cell that was never written, 0 for null; only meaningful for nullable attributes.
     pub fill_validity: u8,
+    /// The order of the values, of an array of dimension labels.
     pub order: DataOrder,
     /// The name of the enumeration that the values index.
     pub enumeration: Option<String>,
 }
 
 impl Attribute {
+    /// Returns whether cells have different numbers of elements.
     pub fn is_variable(&self) -> bool {
         self.cell_count == CellValNum::Variable
     }

@@ -13,7 +13,9 @@ const MIN_BYTES: usize = 7;
 /// One dimension of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dimension {
+    /// The name; empty if the writer gave none.
     pub name: String,
+    /// The type of coordinates.
     pub datatype: Datatype,
     /// 1; variable for string dimensions.
     pub cell_count: CellValNum,
@@ -28,6 +30,7 @@ pub struct Dimension {
 }
 
 impl Dimension {
+    /// Returns whether coordinates have a variable size.
     pub fn is_variable(&self) -> bool {
         self.cell_count == CellValNum::Variable
     }

@@ -13,6 +13,7 @@ const MIN_BYTES: usize = 28;
 pub struct DimensionLabel {
     /// The index of the labelled dimension.
     pub dimension: u32,
+    /// The label's name.
     pub name: String,
     /// Whether `uri` is relative to the array's folder.
     pub relative: bool,
@@ -20,9 +21,13 @@ pub struct DimensionLabel {
     pub uri: String,
     /// The attribute in that array.
     pub attribute: String,
+    /// The order of the labels along the dimension.
     pub order: DataOrder,
+    /// The type of an element of a label.
     pub datatype: Datatype,
+    /// The number of elements of a label.
     pub cell_count: CellValNum,
+    /// Whether the array of the labels is elsewhere.
     pub external: bool,
 }
 

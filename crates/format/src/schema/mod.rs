@@ -30,16 +30,21 @@ pub const FIRST_SCHEMA: &str = "__array_schema.tdb";
 /// The most dimensions of an array in Hilbert order.
 const MAX_HILBERT_DIMENSIONS: usize = 16;
 
+/// Dense or sparse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrayType {
+    /// Every cell of the domain has a value.
     Dense,
+    /// Only written cells have values, and coordinates are stored.
     Sparse,
 }
 
 /// An order of tiles or cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
+    /// The last dimension varies fastest.
     RowMajor,
+    /// The first dimension varies fastest.
     ColMajor,
     /// Only for the cells of sparse arrays.
     Hilbert,
@@ -50,6 +55,7 @@ pub enum Layout {
 pub enum CellValNum {
     /// At least 1.
     Fixed(u32),
+    /// Each cell has its own number of elements.
     Variable,
 }
 
@@ -68,20 +74,27 @@ impl CellValNum {
 pub struct ArraySchema {
     /// Format version of the library that wrote the schema. Fragments may have lower or higher versions.
     pub version: u32,
+    /// Dense or sparse.
     pub array_type: ArrayType,
+    /// Whether several cells may have the same coordinates.
     pub allows_duplicates: bool,
     /// Never Hilbert.
     pub tile_order: Layout,
+    /// The order of cells in a tile.
     pub cell_order: Layout,
     /// Cells in every tile of a sparse fragment except the last one; at least 1 in sparse arrays.
     pub capacity: u64,
+    /// The filters of coordinates whose dimensions have none of their own.
     pub coords_filters: Pipeline,
+    /// The filters of offsets of variable-length values.
     pub offsets_filters: Pipeline,
+    /// The filters of validities.
     pub validity_filters: Pipeline,
     /// At least one. The index is the number in file names (`d0`, ...).
     pub dimensions: Vec<Dimension>,
     /// In stored order. The index is the number in file names (`a0`, ...).
     pub attributes: Vec<Attribute>,
+    /// The dimension labels.
     pub labels: Vec<DimensionLabel>,
     /// Names of enumerations, and of their files in `__schema/__enumerations`. In stored order.
     pub enumerations: Vec<(String, String)>,
@@ -145,6 +158,7 @@ impl ArraySchema {
         })
     }
 
+    /// Returns whether the array is sparse.
     pub fn is_sparse(&self) -> bool {
         self.array_type == ArrayType::Sparse
     }

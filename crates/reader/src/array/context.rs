@@ -20,9 +20,13 @@ const INDEX_SHARE: usize = 4;
 
 /// The storage, the caches and the key.
 pub struct Context {
+    /// Where stored files are read from.
     pub storage: Arc<dyn Storage>,
+    /// Reads and decodes units, and caches them.
     pub fetcher: Fetcher,
+    /// Cached indexes.
     pub indexes: Indexes,
+    /// The encryption key, if there is one.
     pub key: Option<Arc<Key>>,
     /// Whether members of a group, like symbolic links, may be outside of the group.
     pub links: Links,

@@ -44,6 +44,7 @@ const MAX_COMMIT_MS: u64 = 10 * 60 * 1000;
 pub struct FragmentEntry {
     /// The path of its folder in the array.
     pub path: Box<str>,
+    /// The times and the version in the name.
     pub times: TimestampedName,
 }
 
@@ -59,6 +60,7 @@ impl FragmentEntry {
 pub struct SchemaEntry {
     /// The file's name, by which fragments refer to it.
     pub name: String,
+    /// The file of the schema.
     pub file: StoreKey,
     /// `None` for `__array_schema.tdb`, which is older than any other schema.
     pub times: Option<TimestampedName>,
@@ -69,13 +71,16 @@ pub struct SchemaEntry {
 pub struct ConditionEntry {
     /// `__commits/NAME.del`, by which fragments list it as processed.
     pub marker: String,
+    /// The times in the name of the commit.
     pub times: TimestampedName,
+    /// Where the condition is stored.
     pub stored: ConditionBytes,
 }
 
 /// The location of a delete's generic tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionBytes {
+    /// In a file of its own.
     File(StoreKey),
     /// A copy within a consolidated commits file.
     Inline(Vec<u8>),
@@ -92,6 +97,7 @@ struct Vacuum {
 /// The names in an array's folder. Memory: about 150 bytes per fragment.
 #[derive(Debug)]
 pub struct Directory {
+    /// The array's folder.
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
     listing: Arc<FolderListing>,

@@ -37,6 +37,7 @@ pub enum FieldFile {
     Data,
     /// Values of a variable-size field.
     Var,
+    /// Whether cells are null.
     Validity,
 }
 

@@ -267,6 +267,7 @@ fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Deco
 pub enum Section<'a> {
     /// A short list, decoded.
     Whole(Vec<u8>),
+    /// A tile that is read chunk by chunk.
     Long(Box<LongTile<'a>>),
 }
 

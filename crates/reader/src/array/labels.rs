@@ -13,6 +13,7 @@ const MAX_DEPTH: usize = 4;
 
 /// The array that holds a label, in the same window as the array that it labels.
 pub struct LabelArray {
+    /// The array of the labels.
     pub array: Arc<Array>,
     /// The number of the attribute with the label.
     pub attribute: usize,

@@ -43,6 +43,7 @@ pub struct Metadata {
 /// The value of a key: `count` values of a type, little-endian.
 #[derive(Debug, Clone)]
 pub struct Value {
+    /// The type of the values.
     pub datatype: Datatype,
     /// May be 0 for a key without a value. For strings it counts code units, not characters.
     pub count: u32,
@@ -213,10 +214,12 @@ impl Metadata {
         Ok(())
     }
 
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -109,22 +109,27 @@ impl Array {
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
+    /// Returns the folder that is read.
     pub fn folder(&self) -> &Arc<ArrayFolder> {
         &self.folder
     }
 
+    /// Returns what all arrays of a mount share.
     pub fn context(&self) -> &Arc<Context> {
         &self.folder.context
     }
 
+    /// Returns the array's path or URI.
     pub fn path(&self) -> &StoreKey {
         self.folder.path()
     }
 
+    /// Returns the time window.
     pub fn window(&self) -> TimeWindow {
         self.window
     }
 
+    /// Returns the schema in force at the end of the time window.
     pub fn schema(&self) -> &ArraySchema {
         &self.schema
     }

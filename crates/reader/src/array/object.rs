@@ -6,9 +6,12 @@ use tilefs_format::schema::FIRST_SCHEMA;
 
 use crate::storage::{Listed, Storage, StoreKey};
 
+/// What a folder is, as its files tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
+    /// An array.
     Array,
+    /// A group.
     Group,
 }
 

@@ -77,6 +77,7 @@ impl SavedIndexes {
         self.measured_rows.add(rows);
     }
 
+    /// Returns the counters of saved values.
     pub fn statistics(&self) -> Vec<Statistic> {
         [
             ("index_hits", "Results that an earlier mount had saved", &self.found),

@@ -26,6 +26,7 @@ impl<T> From<T> for SingleFlight<T> {
 }
 
 impl<T> SingleFlight<T> {
+    /// Creates a value that is not known yet.
     pub fn new() -> Self {
         SingleFlight { known: OnceLock::new(), making: Turn::new() }
     }

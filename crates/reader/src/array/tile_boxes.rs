@@ -8,7 +8,9 @@ use super::generic_tile::{GenericTile, Section};
 
 /// The bytes of an R-tree: kept as a whole if it is small, else in pages that the cache keeps or evicts.
 pub enum TreeBytes {
+    /// All boxes of a small tree.
     Whole(Box<[u8]>),
+    /// The tree is read page by page.
     Paged(Box<GenericTile>),
 }
 

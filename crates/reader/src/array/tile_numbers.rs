@@ -13,8 +13,15 @@ const NUMBER: u64 = 8;
 /// One number per tile. Memory: 8 bytes per tile in short lists; 32 bytes per 8192 tiles in long lists, whose pages the
 /// cache keeps or evicts individually.
 pub enum TileNumbers {
+    /// All numbers of a short list.
     Listed(Arc<[u64]>),
-    Paged { pages: Box<GenericTile>, count: u64 },
+    /// A long list, which is read page by page.
+    Paged {
+        /// The section with the list.
+        pages: Box<GenericTile>,
+        /// How many numbers it has.
+        count: u64,
+    },
 }
 
 impl TileNumbers {

@@ -16,7 +16,9 @@ const MAX_VACUUM_BYTES: u64 = 8 << 20;
 /// A file and the time range in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedFile {
+    /// The times in the name.
     pub times: TimestampedName,
+    /// The file.
     pub file: StoreKey,
 }
 

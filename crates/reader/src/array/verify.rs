@@ -24,6 +24,7 @@ const OFFSETS_PER_PART: u64 = 4096;
 /// The progress of a check. Threads update it while another thread may display it.
 #[derive(Debug, Default)]
 pub struct Progress {
+    /// The number of checked fragments.
     pub fragments: AtomicU64,
     /// Tiles that were decoded and found correct.
     pub tiles: AtomicU64,
@@ -49,6 +50,7 @@ pub struct Findings {
 /// An error, no matter how many tiles it affects.
 #[derive(Debug)]
 pub struct Finding {
+    /// What is wrong, and where.
     pub error: Error,
     /// The number of tiles that cannot be read because of it.
     pub tiles: u64,

@@ -11,7 +11,9 @@ static CLOCK: MonotonicClock = MonotonicClock(AtomicU64::new(0));
 /// Milliseconds since the Unix epoch; includes both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimeWindow {
+    /// The first visible time, in milliseconds since 1970.
     pub start: u64,
+    /// The last visible time, in milliseconds since 1970.
     pub end: u64,
 }
 

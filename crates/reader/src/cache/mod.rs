@@ -133,8 +133,11 @@ struct Counts {
 /// Counters of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
+    /// Lookups that found a value.
     pub hits: u64,
+    /// Lookups after which the value was loaded.
     pub misses: u64,
+    /// Values that were evicted.
     pub evictions: u64,
     /// Bytes currently held.
     pub used: usize,
@@ -142,6 +145,7 @@ pub struct Statistics {
 
 /// Result of a lookup.
 pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
+    /// The cached value.
     Ready(Arc<V>),
     /// Another thread is loading the value.
     Loading(Arc<Flight<V>>),

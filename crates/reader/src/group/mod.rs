@@ -36,7 +36,9 @@ pub struct Member {
     pub name: String,
     /// The type that the group states; only the folder itself shows the true type.
     pub member_type: MemberType,
+    /// The URI as it is stored.
     pub uri: String,
+    /// Where the member is.
     pub place: MemberPlace,
 }
 
@@ -138,14 +140,17 @@ impl Group {
         Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
     }
 
+    /// Returns what all arrays of a mount share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
+    /// Returns the group's path or URI.
     pub fn path(&self) -> &StoreKey {
         &self.path
     }
 
+    /// Returns the time window.
     pub fn window(&self) -> TimeWindow {
         self.window
     }

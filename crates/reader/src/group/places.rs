@@ -25,6 +25,7 @@ pub enum MemberPlace {
 }
 
 impl MemberPlace {
+    /// Returns the member's path or URI, unless it may not be followed.
     pub fn path(&self) -> Option<&StoreKey> {
         match self {
             MemberPlace::Stored(path) | MemberPlace::Moved(path) => Some(path),

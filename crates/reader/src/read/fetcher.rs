@@ -303,6 +303,7 @@ pub struct Batches<'a, U> {
 }
 
 impl<'a, U: Unit> Batches<'a, U> {
+    /// Prepares reading the units in order.
     pub fn new(fetcher: &'a Fetcher, units: &'a [U], how: Decoding) -> Self {
         Batches { fetcher, units, how, held: 0..0, decoded: Vec::new(), one_by_one: 0 }
     }

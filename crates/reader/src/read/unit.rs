@@ -13,7 +13,9 @@ use std::sync::Arc;
 pub struct UnitKey {
     /// Number of one stored file of one open array: see [`Fetcher::new_files`](super::Fetcher::new_files).
     pub file: u64,
+    /// The number of the tile.
     pub tile: u64,
+    /// The part of the tile.
     pub part: UnitPart,
 }
 
@@ -33,6 +35,7 @@ pub enum UnitPart {
 /// A decoded unit.
 #[derive(Debug)]
 pub struct Decoded {
+    /// The decoded bytes.
     pub bytes: Buffer,
     /// For variable-size cells: the start of each cell in `bytes`, and the end of the last one. Otherwise empty.
     pub offsets: Vec<u64>,
@@ -53,13 +56,17 @@ impl Decoded {
 /// A contiguous byte range of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRange<'a> {
+    /// The stored file.
     pub file: &'a StoreKey,
+    /// Where the stored bytes start in the file.
     pub offset: u64,
+    /// The number of stored bytes.
     pub length: u64,
 }
 
 /// The smallest piece that is decoded on its own.
 pub trait Unit: Send + Sync {
+    /// Returns the key under which the decoded unit is cached.
     fn key(&self) -> UnitKey;
 
     /// Returns the number of decoded bytes, including offsets.

@@ -37,6 +37,7 @@ pub struct EntryKey([u8; KEY]);
 pub struct KeyWriter(Sha256);
 
 impl KeyWriter {
+    /// Starts the description of a value.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,6 +53,7 @@ impl KeyWriter {
         self.0.update(part);
     }
 
+    /// Returns the key of what was described.
     pub fn finish(self) -> EntryKey {
         EntryKey(self.0.finalize().into())
     }

@@ -12,7 +12,9 @@ use super::StoreKey;
 /// prefixes of names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KnownFolder {
+    /// The folder.
     pub key: StoreKey,
+    /// Identifies the folder in its file system; `None` in an object store.
     pub identity: Option<FolderIdentity>,
 }
 

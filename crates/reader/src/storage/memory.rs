@@ -28,6 +28,7 @@ struct StoredObject {
 }
 
 impl MemoryStorage {
+    /// Creates an empty storage.
     pub fn new() -> Self {
         Self::default()
     }

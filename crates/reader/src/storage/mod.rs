@@ -47,14 +47,18 @@ pub use uri::is_object_uri;
 /// An entry of a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
+    /// The name in the folder.
     pub name: String,
+    /// What it is.
     pub kind: ListedKind,
 }
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedKind {
+    /// A folder, or the prefix of objects.
     Folder,
+    /// A file or an object.
     Object {
         /// Size in bytes; `None` if learning it costs another request ([`Storage::length`]).
         length: Option<u64>,
@@ -62,6 +66,7 @@ pub enum ListedKind {
 }
 
 impl Listed {
+    /// Returns whether it is a folder.
     pub fn is_folder(&self) -> bool {
         self.kind == ListedKind::Folder
     }
@@ -72,6 +77,7 @@ impl Listed {
 pub struct ListedObject {
     /// The path from the folder to the object, separated by slashes.
     pub path: String,
+    /// The length in bytes.
     pub length: u64,
 }
 

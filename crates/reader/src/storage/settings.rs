@@ -228,6 +228,7 @@ impl Settings {
 /// Options for object stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudOptions {
+    /// The settings of this prefix.
     pub settings: Settings,
     /// Whether requests are unsigned: for public buckets.
     pub anonymous: bool,

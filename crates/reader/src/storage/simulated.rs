@@ -38,16 +38,22 @@ struct SimulationState {
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
+    /// The names in a folder.
     List,
+    /// The keys below a folder.
     ListBelow,
+    /// The length of a file.
     Length,
-    /// Up to `most` bytes from an offset.
+    /// A range of a file.
     From {
+        /// Where the range starts.
         offset: u64,
+        /// The maximum number of bytes.
         most: u64,
     },
-    /// Up to `most` bytes at the end.
+    /// The end of a file.
     End {
+        /// The maximum number of bytes.
         most: u64,
     },
 }
@@ -55,7 +61,9 @@ pub enum Operation {
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// The key of the request.
     pub key: StoreKey,
+    /// What was requested.
     pub operation: Operation,
     /// Length of the longest chain of requests that ends with this one, where each was made after the answer to the one
     /// before.

@@ -29,6 +29,7 @@ thread_local! {
 pub struct Token(Arc<AtomicBool>);
 
 impl Token {
+    /// Creates the token of a new request.
     pub fn new() -> Self {
         Self::default()
     }
@@ -39,6 +40,7 @@ impl Token {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether the request was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -130,6 +132,7 @@ struct TurnState {
 pub struct Held<'a>(&'a Turn);
 
 impl Turn {
+    /// Creates a lock that nobody holds.
     pub fn new() -> Self {
         Self::default()
     }

@@ -46,9 +46,11 @@ impl FrameColumn {
 pub struct DataFrame {
     /// The names of the rows, and whether their column has a name of its own.
     pub index: FrameColumn,
+    /// Whether the index has a name of its own, rather than that of AnnData's default.
     pub index_is_named: bool,
     /// Columns for which AnnData has no encoding are omitted.
     pub columns: Vec<FrameColumn>,
+    /// Metadata that become attributes of the group.
     pub metadata: Vec<Metadatum>,
 }
 

@@ -22,12 +22,15 @@ use crate::zarr::{Group, Node};
 /// The coordinate by which the cells of a matrix are sorted, and which is therefore only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressed {
+    /// Compressed sparse rows.
     Rows,
+    /// Compressed sparse columns.
     Columns,
 }
 
 /// A sparse matrix.
 pub struct Matrix {
+    /// The axis whose positions `indptr` counts.
     pub compressed: Compressed,
     /// Numbers of rows and columns.
     pub shape: [u64; 2],
@@ -36,6 +39,7 @@ pub struct Matrix {
     pub starts: Arc<dyn Content>,
     /// The other coordinate of each cell, ascending among cells with the same sorted coordinate.
     pub minor: Column,
+    /// The values that are not zero.
     pub values: Column,
 }
 

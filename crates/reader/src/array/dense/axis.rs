@@ -18,6 +18,7 @@ impl AxisCoordinates {
         AxisCoordinates { selection, low, size: size.clamp(1, 8) }
     }
 
+    /// Returns the number of cells along the axis.
     pub fn count(&self) -> u64 {
         self.selection.len()
     }

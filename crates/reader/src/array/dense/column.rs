@@ -45,6 +45,7 @@ pub struct DenseColumn {
 
 /// The plan of a read: units to fetch, and copies from them.
 pub struct ColumnPlan {
+    /// The units to read.
     pub units: Vec<TileUnit>,
     copies: Vec<PieceCopy>,
 }
@@ -84,6 +85,7 @@ impl DenseColumn {
         Ok(DenseColumn { selection, attribute, file, cell_size, fill, present, extents, files, view })
     }
 
+    /// Returns the number of cells.
     pub fn cells(&self) -> u64 {
         self.selection.cells()
     }
@@ -93,6 +95,7 @@ impl DenseColumn {
         self.cell_size
     }
 
+    /// Returns the selected cells.
     pub fn selection(&self) -> &Arc<Selection> {
         &self.selection
     }

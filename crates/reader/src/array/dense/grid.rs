@@ -37,7 +37,9 @@ fn bits(coordinate: &Scalar) -> Option<u64> {
 /// A box of positions, both ends included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PositionBox {
+    /// The first cell along each axis.
     pub low: Vec<u64>,
+    /// The last cell along each axis, which is part of the box.
     pub high: Vec<u64>,
 }
 
@@ -77,8 +79,11 @@ impl PositionBox {
 /// The domain of a dense array, divided into space tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
+    /// The axes in the order of the dimensions.
     pub axes: Vec<Axis>,
+    /// The order of tiles.
     pub tile_order: Layout,
+    /// The order of cells in a tile.
     pub cell_order: Layout,
 }
 

@@ -31,8 +31,13 @@ pub struct TileOwner {
 /// The source of a piece's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A tile of a fragment: the fragment's number, and the tile's number in its files.
-    Tile { fragment: usize, tile: u64 },
+    /// A tile of a fragment.
+    Tile {
+        /// The number of the fragment.
+        fragment: usize,
+        /// The number of the tile in the fragment's files.
+        tile: u64,
+    },
     /// No fragment: the fill value.
     Fill,
 }
@@ -40,6 +45,7 @@ pub enum Source {
 /// One axis of a piece: the number of cells, and their distances in the tile and in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceAxis {
+    /// The number of cells.
     pub count: u64,
     /// In cells of the tile; negative if a selection runs backwards.
     pub tile_stride: i64,
@@ -51,9 +57,13 @@ pub struct PieceAxis {
 /// `out_first + Σ i·out_stride` of the run. The last axis varies fastest in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
+    /// Where the values come from.
     pub source: Source,
+    /// The first cell in the tile.
     pub tile_first: u64,
+    /// The first cell in the output.
     pub out_first: u64,
+    /// The extent along each axis.
     pub axes: Vec<PieceAxis>,
 }
 

@@ -8,8 +8,11 @@ use tilefs_format::error::{Error, Result};
 /// `count` positions from `first`, each `step` after the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AxisRange {
+    /// The first selected position.
     pub first: u64,
+    /// The distance of selected positions; negative for a descending order.
     pub step: i64,
+    /// The number of selected positions.
     pub count: u64,
 }
 
@@ -128,6 +131,7 @@ impl Selection {
         }
     }
 
+    /// Returns the selection along each axis.
     pub fn axes(&self) -> &[AxisSelection] {
         &self.axes
     }
@@ -158,7 +162,9 @@ impl Selection {
 /// A box of indices: first index and count per axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBox {
+    /// The first selected number along each axis.
     pub first: Vec<u64>,
+    /// The number of selected numbers along each axis.
     pub count: Vec<u64>,
 }
 

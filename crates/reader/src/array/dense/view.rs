@@ -71,10 +71,12 @@ impl DenseView {
         DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
     }
 
+    /// Returns the array.
     pub fn array(&self) -> &Arc<Array> {
         &self.array
     }
 
+    /// Returns the grid of tiles.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }

@@ -67,6 +67,7 @@ pub struct Query {
 /// A number of rows, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowCount {
+    /// So many rows.
     Exactly(u64),
     /// There are no more; how many is known once the cells have been read that decide it.
     AtMost(u64),

@@ -11,6 +11,7 @@ use super::key::AxisColumn;
 pub struct CoordinateRange {
     /// `None` where nothing limits it, which only texts may have.
     pub low: Option<Scalar>,
+    /// The greatest coordinate, which is part of the range; `None` for no limit.
     pub high: Option<Scalar>,
     /// Of integers, dates and times: only every so many-th, counted from the low end. At least 1.
     pub step: u64,

@@ -14,7 +14,9 @@ use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
 /// A dimension or an attribute, by its number in the array's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldOfRows {
+    /// A dimension, by its number.
     Dimension(usize),
+    /// An attribute, by its number.
     Attribute(usize),
 }
 

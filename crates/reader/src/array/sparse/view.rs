@@ -95,6 +95,7 @@ impl SparseView {
         }
     }
 
+    /// Returns the array.
     pub fn array(&self) -> &Arc<Array> {
         &self.query.array
     }

@@ -108,6 +108,7 @@ impl TileCursor {
         TileCursor { tiles, tile, size, held: None }
     }
 
+    /// Returns the number of the tile.
     pub fn tile(&self) -> u64 {
         self.tile
     }
