@@ -8,7 +8,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{Order, npy};
-use tilefs_export::text::{Style, grid, lines, table};
+use tilefs_export::text::{Measured, Style, grid, lines, table};
 use tilefs_export::{Column, Columns, Content, Field};
 use tilefs_format::datatype::Datatype;
 
@@ -105,5 +105,6 @@ fn lines_of_texts(bencher: Bencher) {
 fn table_of_numbers_and_texts(bencher: Bencher) {
     let columns =
         [flat(column(Datatype::Int32)), texts(), flat(column(Datatype::Float32)), flat(column(Datatype::DateTimeMs))];
-    read(bencher, table(&columns, Style::Tsv).expect("all fit").table.measure().expect("the cells can be read"));
+    let table = table(&columns, Style::Tsv).expect("all fit").table;
+    read(bencher, Measured::new(table).expect("the cells can be read"));
 }

@@ -82,6 +82,8 @@ Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/d
 want mandoc mandoc
 want openssl openssl
 want systemd-analyze systemd
+want bcftools bcftools
+want tabix tabix
 want rsync rsync
 want smbclient smbclient
 if [ ! -d /run/systemd/system ]; then

@@ -33,6 +33,8 @@ use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
+use super::variant_files::{VCF, VariantFiles};
+use super::variants::VariantDataset;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
@@ -61,6 +63,8 @@ pub struct GroupFolder {
     tiff: OnceLock<Node>,
     /// The group as one dataset, once determined.
     dataset: SingleFlight<Option<Arc<GroupDataset>>>,
+    /// `vcf/`, if the group is a dataset of variants, once determined.
+    vcf: SingleFlight<Option<Arc<VariantFiles>>>,
 }
 
 impl GroupFolder {
@@ -77,9 +81,9 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let (members, zarr, tiff, dataset) =
-            (Mutex::default(), SingleFlight::new(), OnceLock::new(), SingleFlight::new());
-        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset }
+        let (members, zarr, tiff) = (Mutex::default(), SingleFlight::new(), OnceLock::new());
+        let (dataset, vcf) = (SingleFlight::new(), SingleFlight::new());
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset, vcf }
     }
 
     /// Returns the same group as of another window, after these arrays in it have changed. All other open members stay
@@ -188,6 +192,15 @@ impl GroupFolder {
         self.dataset.get_or_retry(make).cloned()
     }
 
+    /// Returns `vcf/`, if the group is a dataset of variants.
+    fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
+        let make = || {
+            let dataset = VariantDataset::of(&self.group)?;
+            Ok(dataset.map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.modified))))
+        };
+        self.vcf.get_or_retry(make).cloned()
+    }
+
     /// Returns `netcdf/`, if the group is one dataset.
     fn netcdf(&self) -> Result<Option<Node>> {
         let Some(dataset) = self.dataset()? else { return Ok(None) };
@@ -247,6 +260,7 @@ impl Folder for GroupFolder {
                     let files = ExperimentH5ad::new(self.group.clone(), Cut::default(), self.modified);
                     Ok(Some(Node::Folder(Arc::new(files))))
                 }
+                None if name == VCF => Ok(self.vcf()?.map(|files| Node::Folder(files))),
                 member => Ok(member),
             },
         }
@@ -265,7 +279,9 @@ impl Folder for GroupFolder {
         // A member of that name hides the view.
         let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != H5AD);
         let h5ad = (is_free && self.is_experiment()?).then_some(H5AD);
-        let shown = zarr.into_iter().chain(tiff).chain(h5ad);
+        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != VCF);
+        let vcf = (is_free && self.vcf().is_ok_and(|files| files.is_some())).then_some(VCF);
+        let shown = zarr.into_iter().chain(tiff).chain(h5ad).chain(vcf);
         Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
     }
 

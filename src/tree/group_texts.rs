@@ -20,6 +20,7 @@ use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
 use super::texts::{in_line, view_line, with_large_integers_as_text};
 use super::time::extended;
+use super::variants::VariantDataset;
 
 /// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";
@@ -29,6 +30,17 @@ const MAX_NAMED: usize = 20;
 
 /// Maximum number of members for which README.txt states whether they are one dataset, which requires opening them.
 const MAX_EXAMINED: usize = 64;
+
+/// What README.txt says about a dataset of TileDB-VCF.
+const VARIANTS: &str = "\
+Variants as VCF files, one for each sample (SAMPLE stands for its name):
+    head vcf/samples.txt
+    bcftools stats vcf/SAMPLE.vcf
+The same compressed in blocks, with an index, so that only the blocks of a region are read:
+    bcftools view vcf/SAMPLE.vcf.gz 1:12000-13000
+Or only what overlaps the region, from the tiles of the region:
+    cat vcf/slice/1:12000-13000/SAMPLE.vcf
+";
 
 /// The members of a group and their names in the tree.
 pub struct NamedMembers {
@@ -181,7 +193,23 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
         false => String::new(),
     };
-    Ok((zarr + &more + &picture + &others, lasts))
+    let variants = match VariantDataset::of(group) {
+        Ok(Some(_)) => {
+            view_line("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R")
+                + &view_line("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2")
+                + &view_line(
+                    "vcf/slice/1:12000-13000/SAMPLE.vcf",
+                    "the variants that overlap a region, also as .vcf.gz",
+                )
+                + &view_line("vcf/samples.txt", "the names of all samples")
+        }
+        Ok(None) => String::new(),
+        Err(error) => {
+            lasts &= !error.is_passing();
+            view_line("vcf", &format!("not here: {error}"))
+        }
+    };
+    Ok((zarr + &more + &variants + &picture + &others, lasts))
 }
 
 /// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
@@ -260,6 +288,14 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
             Ok(None) => {}
             // The next attempt may find one.
             Err(_) => lasts = false,
+        }
+    }
+    match VariantDataset::of(group) {
+        Ok(Some(_)) => text += VARIANTS,
+        Ok(None) => {}
+        Err(error) => {
+            lasts &= !error.is_passing();
+            let _ = write!(text, "\nThere is no vcf/: {}.\n", in_line(&error.to_string()));
         }
     }
     let file = format!("{TIFF}/{PICTURE}");

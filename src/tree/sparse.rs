@@ -44,6 +44,12 @@ impl SparseSubarray {
         Self::of(array, None, by_row)
     }
 
+    /// Creates the subarray of the cells whose coordinates lie in these ranges, for each dimension (`None` for all of
+    /// it), sorted by coordinates.
+    pub fn selected(array: Arc<Array>, ranges: Vec<Option<Vec<CoordinateRange>>>) -> Self {
+        Self::of(array, Some(ranges), true)
+    }
+
     fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
         SparseSubarray { array, ranges, by_row, view: SingleFlight::new(), var_columns: Mutex::default() }
     }

@@ -9,7 +9,7 @@ use tilefs_export::arrow::arrow;
 use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
-use tilefs_export::text::{self, Measured, Style, Table};
+use tilefs_export::text::{self, Measured, Style, Table, TextRows};
 use tilefs_export::{Column, Forward};
 use tilefs_format::error::Result;
 
@@ -69,16 +69,16 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
         .described_by(move || xattrs::of_table(&described))
 }
 
-/// Measures a table, or restores the result of an earlier mount. `what` distinguishes it from other tables of the same
-/// rows.
-pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) -> Result<Measured> {
+/// Measures rows of text, or restores the result of an earlier mount. `what` distinguishes them from other texts of the
+/// same rows.
+pub fn measured<T: TextRows>(subarray: &dyn Subarray, what: impl Display, table: Arc<T>) -> Result<Measured<T>> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(what));
-    if let Some(measured) = key.and_then(|key| saved.get(&key, |bytes| table.clone().measured_before(bytes))) {
+    if let Some(measured) = key.and_then(|key| saved.get(&key, |bytes| Measured::of_saved(table.clone(), bytes))) {
         return Ok(measured);
     }
     saved.note_measured(table.rows());
-    let measured = table.measure()?;
+    let measured = Measured::new(table)?;
     if let Some(key) = key {
         saved.put(&key, &measured.to_bytes());
     }
@@ -91,12 +91,12 @@ fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn
     let is_variable = |id: FieldId| fields.describe(id).values_per_cell.is_none();
     let has_texts = fields.dimensions().chain(fields.attributes()).any(is_variable);
     if fields.subarray.row_count()?.exact().is_some_and(|rows| !has_texts || rows <= MAX_PART_ROWS) {
-        return Ok(Box::new(text_table(fields, style, header)?.forward()));
+        return Ok(Box::new(text::forward(text_table(fields, style, header)?)));
     }
     let of_part = fields.clone();
     let make = move |subarray, is_first| -> Result<Box<dyn Forward>> {
         let header = if is_first { header } else { Header::Hidden };
-        Ok(Box::new(text_table(&FieldFolder { subarray, ..of_part.clone() }, style, header)?.forward()))
+        Ok(Box::new(text::forward(text_table(&FieldFolder { subarray, ..of_part.clone() }, style, header)?)))
     };
     Ok(Box::new(PartByPart::new(fields.subarray.clone(), make)?))
 }

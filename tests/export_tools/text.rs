@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
-use tilefs_export::text::{Style, grid, lines, table};
+use tilefs_export::text::{Measured, Style, grid, lines, table};
 use tilefs_export::{Column, Content, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
@@ -204,12 +204,12 @@ fn write_tables(folder: &Path) {
     });
     std::fs::write(folder.join("expected.json"), expected.to_string()).unwrap();
     for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
-        let made = |columns: &[Column]| table(columns, style).unwrap().table.measure().unwrap();
+        let made = |columns: &[Column]| Measured::new(table(columns, style).unwrap().table).unwrap();
         write(folder, &format!("cells.{extension}"), &made(&columns));
     }
     columns[1] = texts("text, \"quoted\"", &text.map(|text| if text == "it's" { "zero\0byte" } else { text }));
     for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
-        let made = table(&columns[..2], style).unwrap().table.measure().unwrap();
+        let made = Measured::new(table(&columns[..2], style).unwrap().table).unwrap();
         write(folder, &format!("with_zeros.{extension}"), &made);
     }
 }
@@ -428,7 +428,7 @@ fn awk_and_cut_read_the_table_of_plain_texts() {
     let number = Column::fixed(Field::new("n", Datatype::UInt8), vec![4], Arc::new(vec![1, 2, 3, 255]));
     let columns =
         [number.with_validity(Arc::new(vec![1, 0, 1, 1])), texts("name", &["B cell", "a,b", "it's", "B cell"])];
-    write(folder.path(), "cells.tsv", &table(&columns, Style::Tsv).unwrap().table.measure().unwrap());
+    write(folder.path(), "cells.tsv", &Measured::new(table(&columns, Style::Tsv).unwrap().table).unwrap());
     let found = run(
         folder.path(),
         "awk",

@@ -43,6 +43,7 @@ pub mod text;
 pub mod tiff;
 mod utf8;
 pub mod var;
+pub mod vcf;
 mod views;
 pub mod wkt;
 mod xml;

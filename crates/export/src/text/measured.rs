@@ -1,5 +1,5 @@
-//! A table that can be read at any position: one pass over the rows records checkpoints, and a read formats the rows
-//! from the checkpoint before it.
+//! Rows of text that can be read at any position: one pass over the rows records checkpoints, and a read formats the
+//! rows from the checkpoint before it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::{self, for_all};
 
-use super::table::{Position, Scratch, Table};
+use super::table::Table;
 use crate::content::{Content, check_range, read_head};
 
 /// Minimum distance between checkpoints in bytes, which is the most that a read formats in vain before its first byte.
@@ -22,9 +22,58 @@ const ROWS_AT_A_TIME: u64 = 64 << 10;
 /// Number of these parts per thread that are measured before their checkpoints are gathered.
 const PARTS_OF_THREAD: usize = 16;
 
-/// The text of a table, readable at any position.
-pub struct Measured {
-    table: Arc<Table>,
+/// A header and rows of text, each made of the cells of some columns.
+///
+/// The text between two rows depends on nothing but their numbers, however many steps it is made in.
+pub trait TextRows: Send + Sync {
+    /// Buffers that are reused from one step to the next.
+    type Scratch: Default;
+
+    /// Returns the text before the first row.
+    fn header(&self) -> &[u8];
+
+    /// Returns the number of rows. A row may have no text.
+    fn rows(&self) -> u64;
+
+    /// Returns the number of columns at which a position may lie.
+    fn column_count(&self) -> usize;
+
+    /// Appends the text of some rows from a position, or a part of a row that is too long for memory; `end` is the row
+    /// after the last requested one. Returns the position behind the text.
+    ///
+    /// # Errors
+    /// Fails if a cell cannot be read or shown.
+    fn advance(&self, at: Position, end: u64, scratch: &mut Self::Scratch, out: &mut Vec<u8>) -> Result<Position>;
+
+    /// Prefetches the cells of the text between two positions.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    fn read_ahead(&self, from: Position, to: Position) -> Result<()>;
+}
+
+/// A position within rows of text: before an element of a cell. Before the first element, the cell's opening quote is
+/// still to be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The row.
+    pub row: u64,
+    /// The column whose cell comes next.
+    pub column: u32,
+    /// The element of that cell that comes next.
+    pub element: u64,
+}
+
+impl Position {
+    /// Returns the position before a row.
+    pub fn before_row(row: u64) -> Self {
+        Position { row, ..Position::default() }
+    }
+}
+
+/// A header and rows of text, readable at any position.
+pub struct Measured<T = Table> {
+    table: Arc<T>,
     checkpoints: Checkpoints,
     length: u64,
     /// A position near the end of the last read: the next read usually begins there.
@@ -92,19 +141,20 @@ impl Checkpoints {
     }
 }
 
-impl Measured {
-    /// Restores what [`Measured::new`] made in an earlier mount for the same table.
-    pub(super) fn of_saved(table: Arc<Table>, bytes: &[u8]) -> Option<Self> {
+impl<T: TextRows> Measured<T> {
+    /// Restores what [`Measured::new`] made in an earlier mount for the same rows, from the bytes that
+    /// [`Measured::to_bytes`] returned; `None` if the bytes are invalid.
+    pub fn of_saved(table: Arc<T>, bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
         let (length, spacing) = (numbers.next()?, numbers.next()?);
-        let (header, mut checkpoints) = (table.header.len() as u64, Checkpoints::new(MAX_CHECKPOINTS));
+        let (header, mut checkpoints) = (table.header().len() as u64, Checkpoints::new(MAX_CHECKPOINTS));
         let mut before = None;
         while let Some(place) = numbers.next() {
             let (row, column, element) = (numbers.next()?, u32::try_from(numbers.next()?).ok()?, numbers.next()?);
             let position = Position { row, column, element };
             let key = (row, column, element);
-            let is_within = row < table.rows && (column as usize) < table.column_count() && place < length;
+            let is_within = row < table.rows() && (column as usize) < table.column_count() && place < length;
             if !is_within || place < header || before.is_some_and(|before| before >= (place, key)) {
                 return None;
             }
@@ -113,7 +163,7 @@ impl Measured {
         }
         let first = checkpoints.checkpoints.first();
         let begins =
-            first.map_or(table.rows == 0, |first| first.place == header && first.position == Position::default());
+            first.map_or(table.rows() == 0, |first| first.place == header && first.position == Position::default());
         let is_sound = rest.is_empty() && begins && length >= header && length <= i64::MAX as u64;
         if !is_sound || checkpoints.checkpoints.len() > MAX_CHECKPOINTS {
             return None;
@@ -134,17 +184,22 @@ impl Measured {
         bytes
     }
 
-    pub(super) fn new(table: Arc<Table>) -> Result<Self> {
+    /// Determines the length and the positions of rows in a pass over all cells, on all cores. The result keeps one
+    /// position per 32 KiB or more, at most [`MAX_CHECKPOINTS`].
+    ///
+    /// # Errors
+    /// Fails if a cell cannot be read, or the text would be longer than 2^63 bytes.
+    pub fn new(table: Arc<T>) -> Result<Self> {
         let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
         let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS);
-        let mut length = table.header.len() as u64;
+        let mut length = table.header().len() as u64;
         let mut first = 0;
-        while first < table.rows {
-            let parts_left = (table.rows - first).div_ceil(ROWS_AT_A_TIME);
+        while first < table.rows() {
+            let parts_left = (table.rows() - first).div_ceil(ROWS_AT_A_TIME);
             let parts = (PARTS_OF_THREAD * threads::decoding()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
             let measured = for_all(parts, |number| {
-                let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows);
-                measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows))
+                let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows());
+                measure(&*table, start, (start + ROWS_AT_A_TIME).min(table.rows()))
             })?;
             for (part, part_length) in measured {
                 for Checkpoint { place, position } in part.checkpoints {
@@ -155,15 +210,15 @@ impl Measured {
             }
             first += parts as u64 * ROWS_AT_A_TIME;
         }
-        let start = Checkpoint { place: table.header.len() as u64, position: Position::default() };
+        let start = Checkpoint { place: table.header().len() as u64, position: Position::default() };
         Ok(Measured { table, checkpoints, length, last: Mutex::new(start) })
     }
 }
 
 /// Measures some rows: returns their checkpoints, with offsets relative to the first row, and the length of their text.
-fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
+fn measure<T: TextRows>(table: &T, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
     let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
-    let (mut scratch, mut text, mut length) = (Scratch::default(), Vec::new(), 0u64);
+    let (mut scratch, mut text, mut length) = (T::Scratch::default(), Vec::new(), 0u64);
     let mut position = Position { row: first, ..Position::default() };
     while position.row < end {
         checkpoints.add(Checkpoint { place: length, position });
@@ -174,21 +229,21 @@ fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
     Ok((checkpoints, length))
 }
 
-impl Content for Measured {
+impl<T: TextRows> Content for Measured<T> {
     fn len(&self) -> u64 {
         self.length
     }
 
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.length, offset, out.len())?;
-        let (start, rest) = read_head(&self.table.header, offset, out);
+        let (start, rest) = read_head(self.table.header(), offset, out);
         if rest.is_empty() {
             return Ok(());
         }
         let end = start + rest.len();
         let Output::Into(rest) = rest else {
             // The rows before a byte are not formatted, so the range is widened to the checkpoints around it.
-            let behind = self.checkpoints.behind(end, self.table.rows);
+            let behind = self.checkpoints.behind(end, self.table.rows());
             return self.table.read_ahead(self.checkpoints.before(start).position, behind);
         };
         let mut checkpoint = self.checkpoints.before(start);
@@ -196,16 +251,16 @@ impl Content for Measured {
         if (checkpoint.place..=start).contains(&last.place) {
             checkpoint = last;
         }
-        let (mut scratch, mut text) = (Scratch::default(), Vec::new());
+        let (mut scratch, mut text) = (T::Scratch::default(), Vec::new());
         loop {
             text.clear();
-            if checkpoint.position.row >= self.table.rows {
+            if checkpoint.position.row >= self.table.rows() {
                 return Err(Error::damaged("rows that are shorter than they were"));
             }
-            let position = self.table.advance(checkpoint.position, self.table.rows, &mut scratch, &mut text)?;
+            let position = self.table.advance(checkpoint.position, self.table.rows(), &mut scratch, &mut text)?;
             let text_end = checkpoint.place + text.len() as u64;
             let found = Checkpoint { place: text_end, position };
-            let is_at_end = position.row >= self.table.rows;
+            let is_at_end = position.row >= self.table.rows();
             if self.checkpoints.contradict(found) || (is_at_end && text_end != self.length) {
                 return Err(Error::damaged(format!("row {} begins at another place than it did", position.row)));
             }

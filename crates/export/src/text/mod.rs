@@ -1,7 +1,8 @@
 //! Arrays as text: columns of fixed width and lines of texts, in which every byte is located by arithmetic, and tables
 //! without padding, whose rows are measured first.
 
-mod cells;
+pub(crate) mod cells;
+mod from_front;
 pub mod matrix_market;
 mod measured;
 mod row_writer;
@@ -17,7 +18,8 @@ use tilefs_format::datatype::Kind;
 
 use super::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
 use super::content::Content;
-pub use measured::Measured;
+pub use from_front::forward;
+pub use measured::{Measured, Position, TextRows};
 use rows::{Rows, TextColumn};
 pub use style::Style;
 pub use table::Table;

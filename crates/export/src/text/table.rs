@@ -3,21 +3,19 @@
 //! No form of padding is ignored by all readers: blanks within fields make Polars, SQLite and pandas take numbers for
 //! text; blank lines are rows to Polars and SQLite and the end to R's `fread`; an extra last column is a column to all
 //! of them; and carriage returns break Polars and DuckDB. Therefore the positions of rows must be measured, in one pass
-//! over all cells; see [`Table::measure`]. Sequential readers need not wait for that; see [`Table::forward`].
+//! over all cells; see [`super::Measured::new`]. Sequential readers need not wait for that; see [`super::forward`].
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::{self, cancellation, for_all};
+use tilefs_reader::threads::cancellation;
 
 use super::cells::ColumnCells;
-use super::measured::Measured;
+use super::measured::{Position, TextRows};
 use super::style::{self, LONG, Style};
 use super::value::Printer;
 use crate::column::{Column, FormatResult};
-use crate::content::Forward;
 
 /// Maximum numbers of cells and of rows written together: enough for efficient reads of columns, and few enough for
 /// their text to stay in the processor's cache.
@@ -26,9 +24,9 @@ const MAX_ROWS: u64 = 512;
 
 /// Columns, and the conversion of their cells to rows of text.
 pub struct Table {
-    pub(super) header: Vec<u8>,
+    header: Vec<u8>,
     columns: Vec<TableColumn>,
-    pub(super) rows: u64,
+    rows: u64,
     separator: u8,
     /// Number of rows written together; 0 if a single value of fixed size is too long for that.
     rows_of_batch: u64,
@@ -43,18 +41,9 @@ pub(super) struct TableColumn {
     is_list: bool,
 }
 
-/// A position within a table: before an element of a cell. Before the first element, the cell's opening quote is still
-/// to be written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Position {
-    pub row: u64,
-    pub column: u32,
-    pub element: u64,
-}
-
 /// The values of a few rows, in reusable buffers.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub struct Scratch {
     columns: Vec<Loaded>,
 }
 
@@ -144,50 +133,6 @@ impl Table {
         Table { header, columns, rows, separator, rows_of_batch }
     }
 
-    /// Makes the file. Its length and the positions of rows require a pass over all cells, on all cores. The result
-    /// keeps one position per 32 KiB or more, at most [`super::measured::MAX_CHECKPOINTS`].
-    ///
-    /// # Errors
-    /// Fails if a cell cannot be read, or the text would be longer than 2^63 bytes.
-    pub fn measure(self: Arc<Self>) -> Result<Measured> {
-        Measured::new(self)
-    }
-
-    /// Restores the result of [`Table::measure`] from the bytes that [`Measured::to_bytes`] returned for the same
-    /// table; `None` if the bytes are invalid.
-    pub fn measured_before(self: Arc<Self>, bytes: &[u8]) -> Option<Measured> {
-        Measured::of_saved(self, bytes)
-    }
-
-    /// Returns the number of rows.
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    pub(super) fn column_count(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Returns the same bytes in sequence, without determining their number.
-    pub fn forward(self: Arc<Self>) -> impl Forward {
-        FromFront { table: self, at: Position::default(), rows: 0 }
-    }
-
-    /// Appends the text of some rows from a position, or a part of a row that is too long for memory; `end` is the row
-    /// after the last requested one. Returns the position behind the text.
-    pub(super) fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
-        cancellation::check()?;
-        scratch.columns.resize_with(self.columns.len(), Loaded::default);
-        if at.column == 0 && at.element == 0 {
-            let count = self.load(at.row, end - at.row, scratch)?;
-            if count > 0 {
-                self.append_rows(count as usize, scratch, out);
-                return Ok(Position { row: at.row + count, ..Position::default() });
-            }
-        }
-        self.append_part(at, scratch, out)
-    }
-
     /// Reads as many rows as fit, at most `most`, and returns their number; 0 if a cell is longer than that.
     fn load(&self, first: u64, most: u64, scratch: &mut Scratch) -> Result<u64> {
         let mut count = self.rows_of_batch.min(most);
@@ -259,9 +204,37 @@ impl Table {
             false => Position { column: at.column + 1, element: 0, ..at },
         })
     }
+}
 
-    /// Prefetches the cells of the text between two positions.
-    pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
+impl TextRows for Table {
+    type Scratch = Scratch;
+
+    fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+        cancellation::check()?;
+        scratch.columns.resize_with(self.columns.len(), Loaded::default);
+        if at.column == 0 && at.element == 0 {
+            let count = self.load(at.row, end - at.row, scratch)?;
+            if count > 0 {
+                self.append_rows(count as usize, scratch, out);
+                return Ok(Position { row: at.row + count, ..Position::default() });
+            }
+        }
+        self.append_part(at, scratch, out)
+    }
+
+    fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
         let mut columns = (0..).zip(&self.columns);
         columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
     }
@@ -276,67 +249,5 @@ impl Position {
             Ordering::Equal => (self.row, self.element),
             Ordering::Greater => (self.row, 0),
         }
-    }
-}
-
-/// Target size in bytes of the text made at a time, once a reader has asked for more than the first rows.
-const PORTION: usize = 8 << 20;
-
-/// Number of rows made at first.
-const FIRST_ROWS: u64 = 64;
-
-/// A table written in sequence.
-struct FromFront {
-    table: Arc<Table>,
-    at: Position,
-    /// Number of rows made last; 0 before the header.
-    rows: u64,
-}
-
-impl Forward for FromFront {
-    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
-        out.clear();
-        if self.rows == 0 {
-            out.extend_from_slice(&self.table.header);
-            self.rows = FIRST_ROWS;
-            if !out.is_empty() {
-                return Ok(true);
-            }
-        }
-        if self.at.row >= self.table.rows {
-            return Ok(false);
-        }
-        // Each thread makes a part. One that meets long rows stops early, and the parts of the threads after it are
-        // dropped.
-        let share = self.rows.div_ceil(threads::decoding() as u64);
-        let parts = for_all(threads::decoding(), |number| {
-            let first = self.at.row.saturating_add(number as u64 * share);
-            let start = if number == 0 { self.at } else { Position { row: first, ..Position::default() } };
-            self.table.some(start, first.saturating_add(share).min(self.table.rows))
-        })?;
-        let mut before = self.at;
-        for (start, part, after) in parts {
-            if start != before {
-                break;
-            }
-            out.extend(part);
-            before = after;
-        }
-        let made = (before.row - self.at.row).max(1);
-        self.at = before;
-        let fitting = PORTION as u64 * made / out.len().max(1) as u64;
-        self.rows = fitting.clamp(1, 4 * self.rows);
-        Ok(true)
-    }
-}
-
-impl Table {
-    /// Returns the text from a position to the row `end`, or the first [`PORTION`] bytes or so of it.
-    fn some(&self, start: Position, end: u64) -> Result<(Position, Vec<u8>, Position)> {
-        let (mut at, mut text, mut scratch) = (start, Vec::new(), Scratch::default());
-        while at.row < end && text.len() < PORTION {
-            at = self.advance(at, end, &mut scratch, &mut text)?;
-        }
-        Ok((start, text, at))
     }
 }

@@ -75,12 +75,12 @@ fn labelled(name: &str, labels: &[&[u8]], codes: &[u8]) -> Column {
 }
 
 fn measured(columns: &[Column], style: Style) -> Measured {
-    table(columns, style).unwrap().table.measure().unwrap()
+    Measured::new(table(columns, style).unwrap().table).unwrap()
 }
 
-/// Returns everything that [`Table::forward`] produces.
+/// Returns everything that [`super::forward`] produces.
 fn forward(table: Arc<Table>) -> Vec<u8> {
-    let (mut forward, mut all, mut part) = (table.forward(), Vec::new(), vec![b'#']);
+    let (mut forward, mut all, mut part) = (super::forward(table), Vec::new(), vec![b'#']);
     while forward.next(&mut part).unwrap() {
         all.extend_from_slice(&part);
     }
@@ -111,7 +111,7 @@ fn tables_have_names_and_list_omitted_columns() {
         1970-01-01\t\"T, \"\"cell\"\"\"\t\"a\tb\"\"c\"\"\"\tx\0\tdead\t1 -2\n\
         2024-01-31\tB\t\"\n\"\t\t\"\"\t3 4\n\
         \t\t\"\"\t\"NA\"\t01\t\n";
-    assert_eq!(text_of(&made.table.clone().measure().unwrap()), expected);
+    assert_eq!(text_of(&Measured::new(made.table.clone()).unwrap()), expected);
     assert_eq!(String::from_utf8(forward(made.table)).unwrap(), expected);
     let expected = "day,\"ki,nd\t\",name,or null,blob,pair\n\
         1970-01-01,\"T, \"\"cell\"\"\",\"a\tb\"\"c\"\"\",\"x\0\",\"dead\",1 -2\n\
@@ -150,9 +150,9 @@ fn final_nul_of_a_char_is_dropped() {
 #[test]
 fn labels_replace_codes() {
     let column = labelled("kind", &[b"T\ncell", b"", b"B", "it's \"ß\" \\".as_bytes()], &[2, 0, 1, 3, 4, 255]);
-    assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
+    assert_eq!(text_of(&Measured::new(label_lines(&column).unwrap()).unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
     let lines = label_lines(&column.clone().with_validity(Arc::new(vec![0, 1, 1, 1, 1, 1]))).unwrap();
-    assert!(text_of(&lines.measure().unwrap()).starts_with("\nT cell\n"));
+    assert!(text_of(&Measured::new(lines).unwrap()).starts_with("\nT cell\n"));
     // In a grid, which readers split at blanks.
     let grid = grid(&Column { shape: vec![3, 2], ..column }).unwrap();
     let width = r#""it's \"ß\" \\""#.len();
@@ -417,8 +417,8 @@ fn unmeasurable_tables_are_errors() {
         let offsets = le(offsets.map(u64::to_le_bytes));
         let column = Column::variable(field.clone(), vec![3], Arc::new(b"abcdef".to_vec()), offsets);
         let table = table(&[column], Style::Tsv).unwrap().table;
-        assert!(table.clone().measure().is_err());
-        let (mut forward, mut out) = (table.forward(), Vec::new());
+        assert!(Measured::new(table.clone()).is_err());
+        let (mut forward, mut out) = (super::forward(table), Vec::new());
         assert!(forward.next(&mut out).unwrap());
         assert!(forward.next(&mut out).is_err());
     }
@@ -485,16 +485,16 @@ proptest! {
         let values: Vec<Vec<u8>> = lengths.iter().map(|length| vec![b'a' + (length % 26) as u8; *length]).collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         let table = table(&[strings("name", Datatype::StringUtf8, &values)], Style::Tsv).unwrap().table;
-        let measured = table.clone().measure().unwrap();
+        let measured = Measured::new(table.clone()).unwrap();
         let (bytes, text) = (measured.to_bytes(), read_all(&measured));
-        let again = table.clone().measured_before(&bytes).unwrap();
+        let again = Measured::of_saved(table.clone(), &bytes).unwrap();
         prop_assert_eq!(&read_all(&again), &text);
         assert_random_access(&again);
-        prop_assert!(table.clone().measured_before(&bytes[..bytes.len() - 1]).is_none());
+        prop_assert!(Measured::of_saved(table.clone(), &bytes[..bytes.len() - 1]).is_none());
         for (at, byte) in changes {
             let mut altered = bytes.clone();
             altered[at.index(bytes.len())] = byte;
-            let Some(altered) = table.clone().measured_before(&altered) else { continue };
+            let Some(altered) = Measured::of_saved(table.clone(), &altered) else { continue };
             let mut out = vec![0; altered.len().min(1 << 20) as usize];
             // Reading from the front passes every checkpoint.
             if altered.read_at(0, &mut out).is_ok() {

@@ -47,7 +47,7 @@ impl<'a> ChunkWalk<'a> {
     /// Returns the next chunk; `None` after the last.
     ///
     /// # Errors
-    /// Errors of reading; [`Error::Damaged`] for a chunk that exceeds the tile or is empty.
+    /// Errors of reading; [`Error::Damaged`] for a chunk that exceeds the tile, or is empty and not the last.
     pub fn next_chunk(&mut self) -> Result<Option<StoredChunk>> {
         if self.left == 0 {
             return Ok(None);
@@ -56,9 +56,10 @@ impl<'a> ChunkWalk<'a> {
         let bytes = self.window.get(self.at, ChunkHeader::SIZE)?.first_chunk().copied().unwrap_or_default();
         let (header, offset) = (ChunkHeader::parse(&bytes), self.at + ChunkHeader::SIZE as u64);
         let damaged = |reason: &str| Err(Error::damaged(reason).in_field("chunk header").at(offset));
-        if header.original == 0 && self.count > 1 {
-            // A hole in a file reads as any number of empty chunks.
-            return damaged("an empty chunk among others");
+        if header.original == 0 && self.left > 0 {
+            // Behind a last cell that is longer than a chunk, libtiledb writes an empty one. A hole in a file reads as any
+            // number of them.
+            return damaged("an empty chunk before others");
         }
         let chunk = StoredChunk { offset, header, start: self.decoded };
         self.decoded = self.decoded.saturating_add(u64::from(header.original));
@@ -195,12 +196,14 @@ mod tests {
             (&whole[..whole.len() - 1], 5, "a chunk leaves its tile"),
             (&whole[..20], 5, "2 chunks claimed, at most 1 fit"),
             (&whole[..7], 5, "a chunk leaves its tile"),
-            (&tile(&[(3, b"abc"), (0, b"")]), 3, "an empty chunk among others"),
+            (&tile(&[(0, b""), (3, b"abc")]), 3, "an empty chunk before others"),
+            (&tile(&[(3, b"abc"), (0, b""), (0, b"")]), 3, "an empty chunk before others"),
         ] {
             let error = walk(stored, size, 12).unwrap_err();
             assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains(reason), "{error}");
         }
         assert_eq!(walk(&tile(&[(0, b"")]), 0, 12).unwrap().len(), 1);
+        assert_eq!(walk(&tile(&[(3, b"abc"), (0, b"none")]), 3, 12).unwrap().len(), 2);
         assert!(walk(&tile(&[]), 0, 12).unwrap().is_empty());
     }
 }

@@ -1,0 +1,345 @@
+//! The INFO and FORMAT fields of a record, as TileDB-VCF stores them.
+//!
+//! All fields of a kind are one value: their count, then for each field its name, which a NUL ends, the type of its
+//! values, their number, and the values, all numbers in 32 bits, little-endian. A field that has an attribute of its own
+//! (`info_NAME`, `fmt_NAME`) is stored there without its name; a record without the field has one zero byte there.
+
+use tilefs_format::cursor::Cursor;
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::check_text;
+
+/// The type numbers: htslib's `BCF_HT_FLAG` and so on.
+const FLAG: u32 = 0;
+const INTEGER: u32 = 1;
+const FLOAT: u32 = 2;
+const TEXT: u32 = 3;
+
+/// The integer that stands for a missing value, and the one that ends a vector before its last place.
+const MISSING_INTEGER: i32 = i32::MIN;
+const INTEGER_END: i32 = i32::MIN + 1;
+
+/// The bits of the float that stands for a missing value, and of the one that ends a vector before its last place.
+pub(super) const MISSING_FLOAT: u32 = 0x7f80_0001;
+const FLOAT_END: u32 = 0x7f80_0002;
+
+/// The character that htslib stores for a missing text.
+const MISSING_TEXT: &[u8] = b"\x07";
+
+/// The fewest bytes of a field: an empty name, its type and the number of its values.
+const LEAST_FIELD: usize = 1 + 4 + 4;
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldValue<'a> {
+    /// The name of the field.
+    pub name: &'a [u8],
+    /// The values of the field.
+    pub values: Values<'a>,
+}
+
+/// The values of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values<'a> {
+    /// The field is present, and has no values.
+    Flag,
+    /// Little-endian 32-bit integers.
+    Integers(&'a [[u8; 4]]),
+    /// Little-endian 32-bit IEEE 754 numbers.
+    Floats(&'a [[u8; 4]]),
+    /// Characters.
+    Text(&'a [u8]),
+}
+
+/// Returns the fields of a record.
+///
+/// # Errors
+/// Fails unless the bytes are exactly the fields that they say they are; the error has the offset.
+pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
+    let mut cursor = Cursor::new(bytes);
+    let count = cursor.u32("number of fields")?;
+    let count = cursor.checked_count(u64::from(count), LEAST_FIELD, "number of fields")?;
+    let mut fields = Vec::with_capacity(count);
+    for _ in 0..count {
+        let at = cursor.position();
+        let rest = &bytes[at..];
+        let length = rest.iter().position(|&byte| byte == 0);
+        let length = length.ok_or_else(|| Error::damaged("the name of a field does not end").at(at as u64))?;
+        let name = cursor.bytes(length, "name of a field")?;
+        cursor.bytes(1, "end of a name")?;
+        check_text(name, b"=;: ", "the name of a field").map_err(|error| error.at(at as u64))?;
+        if name.is_empty() {
+            return Err(Error::damaged("a field without a name").at(at as u64));
+        }
+        fields.push(FieldValue { name, values: values(&mut cursor)? });
+    }
+    cursor.expect_end("the fields of a record")?;
+    Ok(fields)
+}
+
+/// Returns the values of a field that has an attribute of its own; `None` if the record does not have the field.
+///
+/// # Errors
+/// As for [`fields`].
+pub fn extracted(bytes: &[u8]) -> Result<Option<Values<'_>>> {
+    if bytes == [0] {
+        return Ok(None);
+    }
+    let mut cursor = Cursor::new(bytes);
+    let values = values(&mut cursor)?;
+    cursor.expect_end("the values of a field")?;
+    Ok(Some(values))
+}
+
+fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
+    let at = cursor.position() as u64;
+    let (kind, count) = (cursor.u32("type of a field")?, cursor.u32("number of values")?);
+    let size = if kind == TEXT { 1 } else { 4 };
+    let bytes = cursor.bytes_u64(u64::from(count) * size, "values of a field")?;
+    Ok(match kind {
+        // A flag has a value that means nothing.
+        FLAG => Values::Flag,
+        INTEGER => Values::Integers(bytes.as_chunks().0),
+        FLOAT => Values::Floats(bytes.as_chunks().0),
+        TEXT => Values::Text(bytes),
+        _ => return Err(Error::damaged(format!("a field with values of the type {kind}")).at(at)),
+    })
+}
+
+impl Values<'_> {
+    /// Appends the values as VCF shows them, separated by commas; returns whether there are any.
+    ///
+    /// # Errors
+    /// Fails for a text with a character that VCF cannot hold there: one of `ends`, a tab or a line break.
+    pub(super) fn append(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let before = out.len();
+        match self {
+            Values::Flag => {}
+            Values::Integers(integers) => {
+                let integers = integers.iter().map(|bytes| i32::from_le_bytes(*bytes));
+                list(integers.take_while(|&value| value != INTEGER_END), out, |value, out| match value {
+                    MISSING_INTEGER => out.push(b'.'),
+                    _ => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
+                });
+            }
+            Values::Floats(floats) => {
+                let floats = floats.iter().map(|bytes| u32::from_le_bytes(*bytes));
+                list(floats.take_while(|&bits| bits != FLOAT_END), out, append_float);
+            }
+            Values::Text(MISSING_TEXT) => out.push(b'.'),
+            Values::Text(text) => out.extend_from_slice(check_text(unpadded(text), ends, "a text in a field")?),
+        }
+        Ok(out.len() > before)
+    }
+
+    /// Appends a genotype: alleles by their number, of which 0 is the reference, separated by `|` if they are phased
+    /// and otherwise by `/`. Each is stored as twice its number plus 2, plus 1 if it is phased with the one before.
+    ///
+    /// # Errors
+    /// As for [`Values::append`], and for values that are no alleles.
+    pub(super) fn append_genotype(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let Values::Integers(alleles) = self else { return self.append(ends, out) };
+        let before = out.len();
+        let alleles = alleles.iter().map(|bytes| i32::from_le_bytes(*bytes));
+        for (number, allele) in alleles.take_while(|&value| value != INTEGER_END).enumerate() {
+            if number > 0 {
+                out.push(if allele & 1 == 1 { b'|' } else { b'/' });
+            }
+            match allele {
+                MISSING_INTEGER | 0 | 1 => out.push(b'.'),
+                2.. => out.extend_from_slice(itoa::Buffer::new().format((allele >> 1) - 1).as_bytes()),
+                _ => return Err(Error::damaged(format!("the allele {allele} in a genotype"))),
+            }
+        }
+        Ok(out.len() > before)
+    }
+}
+
+/// Appends values, separated by commas.
+fn list<T>(values: impl Iterator<Item = T>, out: &mut Vec<u8>, append: impl Fn(T, &mut Vec<u8>)) {
+    for (number, value) in values.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        append(value, out);
+    }
+}
+
+/// Appends a float in the fewest digits that are read as the same float; `.` for a missing one.
+pub(super) fn append_float(bits: u32, out: &mut Vec<u8>) {
+    let value = f32::from_bits(bits);
+    if bits == MISSING_FLOAT {
+        out.push(b'.');
+    } else if value.is_nan() {
+        out.extend_from_slice(b"nan");
+    } else if value.is_infinite() {
+        out.extend_from_slice(if value > 0.0 { b"inf" } else { b"-inf" });
+    } else {
+        let mut buffer = zmij::Buffer::new();
+        let text = buffer.format_finite(value);
+        out.extend_from_slice(text.strip_suffix(".0").unwrap_or(text).as_bytes());
+    }
+}
+
+/// Returns a text without the NULs that pad it to the length of the longest text of its record.
+fn unpadded(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Writes fields as TileDB-VCF stores them.
+
+    use super::*;
+
+    /// The values of a field to be stored.
+    #[derive(Debug, Clone, PartialEq)]
+    pub enum Stored {
+        Flag,
+        Integers(Vec<i32>),
+        Floats(Vec<u32>),
+        Text(Vec<u8>),
+    }
+
+    impl Stored {
+        pub fn bytes(&self) -> Vec<u8> {
+            let (kind, count, values) = match self {
+                Stored::Flag => (FLAG, 1, vec![1, 0, 0, 0]),
+                Stored::Integers(values) => {
+                    (INTEGER, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+                }
+                Stored::Floats(values) => {
+                    (FLOAT, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+                }
+                Stored::Text(text) => (TEXT, text.len(), text.clone()),
+            };
+            [&kind.to_le_bytes()[..], &(count as u32).to_le_bytes(), &values].concat()
+        }
+    }
+
+    pub fn stored(fields: &[(&str, Stored)]) -> Vec<u8> {
+        let mut bytes = (fields.len() as u32).to_le_bytes().to_vec();
+        for (name, values) in fields {
+            bytes.extend(name.as_bytes());
+            bytes.push(0);
+            bytes.extend(values.bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::testing::{Stored, stored};
+    use super::*;
+
+    fn shown(values: &Stored) -> Result<String> {
+        let (bytes, mut out) = (values.bytes(), Vec::new());
+        extracted(&bytes)?.unwrap().append(b";", &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn genotype(alleles: &[i32]) -> Result<String> {
+        let (bytes, mut out) = (Stored::Integers(alleles.to_vec()).bytes(), Vec::new());
+        extracted(&bytes)?.unwrap().append_genotype(b":", &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn values_are_shown_as_in_vcf() {
+        let integers = |values: &[i32]| shown(&Stored::Integers(values.to_vec())).unwrap();
+        assert_eq!(integers(&[1, -20, 300]), "1,-20,300");
+        assert_eq!(integers(&[MISSING_INTEGER, 5, INTEGER_END, INTEGER_END]), ".,5");
+        assert_eq!(integers(&[]), "");
+        let floats = |values: &[u32]| shown(&Stored::Floats(values.to_vec())).unwrap();
+        let bits = [0.5f32, 1e-5, 49.77, -3.0, 1e20, f32::INFINITY, f32::NAN].map(f32::to_bits);
+        assert_eq!(floats(&bits), "0.5,0.00001,49.77,-3,1e+20,inf,nan");
+        assert_eq!(floats(&[MISSING_FLOAT, FLOAT_END]), ".");
+        assert_eq!(shown(&Stored::Text(b"a,b=c".to_vec())).unwrap(), "a,b=c");
+        assert_eq!(shown(&Stored::Text(b"ab\0\0".to_vec())).unwrap(), "ab");
+        assert_eq!(shown(&Stored::Text(b"\x07".to_vec())).unwrap(), ".");
+        for wrong in [&b"a;b"[..], b"a\tb", b"a\nb", b"a\0b"] {
+            assert!(shown(&Stored::Text(wrong.to_vec())).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn genotypes_are_alleles_with_their_phase() {
+        assert_eq!(genotype(&[2, 4]).unwrap(), "0/1");
+        assert_eq!(genotype(&[2, 5]).unwrap(), "0|1");
+        assert_eq!(genotype(&[4, 6, 9]).unwrap(), "1/2|3");
+        assert_eq!(genotype(&[0, 0]).unwrap(), "./.");
+        assert_eq!(genotype(&[0, 1]).unwrap(), ".|.");
+        assert_eq!(genotype(&[4, INTEGER_END]).unwrap(), "1");
+        assert_eq!(genotype(&[i32::MAX]).unwrap(), "1073741822");
+        assert!(genotype(&[-4]).is_err());
+    }
+
+    #[test]
+    fn a_field_without_values_has_an_attribute_of_one_zero() {
+        assert_eq!(extracted(&[0]).unwrap(), None);
+        for wrong in [&[][..], &[1], &[0, 0]] {
+            assert!(extracted(wrong).is_err());
+        }
+    }
+
+    fn any_stored() -> impl Strategy<Value = Stored> {
+        prop_oneof![
+            Just(Stored::Flag),
+            proptest::collection::vec(any::<i32>(), 0..5).prop_map(Stored::Integers),
+            proptest::collection::vec(any::<u32>(), 0..5).prop_map(Stored::Floats),
+            proptest::collection::vec(any::<u8>(), 0..9).prop_map(Stored::Text),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn fields_are_what_was_stored(all in proptest::collection::vec(("[A-Z0-9_.]{1,6}", any_stored()), 0..6)) {
+            let named: Vec<(&str, Stored)> = all.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+            let bytes = stored(&named);
+            let found = fields(&bytes).unwrap();
+            prop_assert_eq!(found.len(), all.len());
+            for (field, (name, values)) in found.iter().zip(&all) {
+                prop_assert_eq!(field.name, name.as_bytes());
+                let numbers = |chunks: &[[u8; 4]]| chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+                let back = match field.values {
+                    Values::Flag => Stored::Flag,
+                    Values::Integers(chunks) => Stored::Integers(chunks.iter().map(|b| i32::from_le_bytes(*b)).collect()),
+                    Values::Floats(chunks) => Stored::Floats(numbers(chunks)),
+                    Values::Text(text) => Stored::Text(text.to_vec()),
+                };
+                prop_assert_eq!(&back, values);
+            }
+            // Every shorter or longer value is an error.
+            for end in 0..bytes.len() {
+                prop_assert!(fields(&bytes[..end]).is_err());
+            }
+            prop_assert!(fields(&[&bytes[..], &[0]].concat()).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_fields_or_an_error(count in 0u32..4, bytes: Vec<u8>) {
+            let bytes = [&count.to_le_bytes()[..], &bytes].concat();
+            for field in fields(&bytes).unwrap_or_default() {
+                let _ = field.values.append(b";", &mut Vec::new());
+                let _ = field.values.append_genotype(b":", &mut Vec::new());
+            }
+        }
+
+        #[test]
+        fn floats_are_read_as_the_same(bits: u32) {
+            let mut out = Vec::new();
+            append_float(bits, &mut out);
+            let text = String::from_utf8(out).unwrap();
+            let value = f32::from_bits(bits);
+            match bits {
+                MISSING_FLOAT => prop_assert_eq!(text, "."),
+                _ if value.is_nan() => prop_assert_eq!(text, "nan"),
+                _ => prop_assert_eq!(text.parse::<f32>().unwrap().to_bits(), bits),
+            }
+        }
+    }
+}

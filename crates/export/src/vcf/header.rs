@@ -1,0 +1,280 @@
+//! The header of a VCF file: its lines, and the dictionary of names that filters are numbers of.
+
+use std::collections::{HashMap, HashSet};
+
+use tilefs_format::error::{Error, Result};
+
+use super::check_text;
+
+/// The filter that every header has, with this number, whether a line defines it or not.
+const PASS: (u32, &[u8]) = (0, b"PASS");
+
+/// The start of the line of column names, which ends a header.
+const COLUMNS: &[u8] = b"#CHROM";
+
+/// The names of the columns that every VCF file has.
+const FIXED_COLUMNS: &[u8] = b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO";
+
+/// A header as TileDB-VCF stores it. Memory: its text, and a few words for each line that defines a name.
+///
+/// Names of filters, INFO and FORMAT fields share one dictionary. htslib numbers them in the order in which their
+/// lines first define them, from 1, because `PASS` is 0; an `IDX` in a line gives its number explicitly.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// The lines before the column names, each with its line break.
+    lines: Vec<u8>,
+    filters: HashMap<u32, Vec<u8>>,
+    contigs: Vec<Vec<u8>>,
+    defines_end: bool,
+}
+
+impl Header {
+    /// Parses the text of a header.
+    ///
+    /// # Errors
+    /// Fails for lines that are not those of a header, and for two names of one number.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        // Some writers store the NUL of a C string.
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let mut dictionary = Dictionary::new();
+        let mut header = Header { lines: Vec::new(), filters: HashMap::new(), contigs: Vec::new(), defines_end: false };
+        for line in text.split(|&byte| byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.starts_with(COLUMNS) {
+                break;
+            }
+            if header.lines.is_empty() && !line.starts_with(b"##fileformat=") {
+                return Err(Error::damaged("a VCF header that does not begin with ##fileformat="));
+            }
+            if line.is_empty() {
+                continue;
+            }
+            if !line.starts_with(b"##") {
+                return Err(Error::damaged("a line of a VCF header that does not begin with ##"));
+            }
+            header.define(line, &mut dictionary)?;
+            header.lines.extend_from_slice(line);
+            header.lines.push(b'\n');
+        }
+        if header.lines.is_empty() {
+            return Err(Error::damaged("an empty VCF header"));
+        }
+        header.filters.entry(PASS.0).or_insert_with(|| PASS.1.to_vec());
+        Ok(header)
+    }
+
+    /// Takes over the name that a line defines, if it does.
+    fn define(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<()> {
+        let Some((key, attributes)) = structured(line) else { return Ok(()) };
+        let kind = match key {
+            b"FILTER" | b"INFO" | b"FORMAT" | b"contig" => key,
+            _ => return Ok(()),
+        };
+        let Some(name) = attribute(attributes, b"ID") else { return Ok(()) };
+        if kind == b"contig" {
+            if dictionary.contigs.insert(name.to_vec()) {
+                self.contigs.push(check_text(name, b"", "the name of a contig")?.to_vec());
+            }
+            return Ok(());
+        }
+        let explicit = match attribute(attributes, b"IDX") {
+            Some(text) => Some(
+                str::from_utf8(text)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .ok_or_else(|| Error::damaged("an IDX in a VCF header that is not a number"))?,
+            ),
+            None => None,
+        };
+        let number = dictionary.number(name, explicit)?;
+        match kind {
+            b"FILTER" => {
+                self.filters.insert(number, check_text(name, b"; ", "the name of a filter")?.to_vec());
+            }
+            b"INFO" if name == b"END" => self.defines_end = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the contigs in the order of their lines.
+    pub fn contigs(&self) -> &[Vec<u8>] {
+        &self.contigs
+    }
+
+    /// Returns the filter of a number.
+    ///
+    /// # Errors
+    /// Fails if the header defines no filter with this number.
+    pub fn filter(&self, number: u32) -> Result<&[u8]> {
+        let found = self.filters.get(&number).map(Vec::as_slice);
+        found.ok_or_else(|| Error::damaged(format!("the filter number {number}, which the header does not define")))
+    }
+
+    /// Returns whether the header defines the INFO field `END`.
+    pub fn defines_end(&self) -> bool {
+        self.defines_end
+    }
+
+    /// Returns the header of a file with one sample, or without any: its lines and the names of the columns.
+    ///
+    /// # Errors
+    /// Fails if the name of the sample cannot be the name of a column.
+    pub fn text(&self, sample: Option<&[u8]>) -> Result<Vec<u8>> {
+        let mut text = [&self.lines, FIXED_COLUMNS].concat();
+        if let Some(sample) = sample {
+            text.extend_from_slice(b"\tFORMAT\t");
+            text.extend_from_slice(check_text(sample, b"", "the name of a sample")?);
+        }
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+/// The numbers of names, and the names of contigs, which have numbers of their own.
+struct Dictionary {
+    contigs: HashSet<Vec<u8>>,
+    numbers: HashMap<Vec<u8>, u32>,
+    names: HashMap<u32, Vec<u8>>,
+    next: u32,
+}
+
+impl Dictionary {
+    fn new() -> Self {
+        let (number, name) = PASS;
+        Dictionary {
+            contigs: HashSet::new(),
+            numbers: HashMap::from([(name.to_vec(), number)]),
+            names: HashMap::from([(number, name.to_vec())]),
+            next: number + 1,
+        }
+    }
+
+    /// Returns the number of a name. A new name gets `explicit`, otherwise the next number.
+    fn number(&mut self, name: &[u8], explicit: Option<u32>) -> Result<u32> {
+        if let Some(&known) = self.numbers.get(name) {
+            return Ok(known);
+        }
+        let number = explicit.unwrap_or(self.next);
+        if self.names.contains_key(&number) {
+            return Err(Error::damaged(format!("two names of a VCF header with the number {number}")));
+        }
+        self.names.insert(number, name.to_vec());
+        self.numbers.insert(name.to_vec(), number);
+        self.next = self.next.max(number.saturating_add(1));
+        Ok(number)
+    }
+}
+
+/// Splits `##KEY=<...>` into the key and the attributes between the brackets.
+fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.strip_prefix(b"##")?;
+    let equals = line.iter().position(|&byte| byte == b'=')?;
+    let (key, value) = line.split_at(equals);
+    Some((key, value.strip_prefix(b"=<")?.strip_suffix(b">")?))
+}
+
+/// Returns the value of an attribute in `ID=a,Description="b, c"`, without quotes.
+fn attribute<'a>(attributes: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    let mut rest = attributes;
+    while let Some(equals) = rest.iter().position(|&byte| byte == b'=') {
+        let (key, value) = (&rest[..equals], &rest[equals + 1..]);
+        let (value, after) = match value.strip_prefix(b"\"") {
+            Some(quoted) => {
+                let end = closing_quote(quoted)?;
+                (&quoted[..end], &quoted[end + 1..])
+            }
+            None => value.split_at(value.iter().position(|&byte| byte == b',').unwrap_or(value.len())),
+        };
+        if key.trim_ascii() == wanted {
+            return Some(value);
+        }
+        rest = after.strip_prefix(b",").unwrap_or(after);
+    }
+    None
+}
+
+/// Returns the position of the quote that ends a text in which a backslash escapes the next character.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    text.iter().position(|&byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &[u8] = b"##fileformat=VCFv4.2\n\
+        ##FILTER=<ID=PASS,Description=\"All filters passed\">\n\
+        ##ALT=<ID=NON_REF,Description=\"Any\">\n\
+        ##INFO=<ID=DP,Number=1,Type=Integer,Description=\"Depth, \\\"all\\\", ID=x\">\n\
+        ##FILTER=<ID=q10,Description=\"Quality\">\n\
+        ##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Depth\">\n\
+        ##FORMAT=<Description=\"a,b\",ID=s50,Number=1,Type=String>\n\
+        ##FILTER=<ID=s50,Description=\"Also a FORMAT\">\n\
+        ##INFO=<ID=END,Number=1,Type=Integer,Description=\"End\">\n\
+        ##contig=<ID=20,length=62435964>\n\
+        ##contig=<ID=chr1,length=5>\n\
+        ##contig=<ID=20,length=7>\n\
+        ##reference=file:///x.fasta\n\
+        #CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
+
+    #[test]
+    fn names_are_numbered_in_the_order_of_their_lines() {
+        let header = Header::parse(TEXT).unwrap();
+        assert_eq!(header.filter(0).unwrap(), b"PASS");
+        assert_eq!(header.filter(2).unwrap(), b"q10");
+        assert_eq!(header.filter(3).unwrap(), b"s50");
+        for number in [1, 4, 5, u32::MAX] {
+            assert!(header.filter(number).is_err(), "{number}");
+        }
+        assert_eq!(header.contigs(), [b"20".to_vec(), b"chr1".to_vec()]);
+        assert!(header.defines_end());
+    }
+
+    #[test]
+    fn explicit_numbers_count() {
+        let header = Header::parse(b"##fileformat=VCFv4.2\n##FILTER=<ID=a,IDX=7>\n##FILTER=<ID=b>\n").unwrap();
+        assert_eq!((header.filter(7).unwrap(), header.filter(8).unwrap()), (&b"a"[..], &b"b"[..]));
+        assert_eq!(header.filter(0).unwrap(), b"PASS");
+        for wrong in ["##FILTER=<ID=a,IDX=0>", "##FILTER=<ID=a,IDX=x>", "##FILTER=<ID=a,IDX=3>\n##INFO=<ID=b,IDX=3>"] {
+            let text = format!("##fileformat=VCFv4.2\n{wrong}\n");
+            assert!(Header::parse(text.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_text_ends_with_the_columns() {
+        let header = Header::parse(TEXT).unwrap();
+        assert_eq!(header.text(None).unwrap(), TEXT);
+        let with = header.text(Some(b"NA 1")).unwrap();
+        assert_eq!(with, [&TEXT[..TEXT.len() - 1], b"\tFORMAT\tNA 1\n"].concat());
+        assert!(header.text(Some(b"a\tb")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_header_is_an_error() {
+        for wrong in [&b""[..], b"\0", b"#CHROM\tPOS\n", b"##INFO=<ID=a>\n", b"##fileformat=VCFv4.2\nx\n"] {
+            assert!(Header::parse(wrong).is_err());
+        }
+        assert!(Header::parse(b"##fileformat=VCFv4.2\n##FILTER=<ID=a;b>\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_header_or_an_error(mut bytes: Vec<u8>, at in 0..TEXT.len(), flip: u8) {
+            let _ = Header::parse(&bytes);
+            bytes.splice(0..0, *b"##fileformat=\n");
+            let _ = Header::parse(&bytes);
+            let mut altered = TEXT.to_vec();
+            altered[at] ^= flip;
+            let _ = Header::parse(&altered);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The coordinates of the cells of an array of variant calls, in each version of the layout.
+//!
+//! | version | dimensions | a record lies at | its anchors lie |
+//! | --- | --- | --- | --- |
+//! | 4 | `contig`, `start_pos`, `sample` | its first position | after it, an anchor gap apart |
+//! | 3 | `sample`, `start_pos` | its first position | after it, an anchor gap apart |
+//! | 2 | `sample`, `end_pos` | its last position | from its first position on, an anchor gap apart |
+//!
+//! Positions count from 0. In versions 2 and 3 a position also counts the lengths of all contigs before its own, and a
+//! sample is a number.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use tilefs_format::error::{Error, Result};
+
+/// The layout of a dataset, and the distance of its anchors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    version: u32,
+    anchor_gap: u32,
+}
+
+/// The positions of one cell, all counted in the same way: its coordinate, and the first and the last position of its
+/// record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CellPositions {
+    pub coordinate: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Layout {
+    /// Creates the layout of a version.
+    ///
+    /// # Errors
+    /// Fails for versions other than 2, 3 and 4, and for an anchor gap of 0.
+    pub fn new(version: u32, anchor_gap: u32) -> Result<Self> {
+        if !(2..=4).contains(&version) {
+            return Err(Error::unsupported(format!("version {version} of the layout of TileDB-VCF")));
+        }
+        if anchor_gap == 0 {
+            return Err(Error::damaged("an anchor gap of 0"));
+        }
+        Ok(Layout { version, anchor_gap })
+    }
+
+    /// Returns the version of the dataset's layout.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Returns the distance in positions between the anchors of a record.
+    pub fn anchor_gap(&self) -> u32 {
+        self.anchor_gap
+    }
+
+    /// Returns whether cells are sorted by the last position of their records, not by the first.
+    pub(super) fn is_by_end(&self) -> bool {
+        self.version == 2
+    }
+
+    /// Returns the coordinate of the cell of the same record before this one; `None` if this is the first.
+    ///
+    /// # Errors
+    /// Fails if the record has no cell at this coordinate.
+    pub(super) fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
+        let CellPositions { coordinate, start, end } = cell;
+        let misplaced = || {
+            let reason = format!("a cell at {coordinate} for a record from {start} to {end}");
+            Error::damaged(reason)
+        };
+        let distance = coordinate.checked_sub(start).ok_or_else(misplaced)?;
+        let is_anchor_place = distance.is_multiple_of(self.anchor_gap);
+        match self.is_by_end() {
+            // The last cell lies at the end, which may be an anchor gap away from an anchor, or less.
+            true if coordinate == end => {
+                let anchors = (end - start).saturating_sub(1) / self.anchor_gap;
+                Ok((anchors > 0).then(|| start + anchors * self.anchor_gap))
+            }
+            true if is_anchor_place && distance > 0 && coordinate < end => {
+                Ok((distance > self.anchor_gap).then(|| coordinate - self.anchor_gap))
+            }
+            // The end of a record may lie before its start: TileDB-VCF takes over any END.
+            false if is_anchor_place && (distance == 0 || coordinate < end) => {
+                Ok((distance > 0).then(|| coordinate - self.anchor_gap))
+            }
+            _ => Err(misplaced()),
+        }
+    }
+}
+
+/// The contigs of a dataset of version 2 or 3, by their positions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contigs {
+    /// Ascending by the first position.
+    contigs: Vec<Contig>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Contig {
+    start: u32,
+    length: u32,
+    name: Vec<u8>,
+}
+
+impl Contigs {
+    /// Parses the metadata `contig_offsets` and `contig_lengths`.
+    ///
+    /// # Errors
+    /// Fails if they are not lists of names and numbers, or if contigs overlap.
+    pub fn parse(offsets: &[u8], lengths: &[u8]) -> Result<Self> {
+        let lengths: HashMap<Vec<u8>, u32> = pairs(lengths, "contig_lengths")?.into_iter().collect();
+        let contigs = pairs(offsets, "contig_offsets")?.into_iter().map(|(name, start)| {
+            let length = lengths.get(&name).copied();
+            let length = length.ok_or_else(|| Error::damaged("a contig in contig_offsets and not contig_lengths"))?;
+            Ok(Contig { start, length, name })
+        });
+        let mut contigs = contigs.collect::<Result<Vec<_>>>()?;
+        contigs.sort_by_key(|contig| (contig.start, contig.length));
+        let overlaps = |two: &[Contig]| u64::from(two[0].start) + u64::from(two[0].length) > u64::from(two[1].start);
+        if contigs.windows(2).any(overlaps) {
+            return Err(Error::damaged("contigs that overlap, in contig_offsets"));
+        }
+        Ok(Contigs { contigs })
+    }
+
+    /// Returns the first position of the contig at a position, and its name.
+    ///
+    /// # Errors
+    /// Fails if no contig is there.
+    pub(super) fn at(&self, position: u32) -> Result<(u32, &[u8])> {
+        let after = self.contigs.partition_point(|contig| contig.start <= position);
+        let found = after.checked_sub(1).and_then(|number| self.contigs.get(number));
+        let found = found.filter(|contig| position - contig.start < contig.length);
+        let found = found.ok_or_else(|| Error::damaged(format!("the position {position}, where no contig is")))?;
+        Ok((found.start, &found.name))
+    }
+
+    /// Returns positions of a contig, counted from its start, as positions of the dataset, as far as the contig has
+    /// them; `None` if it has none of them, or does not exist.
+    pub fn positions_of(&self, name: &[u8], positions: &RangeInclusive<u32>) -> Option<RangeInclusive<u32>> {
+        let contig = self.contigs.iter().find(|contig| contig.name == name)?;
+        let last = contig.length.checked_sub(1)?.min(*positions.end());
+        let place = |position: u32| contig.start.checked_add(position);
+        (*positions.start() <= last).then(|| Some(place(*positions.start())?..=place(last)?)).flatten()
+    }
+}
+
+/// Parses the metadata `sample_ids` of versions 2 and 3: the name of each sample, and its coordinate.
+///
+/// # Errors
+/// Fails if it is not a list of names and numbers.
+pub fn sample_numbers(stored: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
+    pairs(stored, "sample_ids")
+}
+
+/// Parses a list of names and numbers: Base64 of pairs, which commas separate; a tab separates name and number.
+fn pairs(stored: &[u8], what: &str) -> Result<Vec<(Vec<u8>, u32)>> {
+    let wrong = || Error::damaged(format!("{what} is not a list of names and numbers in Base64"));
+    let text = STANDARD.decode(stored).map_err(|_| wrong())?;
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pair = |pair: &[u8]| {
+        let tab = pair.iter().position(|&byte| byte == b'\t').ok_or_else(wrong)?;
+        let number = str::from_utf8(&pair[tab + 1..]).ok().and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
+        Ok((pair[..tab].to_vec(), number))
+    };
+    text.split(|&byte| byte == b',').map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(text: &str) -> Vec<u8> {
+        STANDARD.encode(text).into_bytes()
+    }
+
+    #[test]
+    fn positions_belong_to_contigs() {
+        let contigs = Contigs::parse(&encoded("b\t100,a\t0,c\t100"), &encoded("a\t100,b\t50,c\t0")).unwrap();
+        assert_eq!(contigs.at(0).unwrap(), (0, &b"a"[..]));
+        assert_eq!(contigs.at(99).unwrap(), (0, &b"a"[..]));
+        assert_eq!(contigs.at(100).unwrap(), (100, &b"b"[..]));
+        assert!(contigs.at(150).is_err());
+        assert_eq!(contigs.positions_of(b"b", &(0..=u32::MAX)), Some(100..=149));
+        assert_eq!(contigs.positions_of(b"b", &(49..=60)), Some(149..=149));
+        assert_eq!(contigs.positions_of(b"b", &(50..=60)), None);
+        for none in [b"c", b"d"] {
+            assert_eq!(contigs.positions_of(none, &(0..=5)), None);
+        }
+        for (offsets, lengths) in [("a\t0,b\t9", "a\t10,b\t1"), ("a\t0", "b\t1"), ("a", "a\t1"), ("a\t-1", "a\t1")] {
+            assert!(Contigs::parse(&encoded(offsets), &encoded(lengths)).is_err(), "{offsets} {lengths}");
+        }
+        assert!(Contigs::parse(b"?", b"").is_err());
+        assert!(sample_numbers(&encoded("s,\t0")).is_err());
+        assert_eq!(sample_numbers(&encoded("x\t0,y z\t7")).unwrap(), [(b"x".to_vec(), 0), (b"y z".to_vec(), 7)]);
+        assert!(sample_numbers(b"").unwrap().is_empty());
+    }
+
+    /// The coordinates of a record's cells, as TileDB-VCF writes them.
+    fn cells(layout: &Layout, start: u32, end: u32) -> Vec<u32> {
+        if layout.is_by_end() {
+            let anchors = if end > start { (end - start - 1) / layout.anchor_gap } else { 0 };
+            return (1..=anchors).map(|number| start + number * layout.anchor_gap).chain([end]).collect();
+        }
+        let mut coordinates = vec![start];
+        let mut at = start;
+        while end > at && end - at > layout.anchor_gap {
+            at += layout.anchor_gap;
+            coordinates.push(at);
+        }
+        coordinates
+    }
+
+    proptest! {
+        #[test]
+        fn each_cell_has_the_one_before(version in 2u32..=4, gap in 1u32..50, start in 0u32..1000, length in 1u32..300) {
+            let layout = Layout::new(version, gap).unwrap();
+            let end = start + length - 1;
+            let cells = cells(&layout, start, end);
+            let before = [None].into_iter().chain(cells.iter().copied().map(Some));
+            for (&coordinate, before) in cells.iter().zip(before) {
+                prop_assert_eq!(layout.cell_before(CellPositions { coordinate, start, end }).unwrap(), before);
+            }
+            for coordinate in (0..start + 400).filter(|at| !cells.contains(at)) {
+                // An anchor that would be a gap or less before the end is not written, and does no harm.
+                let is_last = !layout.is_by_end() && coordinate > start && (coordinate - start) % gap == 0 && coordinate < end;
+                let found = layout.cell_before(CellPositions { coordinate, start, end });
+                prop_assert!(is_last || found.is_err(), "{}", coordinate);
+            }
+        }
+    }
+
+    #[test]
+    fn only_known_versions_are_read() {
+        for version in [0, 1, 5] {
+            assert!(Layout::new(version, 1000).is_err());
+        }
+        assert!(Layout::new(4, 0).is_err());
+    }
+}

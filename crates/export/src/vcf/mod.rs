@@ -1,0 +1,38 @@
+//! Variant calls of TileDB-VCF datasets as VCF.
+//!
+//! A dataset has an array of variant calls, with a cell for each record of each sample, and an array of the headers of
+//! the files that the records came from, without their line of column names. Records longer than the dataset's anchor
+//! gap have more cells, so that a search by position finds them: each of these *anchors* repeats the record at another
+//! coordinate. [`Layout`] describes the coordinates.
+//!
+//! Decoding is pure: [`Header`], [`fields`] and [`Record`] take bytes and return values or text.
+//!
+//! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
+//! values in memory that TileDB-VCF stores.
+
+mod bgzf;
+pub mod fields;
+mod header;
+mod layout;
+mod record;
+mod rows;
+mod tabix;
+#[cfg(test)]
+mod tests;
+
+pub use bgzf::{Bgzf, BgzfForward};
+pub use header::Header;
+pub use layout::{Contigs, Layout, sample_numbers};
+pub use record::Record;
+pub use rows::{Columns, ContigOf, Extracted, ExtractedKind, VariantRows};
+pub use tabix::tabix;
+
+use tilefs_format::error::{Error, Result};
+
+/// Rejects a text with a character that ends a field or a line of VCF, or one of `others`, which end parts of it.
+fn check_text<'a>(text: &'a [u8], others: &[u8], what: &str) -> Result<&'a [u8]> {
+    match text.iter().find(|byte| byte.is_ascii_control() || others.contains(byte)) {
+        Some(byte) => Err(Error::damaged(format!("{what} with the character {:?}", char::from(*byte)))),
+        None => Ok(text),
+    }
+}

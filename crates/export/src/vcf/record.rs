@@ -1,0 +1,329 @@
+//! One record of one sample as a line of VCF.
+
+use std::fmt::Display;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::fields::{self, FieldValue, Values, append_float};
+use super::{Header, check_text};
+
+/// The name of the field that holds the genotype, which VCF wants first.
+const GENOTYPE: &[u8] = b"GT";
+
+/// The INFO field of the last position of a record.
+const END: &[u8] = b"END";
+
+/// A record as its cell holds it.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// The name of the contig.
+    pub contig: &'a [u8],
+    /// The first position on the contig, counted from 0.
+    pub start: u32,
+    /// The last position, counted from 0.
+    pub end: u32,
+    /// The bits of the quality, a float.
+    pub quality: u32,
+    /// The reference allele and the alternative ones, separated by commas; a NUL ends them.
+    pub alleles: &'a [u8],
+    /// The identifier; a NUL ends it.
+    pub id: &'a [u8],
+    /// The number of filters, and the number of each in the dictionary of the header, in 32 bits each.
+    pub filters: &'a [u8],
+    /// The INFO fields, without those that have attributes of their own.
+    pub info: &'a [u8],
+    /// The FORMAT fields, without those that have attributes of their own.
+    pub format: &'a [u8],
+    /// The INFO fields that have attributes of their own: name and stored value.
+    pub extracted_info: &'a [(&'a [u8], &'a [u8])],
+    /// The FORMAT fields that have attributes of their own: name and stored value.
+    pub extracted_format: &'a [(&'a [u8], &'a [u8])],
+}
+
+impl Record<'_> {
+    /// Appends the line of the record, for a file with one sample, or without any if `has_sample` is false.
+    ///
+    /// INFO and FORMAT fields keep the order in which they are stored, followed by those with attributes of their own;
+    /// `GT` comes first. Early releases of TileDB-VCF stored no `END`: it is added if the header defines it and the record
+    /// does not end where its reference allele does.
+    ///
+    /// # Errors
+    /// Fails for values that are not what TileDB-VCF stores, with the attribute, and for texts that VCF cannot hold.
+    pub fn append(&self, header: &Header, has_sample: bool, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(check_text(self.contig, b"", "the name of a contig")?);
+        out.push(b'\t');
+        out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.start) + 1).as_bytes());
+        out.push(b'\t');
+        out.extend_from_slice(one_text(self.id, b" ").in_file(self.place("id"))?);
+        out.push(b'\t');
+        let reference = self.append_alleles(out).in_file(self.place("alleles"))?;
+        out.push(b'\t');
+        append_float(self.quality, out);
+        out.push(b'\t');
+        self.append_filters(header, out).in_file(self.place("filter_ids"))?;
+        out.push(b'\t');
+        self.append_info(header, reference, out).in_file(self.place("info"))?;
+        if has_sample {
+            self.append_format(out).in_file(self.place("fmt"))?;
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    /// Returns where an attribute of the record is, for errors.
+    fn place(&self, attribute: &str) -> impl Display {
+        let contig = String::from_utf8_lossy(self.contig).into_owned();
+        format!("{attribute} of the record at {contig}:{}", u64::from(self.start) + 1)
+    }
+
+    /// Appends the reference allele and the alternative ones; returns the length of the first.
+    fn append_alleles(&self, out: &mut Vec<u8>) -> Result<usize> {
+        let alleles = one_text(self.alleles, b" ")?;
+        let length = alleles.iter().position(|&byte| byte == b',').unwrap_or(alleles.len());
+        let (reference, others) = alleles.split_at(length);
+        out.extend_from_slice(if reference.is_empty() { b"." } else { reference });
+        out.push(b'\t');
+        out.extend_from_slice(others.get(1..).filter(|others| !others.is_empty()).unwrap_or(b"."));
+        Ok(length)
+    }
+
+    fn append_filters(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
+        let (numbers, rest) = self.filters.as_chunks::<4>();
+        let mut numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
+        let count = numbers.next().and_then(|count| usize::try_from(count).ok());
+        if count != Some(numbers.len()) || !rest.is_empty() {
+            return Err(Error::damaged("a list of filters with another length than it says"));
+        }
+        if numbers.len() == 0 {
+            out.push(b'.');
+        }
+        for (place, number) in numbers.enumerate() {
+            if place > 0 {
+                out.push(b';');
+            }
+            out.extend_from_slice(header.filter(number)?);
+        }
+        Ok(())
+    }
+
+    fn append_info(&self, header: &Header, reference: usize, out: &mut Vec<u8>) -> Result<()> {
+        let before = out.len();
+        let blob = fields::fields(self.info)?;
+        let mut has_end = false;
+        for field in blob.into_iter().map(Ok).chain(extracted(self.extracted_info)) {
+            let FieldValue { name, values } = field?;
+            has_end |= name == END;
+            append_separator(before, b';', out);
+            out.extend_from_slice(name);
+            out.push(b'=');
+            if !values.append(b";", out)? {
+                out.pop();
+            }
+        }
+        let is_told_by_reference = u64::from(self.start) + reference.max(1) as u64 == u64::from(self.end) + 1;
+        if header.defines_end() && !has_end && !is_told_by_reference {
+            append_separator(before, b';', out);
+            out.extend_from_slice(END);
+            out.push(b'=');
+            out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.end) + 1).as_bytes());
+        }
+        if out.len() == before {
+            out.push(b'.');
+        }
+        Ok(())
+    }
+
+    fn append_format(&self, out: &mut Vec<u8>) -> Result<()> {
+        let mut all = fields::fields(self.format)?;
+        for field in extracted(self.extracted_format) {
+            all.push(field?);
+        }
+        if let Some(genotype) = all.iter().position(|field| field.name == GENOTYPE) {
+            all[..=genotype].rotate_right(1);
+        }
+        if all.is_empty() {
+            out.extend_from_slice(b"\t.\t.");
+            return Ok(());
+        }
+        out.push(b'\t');
+        let before = out.len();
+        for field in &all {
+            append_separator(before, b':', out);
+            out.extend_from_slice(field.name);
+        }
+        out.push(b'\t');
+        for (number, field) in all.iter().enumerate() {
+            if number > 0 {
+                out.push(b':');
+            }
+            let has_values = match field.name {
+                GENOTYPE => field.values.append_genotype(b":", out),
+                _ => field.values.append(b":", out),
+            }?;
+            if !has_values {
+                out.push(b'.');
+            }
+        }
+        Ok(())
+    }
+}
+
+fn append_separator(before: usize, separator: u8, out: &mut Vec<u8>) {
+    if out.len() > before {
+        out.push(separator);
+    }
+}
+
+/// Returns the fields with attributes of their own that the record has.
+fn extracted<'a>(stored: &'a [(&'a [u8], &'a [u8])]) -> impl Iterator<Item = Result<FieldValue<'a>>> {
+    stored.iter().filter_map(|&(name, bytes)| {
+        let with_name = |values: Option<Values<'a>>| values.map(|values| FieldValue { name, values });
+        fields::extracted(bytes).map(with_name).transpose()
+    })
+}
+
+/// Returns a text that a NUL ends.
+fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
+    let text = stored.strip_suffix(b"\0").ok_or_else(|| Error::damaged("a text that does not end"))?;
+    check_text(text, ends, "a text")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fields::testing::{Stored, stored};
+    use super::*;
+
+    const HEADER: &[u8] = b"##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n##FILTER=<ID=s50>\n##INFO=<ID=END>\n";
+
+    fn line(record: &Record<'_>) -> Result<String> {
+        let mut out = Vec::new();
+        record.append(&Header::parse(HEADER).unwrap(), true, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn numbers(numbers: &[u32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_record_is_a_line() {
+        let filters = numbers(&[2, 2, 1]);
+        let info = stored(&[
+            ("DB", Stored::Flag),
+            ("AF", Stored::Floats(vec![0.25f32.to_bits(), 0.5f32.to_bits()])),
+            ("END", Stored::Integers(vec![104])),
+            ("E", Stored::Text(Vec::new())),
+        ]);
+        let format = stored(&[
+            ("AD", Stored::Integers(vec![7, i32::MIN])),
+            ("FT", Stored::Text(b"PASS".to_vec())),
+            ("GT", Stored::Integers(vec![2, 5])),
+            ("GP", Stored::Floats(Vec::new())),
+        ]);
+        let (none, depth) = ([0], Stored::Integers(vec![9]).bytes());
+        let record = Record {
+            contig: b"chr1",
+            start: 99,
+            end: 103,
+            quality: 30.5f32.to_bits(),
+            alleles: b"A,<DEL>,C\0",
+            id: b"rs1;rs2\0",
+            filters: &filters,
+            info: &info,
+            format: &format,
+            extracted_info: &[(b"MQ", &none), (b"DP", &depth)],
+            extracted_format: &[(b"DP", &depth), (b"GQ", &none)],
+        };
+        assert_eq!(
+            line(&record).unwrap(),
+            "chr1\t100\trs1;rs2\tA\t<DEL>,C\t30.5\ts50;q10\tDB;AF=0.25,0.5;END=104;E;DP=9\t\
+             GT:AD:FT:GP:DP\t0|1:7,.:PASS:.:9\n"
+        );
+        let mut without = Vec::new();
+        record.append(&Header::parse(HEADER).unwrap(), false, &mut without).unwrap();
+        assert!(without.ends_with(b"E;DP=9\n"));
+        let empty = Record {
+            quality: fields::MISSING_FLOAT,
+            alleles: b"A\0",
+            id: b".\0",
+            end: 99,
+            filters: &[0; 4],
+            info: &[0; 4],
+            format: &[0; 4],
+            extracted_info: &[],
+            extracted_format: &[],
+            ..record
+        };
+        assert_eq!(line(&empty).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\t.\t.\t.\n");
+        let numbered = Record { extracted_format: &[(b"GT", &depth)], ..empty };
+        assert_eq!(line(&numbered).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\t.\tGT\t3\n");
+        // The writer left out an END that differs from that of the reference.
+        assert_eq!(line(&Record { end: 199, ..empty }).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\tEND=200\t.\t.\n");
+        assert_eq!(line(&Record { end: 100, alleles: b"AC\0", ..empty }).unwrap().matches("END").count(), 0);
+        let last = Record { start: u32::MAX, end: u32::MAX, ..empty };
+        assert!(line(&last).unwrap().starts_with("chr1\t4294967296\t"));
+    }
+
+    #[test]
+    fn malformed_values_are_errors_that_name_the_record() {
+        let sound = Record {
+            contig: b"1",
+            start: 0,
+            end: 0,
+            quality: 0,
+            alleles: b"A,C\0",
+            id: b".\0",
+            filters: &[0; 4],
+            info: &[0; 4],
+            format: &[0; 4],
+            extracted_info: &[],
+            extracted_format: &[],
+        };
+        assert!(line(&sound).is_ok());
+        let attribute_of = |record: Record<'_>| {
+            let error = line(&record).unwrap_err();
+            let place = error.place().unwrap().file.clone().unwrap_or_default();
+            place.strip_suffix(" of the record at 1:1").unwrap_or_default().to_owned()
+        };
+        let unknown = numbers(&[1, 3]);
+        let broken = stored(&[("A", Stored::Text(b"x;y".to_vec()))]);
+        assert_eq!(attribute_of(Record { alleles: b"A,C", ..sound }), "alleles");
+        assert_eq!(attribute_of(Record { alleles: b"A\tC\0", ..sound }), "alleles");
+        assert_eq!(attribute_of(Record { id: b"", ..sound }), "id");
+        for filters in [&[0; 3][..], &[0; 5], &[1, 0, 0, 0], &[], &unknown] {
+            assert_eq!(attribute_of(Record { filters, ..sound }), "filter_ids", "{filters:?}");
+        }
+        assert_eq!(attribute_of(Record { info: &broken, ..sound }), "info");
+        assert_eq!(attribute_of(Record { info: &[1, 0, 0, 0], ..sound }), "info");
+        assert_eq!(attribute_of(Record { format: &[0; 5], ..sound }), "fmt");
+        assert_eq!(attribute_of(Record { extracted_format: &[(b"DP", &[])], ..sound }), "fmt");
+        let too_long = stored(&[("DP", Stored::Integers(vec![7]))]);
+        let place = line(&Record { info: &too_long[..15], ..sound }).unwrap_err().place().cloned().unwrap();
+        assert_eq!((place.field.as_deref(), place.offset), (Some("values of a field"), Some(15)));
+        assert!(line(&Record { contig: b"a\n", ..sound }).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_one_line_or_an_error(
+            alleles: Vec<u8>, id in "[ -~]{0,4}", filters in proptest::collection::vec(0u32..4, 0..4),
+            info: Vec<u8>, format: Vec<u8>, extracted: Vec<u8>, start: u32, end: u32, quality: u32,
+        ) {
+            let (filters, id) = (numbers(&filters), format!("{id}\0"));
+            let with_count = |bytes: &[u8]| [&[1, 0, 0, 0], bytes].concat();
+            let (info, format) = (with_count(&info), with_count(&format));
+            let mut out = Vec::new();
+            let record = Record {
+                contig: b"1", start, end, quality, alleles: &alleles, id: id.as_bytes(), filters: &filters,
+                info: &info, format: &format,
+                extracted_info: &[(b"X", &extracted)], extracted_format: &[(b"Y", &extracted)],
+            };
+            if record.append(&Header::parse(HEADER).unwrap(), true, &mut out).is_ok() {
+                prop_assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1);
+                prop_assert_eq!(out.iter().filter(|&&byte| byte == b'\t').count(), 9);
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Headers of VCF files and the stored values of records: each is lines of VCF or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tilefs_export::vcf::{Contigs, Header, Record, sample_numbers};
+
+/// Takes a value from the front: its length in one byte, and its bytes.
+fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
+    let (length, rest) = data.split_first().map_or((0, &data[..]), |(&length, rest)| (usize::from(length), rest));
+    let (value, rest) = rest.split_at(length.min(rest.len()));
+    *data = rest;
+    value
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let numbers = take(&mut data);
+    let number = |at: usize| numbers.get(at..at + 4).map_or(7, |bytes| bytes.iter().fold(0, |sum, &b| sum << 8 | u32::from(b)));
+    let _ = sample_numbers(numbers);
+    let [alleles, id, filters, info, format, extracted, contig] = std::array::from_fn(|_| take(&mut data));
+    let _ = Contigs::parse(alleles, id);
+    let header = Header::parse(data)
+        .or_else(|_| Header::parse(&[b"##fileformat=VCFv4.2\n", data].concat()))
+        .or_else(|_| Header::parse(b"##fileformat=VCFv4.2\n##FILTER=<ID=a>\n##INFO=<ID=END>\n"));
+    let Ok(header) = header else { return };
+    let record = Record {
+        contig,
+        start: number(0),
+        end: number(4),
+        quality: number(8),
+        alleles,
+        id,
+        filters,
+        info,
+        format,
+        extracted_info: &[(b"X", extracted)],
+        extracted_format: &[(b"GT", extracted)],
+    };
+    let mut line = Vec::new();
+    if record.append(&header, true, &mut line).is_ok() {
+        assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+        assert_eq!(line.iter().filter(|&&byte| byte == b'\t').count(), 9);
+    }
+});

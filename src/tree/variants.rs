@@ -1,0 +1,258 @@
+//! Datasets of TileDB-VCF: a group with an array of variant calls, `data`, and one of the headers of their files,
+//! `vcf_headers`.
+//!
+//! In layout 4, samples are texts, and the array of headers has a row for each. In layouts 2 and 3 they are numbers,
+//! whose names are in the metadata of `data`, and the array of headers is dense.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilefs_export::vcf::{Contigs, Header, Layout, sample_numbers};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::scalar::Scalar;
+use tilefs_format::schema::{ArraySchema, CellValNum};
+use tilefs_reader::Object;
+use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
+use tilefs_reader::array::{Array, Metadata, SingleFlight};
+use tilefs_reader::group::Group;
+
+use super::experiment::member_of;
+use super::group_texts::NamedMembers;
+
+/// The member with the variant calls.
+const DATA: &str = "data";
+
+/// The array of headers, a member of the dataset or of the group `metadata` in it.
+const HEADERS: &str = "vcf_headers";
+const METADATA: &str = "metadata";
+
+/// The attribute of the headers, and the dimension of their samples.
+const HEADER: &str = "header";
+const SAMPLE: &str = "sample";
+
+/// The most bytes of a list in the metadata: names of all samples of a dataset of layout 2 or 3, or its contigs.
+const MAX_LIST: u64 = 256 << 20;
+
+/// A dataset. Memory: in layouts 2 and 3, the names of its samples and contigs.
+pub struct VariantDataset {
+    pub data: Arc<Array>,
+    headers: Arc<Array>,
+    pub layout: Layout,
+    /// What is numbered in layouts 2 and 3, once needed.
+    numbered: SingleFlight<Arc<Numbered>>,
+}
+
+/// The samples of layouts 2 and 3 by their names, and the contigs by their positions.
+pub struct Numbered {
+    samples: BTreeMap<Vec<u8>, u32>,
+    pub contigs: Arc<Contigs>,
+}
+
+/// A sample of a dataset: its name, and in layouts 2 and 3 its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    pub name: Vec<u8>,
+    number: Option<u32>,
+}
+
+impl VariantDataset {
+    /// Returns the dataset of a group, if its members are those of one. Opens both arrays, and reads no cell.
+    ///
+    /// # Errors
+    /// Fails if the members, a schema or the metadata cannot be read, and for layouts other than 2, 3 and 4.
+    pub fn of(group: &Group) -> Result<Option<Self>> {
+        let members = NamedMembers::new(group.members()?);
+        let has = |name: &str| members.by_name.contains_key(name);
+        if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
+            return Ok(None);
+        }
+        let Some(Object::Array(data)) = member_of(group, &members, DATA)? else { return Ok(None) };
+        let Some(version) = version_of(data.schema()) else { return Ok(None) };
+        let headers = match member_of(group, &members, HEADERS)? {
+            Some(Object::Array(headers)) => headers,
+            _ => match member_of(group, &members, METADATA)? {
+                Some(Object::Group(inner)) => {
+                    let members = NamedMembers::new(inner.members()?);
+                    match member_of(&inner, &members, HEADERS)? {
+                        Some(Object::Array(headers)) => headers,
+                        _ => return Ok(None),
+                    }
+                }
+                _ => return Ok(None),
+            },
+        };
+        let layout = layout_of(&*data.metadata()?, version).in_array(data.path())?;
+        Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))
+    }
+
+    /// Returns what is numbered; `None` in layout 4.
+    ///
+    /// # Errors
+    /// Fails if the metadata cannot be read, or do not have the lists.
+    pub fn numbered(&self) -> Result<Option<Arc<Numbered>>> {
+        if self.layout.version() == 4 {
+            return Ok(None);
+        }
+        let make = || {
+            let metadata = self.data.metadata()?;
+            let list = |key: &str| list(&metadata, key);
+            let contigs = Contigs::parse(&list("contig_offsets")?, &list("contig_lengths")?)?;
+            let samples = sample_numbers(&list("sample_ids")?)?.into_iter().collect();
+            Ok(Arc::new(Numbered { samples, contigs: Arc::new(contigs) }))
+        };
+        self.numbered.get_or_retry(|| make().in_array(self.data.path())).cloned().map(Some)
+    }
+
+    /// Returns the names of all samples, sorted. Reads no variant call.
+    ///
+    /// # Errors
+    /// Fails if the array of headers or the metadata cannot be read.
+    pub fn samples(&self) -> Result<Vec<Vec<u8>>> {
+        if let Some(numbered) = self.numbered()? {
+            return Ok(numbered.samples.keys().cloned().collect());
+        }
+        let mut names = Vec::new();
+        for batch in self.headers.rows()?.columns(&[SAMPLE])?.batches()? {
+            let batch = batch?;
+            let column = batch.column(SAMPLE)?;
+            names.extend((0..batch.len()).filter_map(|row| column.get(row).map(<[u8]>::to_vec)));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Returns the sample of a name, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the array of headers or the metadata cannot be read.
+    pub fn sample(&self, name: &[u8]) -> Result<Option<Sample>> {
+        let number = match self.numbered()? {
+            Some(numbered) => match numbered.samples.get(name) {
+                Some(number) => Some(*number),
+                None => return Ok(None),
+            },
+            None => match self.stored_header(name)? {
+                Some(_) => None,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Sample { name: name.to_vec(), number }))
+    }
+
+    /// Returns the header of a sample's file.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read, or is not a header.
+    pub fn header(&self, sample: &Sample) -> Result<Header> {
+        let stored = match sample.number {
+            None => self.stored_header(&sample.name)?,
+            Some(number) => {
+                let values = self.headers.dense()?.read_values(HEADER, &[number..=number])?;
+                values.get(0).map(<[u8]>::to_vec)
+            }
+        };
+        let stored = stored.ok_or_else(|| Error::missing("the header of the sample"));
+        stored.and_then(|stored| Header::parse(&stored)).in_field(HEADER).in_array(self.headers.path())
+    }
+
+    /// Returns the header of a sample in layout 4.
+    fn stored_header(&self, name: &[u8]) -> Result<Option<Vec<u8>>> {
+        let only = vec![Some(vec![only(Scalar::Text(name.to_vec()))])];
+        for batch in self.headers.rows()?.columns(&[HEADER])?.select(&only)?.batches()? {
+            if let Some(header) = batch?.column(HEADER)?.get(0) {
+                return Ok(Some(header.to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the number of cells of all samples, as far as footers tell.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read.
+    pub fn row_count(&self) -> Result<RowCount> {
+        SparseView::new(self.data.clone())?.known_row_count()
+    }
+}
+
+impl Sample {
+    /// Returns the range of the dimension of samples that has only this sample.
+    pub fn range(&self) -> CoordinateRange {
+        only(match self.number {
+            Some(number) => Scalar::Unsigned(number.into()),
+            None => Scalar::Text(self.name.clone()),
+        })
+    }
+
+    /// Returns whether its file has a column for it. TileDB-VCF gives files without samples a nameless one.
+    pub fn has_column(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+fn only(coordinate: Scalar) -> CoordinateRange {
+    CoordinateRange { low: Some(coordinate.clone()), high: Some(coordinate), step: 1 }
+}
+
+/// Returns the version of the layout whose dimensions and attributes an array of variant calls has.
+fn version_of(schema: &ArraySchema) -> Option<u32> {
+    let dimensions: Vec<(&str, Datatype, bool)> = schema
+        .dimensions
+        .iter()
+        .map(|dimension| (dimension.name.as_str(), dimension.datatype, dimension.is_variable()))
+        .collect();
+    let (text, number) = (Datatype::StringAscii, Datatype::UInt32);
+    let version = match dimensions.as_slice() {
+        [("contig", contig, true), ("start_pos", position, false), (SAMPLE, sample, true)]
+            if [*contig, *position, *sample] == [text, number, text] =>
+        {
+            4
+        }
+        [(SAMPLE, sample, false), ("start_pos", position, false)] if [*sample, *position] == [number; 2] => 3,
+        [(SAMPLE, sample, false), ("end_pos", position, false)] if [*sample, *position] == [number; 2] => 2,
+        _ => return None,
+    };
+    let [start, end] = extent_attributes(version);
+    let fixed = [(start, number), (end, number), ("qual", Datatype::Float32)];
+    let variable = ["alleles", "id", "filter_ids", "info", "fmt"];
+    let attribute = |name: &str| schema.attributes.iter().find(|attribute| attribute.name == name);
+    let has_fixed = fixed.iter().all(|(name, datatype)| {
+        attribute(name).is_some_and(|found| {
+            found.datatype == *datatype && found.cell_count == CellValNum::Fixed(1) && !found.nullable
+        })
+    });
+    let has_variable =
+        variable.iter().all(|name| attribute(name).is_some_and(|found| found.is_variable() && !found.nullable));
+    (schema.is_sparse() && has_fixed && has_variable).then_some(version)
+}
+
+/// Returns the names of the attributes of the first and the last position of a record.
+pub fn extent_attributes(version: u32) -> [&'static str; 2] {
+    if version == 2 { ["pos", "real_end"] } else { ["real_start_pos", "end_pos"] }
+}
+
+fn layout_of(metadata: &Metadata, version: u32) -> Result<Layout> {
+    let number = |key: &str| {
+        let value = metadata.get(key).filter(|value| value.datatype == Datatype::UInt32 && value.count == 1);
+        let bytes = value.and_then(|value| value.bytes()?.first_chunk().copied());
+        bytes.map(u32::from_le_bytes).ok_or_else(|| Error::damaged(format!("no {key} in the metadata")))
+    };
+    let stated = number("version")?;
+    if stated != version {
+        return Err(Error::damaged(format!("dimensions of layout {version}, where the metadata say {stated}")));
+    }
+    Layout::new(version, number("anchor_gap")?)
+}
+
+/// Returns the bytes of a list in the metadata.
+fn list(metadata: &Metadata, key: &str) -> Result<Vec<u8>> {
+    let value = metadata.get(key).ok_or_else(|| Error::damaged(format!("no {key} in the metadata")))?;
+    let length = usize::try_from(value.len().min(MAX_LIST + 1)).unwrap_or(usize::MAX);
+    if value.len() > MAX_LIST {
+        return Err(Error::unsupported(format!("a list of more than {MAX_LIST} bytes in the metadata: {key}")));
+    }
+    let mut bytes = vec![0; length];
+    value.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
