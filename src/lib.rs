@@ -1,6 +1,7 @@
 //! tilefs presents TileDB arrays as plain files: this library is the program's tree of names and its mount.
 //!
 //! * [`fuse`]: the tree as a mounted file system
+//! * [`reports`]: what a mount reports about itself
 //! * [`read_ahead`]: prefetches for sequential and strided readers
 //! * [`tree`]: the virtual tree, names to nodes
 //!
@@ -14,5 +15,6 @@
 
 pub mod fuse;
 pub mod read_ahead;
+pub mod reports;
 mod sync;
 pub mod tree;

@@ -35,7 +35,8 @@ use clap::{Parser, Subcommand};
 
 use arguments::Arguments;
 use failure::Failure;
-use tilefs::fuse::{background, reason_of_panic};
+use tilefs::fuse::background;
+use tilefs::reports::reason_of_panic;
 use tilefs_reader::address_space;
 use tilefs_reader::storage::make_room_for_files;
 

@@ -26,6 +26,7 @@ use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{self, ReadAhead};
+use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
@@ -36,10 +37,6 @@ const KERNEL_READ_AHEAD_KIB: u64 = 512;
 /// Session threads that take no requests: one joins the request threads, one waits for the end, one invalidates names,
 /// and one watches for readers that gave up.
 const OTHER_THREADS: usize = 4;
-
-/// The log target of lines that a signal asked for. They are information, written at any level
-/// but `off`.
-pub const ASKED_FOR: &str = "tilefs::asked_for";
 
 /// One more thread if the tree is refreshed periodically.
 const REFRESHING: usize = 1;
