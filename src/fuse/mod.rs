@@ -33,4 +33,5 @@ mod working_folders;
 pub use attach::Access;
 pub use detach::{Detach, unmount};
 pub use mount::{Mount, MountOptions, Ownership};
+pub use mountpoint::descriptor;
 pub use serve::{Signals, serve};

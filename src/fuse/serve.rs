@@ -121,6 +121,8 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
         match (event, leaving) {
             (Ok(Event::Statistics), _) => mount.log_statistics(),
             (Ok(Event::Refresh), _) => mount.refresh(),
+            // Another process unmounts. For what is used until then, the connection ends with this process.
+            (Ok(Event::End), None) if mount.is_inherited() => return abort(&mount),
             (Ok(Event::End), None) => leaving = Some((Instant::now(), unmount_or_detach(&mount)?)),
             (Ok(Event::End), Some(_)) => {
                 log::warn!("second signal: exiting at once");
