@@ -97,6 +97,22 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// Handles signals without a mount until one asks to end: a hang-up without a terminal calls `refresh`, SIGUSR1
+    /// calls `log_statistics`.
+    pub fn until_end(self, refresh: impl Fn(), log_statistics: impl Fn()) {
+        self.wait();
+        // The thread that sends the events ends with this process.
+        while let Ok(event) = self.events.recv() {
+            match event {
+                Event::Refresh => refresh(),
+                Event::Statistics => log_statistics(),
+                Event::End | Event::Ended(_) => return,
+            }
+        }
+    }
+}
+
 /// Serves until the mount is gone. The first signal unmounts; if the mount is in use it is detached lazily and serving
 /// continues for its users. The second signal ends that, as does a request that is stuck for a few seconds. Nothing is
 /// left mounted.
