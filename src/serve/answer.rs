@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderName, LAST_MODIFIED, LOCATION, RANGE, VARY,
+    HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use hyper::{HeaderMap, Method, StatusCode};
 
@@ -78,6 +78,12 @@ impl Answer {
         if let Ok(value) = value.as_ref().parse() {
             self.headers.insert(name, value);
         }
+        self
+    }
+
+    /// Adds a header to those of the same name.
+    pub fn also(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.append(name, HeaderValue::from_static(value));
         self
     }
 

@@ -11,7 +11,7 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HeaderName, REFERRER_POLICY, VARY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use tilefs_reader::threads::cancellation::Token;
 use tokio::time::timeout;
 
@@ -142,11 +142,10 @@ fn share(answer: Answer, origin: &str) -> Answer {
         )
         .with(ACCESS_CONTROL_EXPOSE_HEADERS, "Accept-Ranges, Content-Length, Content-Range, ETag, Last-Modified")
         .with(ACCESS_CONTROL_MAX_AGE, "86400");
-    if origin == "*" || has(&answer.headers, VARY) { answer } else { answer.with(VARY, "Origin") }
-}
-
-fn has(headers: &HeaderMap, name: HeaderName) -> bool {
-    headers.contains_key(name)
+    match origin {
+        "*" => answer,
+        _ => answer.also(VARY, "Origin"),
+    }
 }
 
 /// Returns a short body; `None` if it is long or ends early.

@@ -9,14 +9,12 @@ use tilefs_export::Content;
 use tilefs_format::error::Result;
 
 use super::body::Pieces;
+use super::buffers::{LARGE, SMALL};
 use super::site::{Refusal, Site};
 use crate::read_ahead::{ReadAhead, Reader};
 
 /// Size of the first piece: a reader that needs only a header should not wait for more.
-const FIRST_PIECE: u64 = 32 << 10;
-
-/// Size up to which pieces grow. With it, the memory of a slow client grows.
-const PIECE: u64 = 256 << 10;
+const FIRST_PIECE: u64 = SMALL as u64;
 
 /// An open file. It keeps the prefetching state of a reader between requests, because programs read a file with many
 /// requests for a range each, mostly in sequence.
@@ -93,10 +91,10 @@ impl FilePieces {
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let length = range.end.saturating_sub(range.start);
         self.site.read_ahead.note(&self.reader, range.start, length);
-        // At most PIECE.
-        let mut bytes = vec![0; length as usize];
-        self.file.content.read_at(range.start, &mut bytes)?;
-        Ok(bytes.into())
+        // At most LARGE.
+        let mut buffer = self.site.buffers.take(length as usize);
+        self.file.content.read_at(range.start, buffer.as_mut_slice())?;
+        Ok(buffer.into_bytes())
     }
 }
 
@@ -111,7 +109,7 @@ impl Pieces for FilePieces {
         if end < range.end {
             self.parts.push_front(Part::Range(end..range.end));
         }
-        self.size = PIECE.min(2 * self.size);
+        self.size = if self.site.buffers.are_crowded() { FIRST_PIECE } else { (LARGE as u64).min(2 * self.size) };
         let (site, doing) = (&self.site, || format!("read of {} at {}", self.path, range.start));
         let read = site.attempt(doing, || Ok(self.read(range.start..end)?));
         if read.is_err() {

@@ -19,6 +19,7 @@
 mod access;
 mod answer;
 mod body;
+mod buffers;
 mod connections;
 mod content_type;
 mod counts;

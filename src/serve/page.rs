@@ -151,7 +151,6 @@ fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
 /// Returns five commands that read the array or group at a URL, each with what it does.
 fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)>, Failure> {
     let known = folder.known_paths();
-    let has = |name: &str| -> Result<bool, Failure> { Ok(folder.lookup(name)?.is_some()) };
     let at = |path: &str| {
         let mut full = url.to_owned();
         for (number, name) in path.split('/').enumerate() {
@@ -171,7 +170,8 @@ fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)
     if let Some(file) = listed.iter().find(|entry| entry.kind == EntryKind::File) {
         commands.push(("One file", format!("curl -sO {}", shell_word(&at(&file.name)))));
     }
-    if has("zarr")? {
+    // Looking it up in a group could open all members.
+    if known.iter().any(|path| path == "zarr") {
         let code = format!("import xarray; print(xarray.open_zarr({:?}))", at("zarr"));
         commands.push(("All of it in Python: pip install xarray zarr fsspec aiohttp", python(code)));
     }

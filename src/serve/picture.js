@@ -39,6 +39,6 @@
   });
   context.putImageData(image, 0, 0);
   const caption = document.createElement("figcaption");
-  caption.textContent = `${attribute.name}, ${isSmall ? "all of it" : "a block in the middle"}, ${low} to ${high}`;
+  caption.textContent = `${attribute.name}, ${isSmall ? "all of it" : "a block in the middle"}, ${Number(low.toPrecision(5))} to ${Number(high.toPrecision(5))}`;
   place.append(canvas, caption);
 })();

@@ -24,7 +24,7 @@ use crate::read_ahead::ReadAhead;
 use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
 
-/// Maximum number of open connections. Each may hold two pieces of a reply, so all of them about 256 MiB.
+/// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;
 
 /// Descriptors that storage and everything else need.

@@ -11,6 +11,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_reader::threads::cancellation;
 
+use super::buffers::Buffers;
 use super::connections::Connections;
 use super::counts::Counts;
 use super::files::ServedFile;
@@ -40,6 +41,8 @@ pub struct Site {
     pub read_ahead: Arc<ReadAhead>,
     /// Whether files that are read as a whole are prefetched from the first byte.
     pub expects_whole_reads: bool,
+    /// Buffers of pieces of files.
+    pub buffers: Arc<Buffers>,
     pub errors: ErrorLog,
     pub counts: Arc<Counts>,
     connections: Arc<Connections>,
@@ -127,6 +130,7 @@ impl Site {
                 snapshot: RwLock::new(Arc::new(Snapshot::new(root, versions))),
                 read_ahead: Arc::new(read_ahead),
                 expects_whole_reads,
+                buffers: Arc::default(),
                 errors,
                 counts: Arc::default(),
                 connections,

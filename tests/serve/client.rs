@@ -199,6 +199,19 @@ impl Drop for Program {
     }
 }
 
+/// The ids of processes with this argument, in whose environment a variable is this path.
+pub fn processes_with_argument(argument: &str, variable: &str, value: &Path) -> Vec<String> {
+    let has = |file: PathBuf, wanted: &str| {
+        fs::read(file).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|item| item == wanted.as_bytes()))
+    };
+    let variable = format!("{variable}={}", value.display());
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap());
+    let ours = processes.filter(|process| {
+        has(process.path().join("cmdline"), argument) && has(process.path().join("environ"), &variable)
+    });
+    ours.map(|process| process.file_name().into_string().unwrap()).collect()
+}
+
 /// Waits until something is so.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -129,6 +129,39 @@ with files.open(url + 'npy/temp.npy') as file:
     output(Command::new(python).args(["-c", script]).arg(server.url()));
 }
 
+/// The first task of a job step starts a server, and the others find it.
+#[test]
+fn tasks_of_a_job_share_a_server() {
+    if !has("curl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let prolog = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/slurm_prolog.sh");
+    let program = Path::new(env!("CARGO_BIN_EXE_tilefs")).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let task = || {
+        let mut command = Command::new("sh");
+        command.arg(&prolog).env("PATH", &path).env("TMPDIR", folder.path()).env("TILEFS_ARRAY", demo());
+        command.env("SLURM_JOB_ID", "7").env("SLURM_STEP_ID", "3").stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let tasks: Vec<_> = (0..3).map(|_| task()).collect();
+    let printed: Vec<String> =
+        tasks.into_iter().map(|task| String::from_utf8(task.wait_with_output().unwrap().stdout).unwrap()).collect();
+    let get = |credentials: &str| {
+        let script = format!("{}curl -s -H \"Authorization: Bearer {credentials}\" $TILEFS_URL/temp.f32", printed[0]);
+        Command::new("sh").args(["-c", &script]).output().unwrap().stdout
+    };
+    let (bytes, refused) = (get("$TILEFS_TOKEN"), get("wrong"));
+    let servers = crate::client::processes_with_argument(&demo().display().to_string(), "TMPDIR", folder.path());
+    for server in &servers {
+        assert!(Command::new("kill").arg(server).status().unwrap().success());
+    }
+    assert!(printed.iter().all(|text| *text == printed[0]), "{printed:?}");
+    assert!(bytes.len() == 80_000 && refused.len() < 100, "{printed:?}");
+    assert_eq!(servers.len(), 1);
+}
+
 /// The commands on the page work.
 #[test]
 fn the_commands_on_the_page_work() {
