@@ -1,6 +1,8 @@
-//! tilefs presents TileDB arrays as plain files: this library is the program's tree of names and its mount.
+//! tilefs presents TileDB arrays as plain files: this library is the program's tree of names, its mount and its server.
 //!
 //! * [`fuse`]: the tree as a mounted file system
+//! * [`serve`]: the tree over HTTP and WebDAV
+//! * [`reports`]: what a mount or server reports about itself
 //! * [`read_ahead`]: prefetches for sequential and strided readers
 //! * [`tree`]: the virtual tree, names to nodes
 //!
@@ -14,5 +16,8 @@
 
 pub mod fuse;
 pub mod read_ahead;
+pub mod reports;
+#[cfg(feature = "serve")]
+pub mod serve;
 mod sync;
 pub mod tree;

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::failure::Failure;
 
 /// The commands; any other first argument is an array to mount, or an option of `mount`.
-const COMMANDS: [&str; 9] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "man", "help"];
+const COMMANDS: [&str; 10] = ["mount", "umount", "serve", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
 /// Options of mount(8) that hold anyway, or are meant for mount(8) itself.
 const IGNORED: [&str; 39] = [

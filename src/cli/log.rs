@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use log::{Level, LevelFilter};
 
 use super::printable;
-use tilefs::fuse::ASKED_FOR;
+use tilefs::reports::ASKED_FOR;
 use tilefs::tree::time::extended;
 
 /// The socket of the system's log (syslog or journald).

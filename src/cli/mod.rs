@@ -23,6 +23,8 @@ mod options;
 mod output;
 mod printable;
 mod roff;
+#[cfg(feature = "serve")]
+mod serve;
 mod service;
 mod size;
 mod umount;
@@ -35,7 +37,8 @@ use clap::{Parser, Subcommand};
 
 use arguments::Arguments;
 use failure::Failure;
-use tilefs::fuse::{background, reason_of_panic};
+use tilefs::fuse::background;
+use tilefs::reports::reason_of_panic;
 use tilefs_reader::address_space;
 use tilefs_reader::storage::make_room_for_files;
 use tilefs_reader::threads;
@@ -47,6 +50,7 @@ Examples:
   tilefs info ARRAY                     shape, types, filters
   tilefs ls -l ARRAY                    the files, without mounting
   tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
+  tilefs serve ARRAY                    the same files over HTTP and WebDAV
   tilefs ARRAY MNT --at 2024-01-31      as it was at that time (UTC)
 ";
 
@@ -67,6 +71,8 @@ enum Command {
     Info(info::Info),
     Ls(ls::Ls),
     Cat(cat::Cat),
+    #[cfg(feature = "serve")]
+    Serve(serve::Serve),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -85,6 +91,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Info(info)) => info.run(),
         Some(Command::Ls(ls)) => ls.run(),
         Some(Command::Cat(cat)) => cat.run(),
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Completions(completions)) => completions.run(),
         Some(Command::Man(man)) => man.run(),

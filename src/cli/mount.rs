@@ -33,7 +33,7 @@ pub struct Mount {
     /// The folder of the array or group
     array: PathBuf,
 
-    /// An empty folder to mount on
+    /// An empty folder to mount on; or /dev/fd/N, if descriptor N is an inherited /dev/fuse that is mounted already
     #[arg(value_name = "MNT", required_unless_present = "mount")]
     mountpoint: Option<PathBuf>,
 
@@ -154,7 +154,8 @@ impl Mount {
         let mut options = self.opening.options(self.slices.as_slice())?;
         options.shown = self.views.shown();
         // Other users would otherwise see data that only this user may read.
-        let is_shared = self.allow_other || rustix::process::geteuid().is_root();
+        let may_be_shared = fuse::descriptor(self.mountpoint()).is_some();
+        let is_shared = self.allow_other || may_be_shared || rustix::process::geteuid().is_root();
         options.reading.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         options.is_watched = self.refresh.is_some();
         threads::start_team(options.reading.threads);

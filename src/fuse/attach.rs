@@ -1,6 +1,6 @@
 //! Mounts a FUSE device on a folder: with mount(2) if this process may, otherwise with the helper `fusermount3`.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString, c_int};
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,14 +10,19 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{FileType, fstat, makedev};
 use rustix::io::retry_on_intr;
 use rustix::mount::{MountFlags, mount};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{geteuid, getgid, getuid};
 
 use super::mount_table::KIND;
+use super::sys;
 
 const DEVICE: &str = "/dev/fuse";
+
+/// The number of that device; see Documentation/admin-guide/devices.txt of Linux.
+const FUSE: (u32, u32) = (10, 229);
 
 /// Exists if the kernel has SELinux; other kernels reject label options.
 const SELINUX: &str = "/sys/fs/selinux";
@@ -77,6 +82,19 @@ pub fn attach(mountpoint: &Path, source: &OsStr, access: Access, labels: &[OsStr
          fuse3`)",
     )?;
     attach_with_helper(&helper, mountpoint, helper_options(source, access, labels))
+}
+
+/// Returns a copy of an inherited descriptor, on which the process that mounted has opened `/dev/fuse`.
+///
+/// # Errors
+/// One line, if it is not open or not that device.
+pub fn inherited(number: c_int) -> Result<OwnedFd, String> {
+    let device = sys::copy_of_descriptor(number)
+        .map_err(|_| "this descriptor is not open; the process that mounts must pass it on".to_owned())?;
+    let kind = fstat(&device).map_err(|error| format!("cannot examine this descriptor: {error}"))?;
+    let is_fuse =
+        FileType::from_raw_mode(kind.st_mode) == FileType::CharacterDevice && kind.st_rdev == makedev(FUSE.0, FUSE.1);
+    if is_fuse { Ok(device) } else { Err(format!("this descriptor is not {DEVICE}")) }
 }
 
 /// Finds the helper that mounts and unmounts for ordinary users.
@@ -222,6 +240,16 @@ mod tests {
         let (here, mut there) = UnixStream::pair().unwrap();
         there.write_all(b"x").unwrap();
         assert_eq!(receive_descriptor(&here).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn only_a_fuse_device_is_inherited() {
+        let file = File::open("/dev/null").unwrap();
+        assert!(inherited(file.as_raw_fd()).unwrap_err().contains("not /dev/fuse"));
+        assert!(inherited(c_int::MAX).unwrap_err().contains("not open"));
+        if let Ok(device) = File::open(DEVICE) {
+            assert!(inherited(device.as_raw_fd()).is_ok());
+        }
     }
 
     #[test]

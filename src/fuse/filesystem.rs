@@ -25,16 +25,15 @@ use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_reader::threads::cancellation;
 
 use super::counts::{Counts, RequestKind};
-use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
 use super::mount::Ownership;
-use super::own_files::{OwnFolder, RootWithOwn};
 use super::refresh::RefreshTrigger;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use super::requests::Requests;
 use super::sys;
 use crate::read_ahead::{ReadAhead, Reader};
+use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 use crate::tree::{EntryKind, Node, Tree};
 
 /// Time for which the kernel may cache names and attributes.

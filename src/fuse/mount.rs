@@ -26,6 +26,7 @@ use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{self, ReadAhead};
+use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
@@ -36,10 +37,6 @@ const KERNEL_READ_AHEAD_KIB: u64 = 512;
 /// Session threads that take no requests: one joins the request threads, one waits for the end, one invalidates names,
 /// and one watches for readers that gave up.
 const OTHER_THREADS: usize = 4;
-
-/// The log target of lines that a signal asked for. They are information, written at any level
-/// but `off`.
-pub const ASKED_FOR: &str = "tilefs::asked_for";
 
 /// One more thread if the tree is refreshed periodically.
 const REFRESHING: usize = 1;
@@ -174,6 +171,8 @@ pub struct Mount {
     mountpoint: PathBuf,
     /// The device number in the mount table; `None` if the table cannot be read.
     device: Option<String>,
+    /// Whether another process has mounted and passed on the device. That process unmounts, too.
+    is_inherited: bool,
     session: Arc<SessionEnd>,
     requests: Arc<Requests>,
     /// The server, as long as the session lasts.
@@ -185,22 +184,34 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts a tree on an empty folder. When this returns, the mount answers.
+    /// Mounts a tree on an empty folder, or serves the mount whose device was inherited as the descriptor N of the path
+    /// `/dev/fd/N`. When this returns, the mount answers.
     ///
     /// # Errors
     /// [`Error::Mount`], in one line with advice; nothing is left mounted then.
     pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
         let (threads, probe) = threads_for(options).map_err(fail)?;
-        let path = mountpoint::prepare(mountpoint, &options.source)?;
-        let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels)
-            .map_err(fail)?;
+        let inherited = mountpoint::descriptor(mountpoint);
+        let (path, device) = match inherited {
+            Some(number) => (mountpoint.to_owned(), attach::inherited(number).map_err(fail)?),
+            None => {
+                let path = mountpoint::prepare(mountpoint, &options.source)?;
+                let source = source_name(&options.source);
+                let device = attach::attach(&path, &source, options.access, &options.selinux_labels).map_err(fail)?;
+                (path, device)
+            }
+        };
         // From here on, dropping `mount` unmounts on every return.
-        let number = mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device);
+        let number = match inherited {
+            Some(_) => None,
+            None => mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device),
+        };
         let mount = Mount {
             abort: number.as_deref().and_then(open_abort),
             device: number,
             mountpoint: path,
+            is_inherited: inherited.is_some(),
             session: Arc::default(),
             requests: Arc::new(Requests::new(threads)),
             server: OnceLock::new(),
@@ -224,13 +235,15 @@ impl Mount {
         let mut config = Config::default();
         config.n_threads = Some(threads);
         config.acl = match options.access {
+            // The kernel checks what the process that mounted has allowed.
+            _ if mount.is_inherited => SessionACL::All,
             Access::Owner => SessionACL::Owner,
             Access::OwnerAndRoot => SessionACL::RootAndOwner,
             Access::Everyone => SessionACL::All,
         };
         let acl = config.acl;
         let session = Session::from_fd(filesystem, device, acl, config)
-            .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
+            .map_err(|error| fail(unanswered(&error, mount.is_inherited)))?;
         let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
         let refresher = Refresher::new(trigger, refresh_requests, server.clone(), notifier.clone());
@@ -282,7 +295,13 @@ impl Mount {
         }
     }
 
-    /// Unmounts. Does nothing if the mount is gone, even if something else is mounted there now.
+    /// Returns whether another process has mounted, and unmounts.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.is_inherited
+    }
+
+    /// Unmounts. Does nothing if the mount is gone, even if something else is mounted there now, or if another process
+    /// unmounts.
     ///
     /// # Errors
     /// [`Refusal`] if it is in use, or the system rejects it.
@@ -290,7 +309,8 @@ impl Mount {
         // After the session ended normally, the kernel may reuse its device number for a new mount on the same folder.
         // Only a dead mount can then still be ours, left after the connection was aborted. After the session's threads
         // failed, the mount is still ours.
-        let ours = self.is_attached()
+        let ours = !self.is_inherited
+            && self.is_attached()
             && match self.session.result() {
                 None | Some(Err(_)) => true,
                 Some(Ok(())) => mountpoint::is_dead(&self.mountpoint),
@@ -334,7 +354,10 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if self.detach(Detach::WhenIdle).is_ok() {
+        if self.is_inherited {
+            // It ends with this process, or when it is unmounted.
+            self.requests.end();
+        } else if self.detach(Detach::WhenIdle).is_ok() {
             // The session's threads still hold the tree; what its owner drops next may rely on their end.
             self.session.wait_for(SHUTDOWN_TIMEOUT);
         } else if let Err(refusal) = self.detach(Detach::Lazily) {
@@ -362,6 +385,14 @@ fn start_watcher(requests: &Arc<Requests>, device: OwnedFd) -> io::Result<()> {
 fn open_abort(device: &str) -> Option<File> {
     let (_, minor) = device.split_once(':')?;
     File::options().write(true).open(format!("/sys/fs/fuse/connections/{minor}/abort")).ok()
+}
+
+/// Returns the reason why a session did not begin.
+fn unanswered(error: &io::Error, is_inherited: bool) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) if is_inherited => "this descriptor is not mounted; mount it before passing it on".to_owned(),
+        _ => format!("the kernel does not answer: {error}"),
+    }
 }
 
 /// Interprets the result of a session. A request that is being read when the kernel tears the connection down fails

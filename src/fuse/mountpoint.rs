@@ -1,5 +1,6 @@
 //! Validates a mount point, with a reason and advice if it is unusable.
 
+use std::ffi::c_int;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,16 @@ const MAX_LINKS: usize = 40;
 
 /// Time after which a mount counts as hanging.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where the descriptors of a process are.
+const DESCRIPTORS: &str = "/dev/fd/";
+
+/// Returns the number N of the mount point `/dev/fd/N`: the process that started this one has opened `/dev/fuse` as that
+/// descriptor and mounted it.
+pub fn descriptor(mountpoint: &Path) -> Option<c_int> {
+    let digits = mountpoint.to_str()?.strip_prefix(DESCRIPTORS)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
 
 /// Returns the mount point as an absolute path without links, if it is usable. `source` is what will be mounted. A dead
 /// tilefs mount is unmounted first.
@@ -156,6 +167,14 @@ mod tests {
         let empty = fs::canonicalize(at("empty")).unwrap();
         for good in ["empty", "link", "empty/.", "array/../empty"] {
             assert_eq!(prepare(&at(good), &array).unwrap(), empty);
+        }
+    }
+
+    #[test]
+    fn descriptors_have_a_number() {
+        assert_eq!(descriptor(Path::new("/dev/fd/7")), Some(7));
+        for other in ["/dev/fd/", "/dev/fd/-1", "/dev/fd/7/a", "/dev/fd/99999999999", "/dev/fd", "7", "/mnt/fd/7"] {
+            assert_eq!(descriptor(Path::new(other)), None, "{other}");
         }
     }
 

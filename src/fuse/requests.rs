@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tilefs_reader::threads::{self, cancellation::Token};
 
-use super::error_log::reason_of_panic;
+use crate::reports::reason_of_panic;
 use crate::sync::{Arc, Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;

@@ -97,6 +97,22 @@ impl Signals {
     }
 }
 
+impl Signals {
+    /// Handles signals without a mount until one asks to end: a hang-up without a terminal calls `refresh`, SIGUSR1
+    /// calls `log_statistics`.
+    pub fn until_end(self, refresh: impl Fn(), log_statistics: impl Fn()) {
+        self.wait();
+        // The thread that sends the events ends with this process.
+        while let Ok(event) = self.events.recv() {
+            match event {
+                Event::Refresh => refresh(),
+                Event::Statistics => log_statistics(),
+                Event::End | Event::Ended(_) => return,
+            }
+        }
+    }
+}
+
 /// Serves until the mount is gone. The first signal unmounts; if the mount is in use it is detached lazily and serving
 /// continues for its users. The second signal ends that, as does a request that is stuck for a few seconds. Nothing is
 /// left mounted.
@@ -121,6 +137,8 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
         match (event, leaving) {
             (Ok(Event::Statistics), _) => mount.log_statistics(),
             (Ok(Event::Refresh), _) => mount.refresh(),
+            // Another process unmounts. For what is used until then, the connection ends with this process.
+            (Ok(Event::End), None) if mount.is_inherited() => return abort(&mount),
             (Ok(Event::End), None) => leaving = Some((Instant::now(), unmount_or_detach(&mount)?)),
             (Ok(Event::End), Some(_)) => {
                 log::warn!("second signal: exiting at once");

@@ -1,10 +1,12 @@
-//! System calls of the mount that need `unsafe`: signals, threads, and a probe process that may hang.
+//! System calls of the mount that need `unsafe`: signals, threads, inherited descriptors, and a probe process that may
+//! hang.
 //!
 //! This is the only module in this folder with `unsafe`. Every wrapper takes owned or borrowed Rust values, so that no
 //! pointer outlives its call, and returns an [`io::Result`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::thread;
@@ -21,6 +23,18 @@ pub fn is_own_thread(thread: u32) -> bool {
     // SAFETY: getpid takes nothing and cannot fail; signal 0 is sent to nobody, the kernel only checks that the thread
     // exists.
     thread > 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0
+}
+
+/// Returns a copy of a descriptor that this process has inherited, known by its number. The copy is closed by `exec`.
+///
+/// # Errors
+/// `EBADF` if no descriptor has this number.
+pub fn copy_of_descriptor(number: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: takes only integers, and the kernel checks them.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    check(copy)?;
+    // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
 /// The process in which [`fork`] returns.
@@ -167,6 +181,22 @@ mod tests {
         while is_own_thread(other as u32) {
             assert!(Instant::now() < deadline, "it has ended");
             thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_copied_descriptor_is_the_same_file() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = io::pipe().unwrap();
+        let copy = copy_of_descriptor(writer.as_raw_fd()).unwrap();
+        drop(writer);
+        io::Write::write_all(&mut fs::File::from(copy), b"x").unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "x", "and both are closed");
+        for number in [-1, c_int::MAX] {
+            assert_eq!(copy_of_descriptor(number).unwrap_err().raw_os_error(), Some(libc::EBADF));
         }
     }
 

@@ -19,6 +19,7 @@ mod manifest;
 mod abandoned;
 mod calls;
 mod command;
+mod descriptor;
 mod directory;
 mod harness;
 mod hostile;

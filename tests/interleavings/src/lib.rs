@@ -79,13 +79,13 @@ pub mod fuse {
     pub mod reply_buffers;
     pub mod requests;
     pub mod session_end;
+}
 
-    mod error_log {
-        use std::any::Any;
+pub mod reports {
+    use std::any::Any;
 
-        pub fn reason_of_panic(_: &(dyn Any + Send)) -> &'static str {
-            "a panic"
-        }
+    pub fn reason_of_panic(_: &(dyn Any + Send)) -> &'static str {
+        "a panic"
     }
 }
 

@@ -1,4 +1,4 @@
-//! The mount's own files in `.tilefs/`: statistics and recent errors. The folder can be opened by name but is not listed.
+//! The own files of a mount or server in `.tilefs/`: statistics and recent errors. The folder can be opened by name but is not listed.
 //!
 //! Entries that the tree has in a folder of that name appear there as well. No name of a user conflicts, because names
 //! that begin with a dot are escaped.
@@ -51,8 +51,16 @@ impl Folder for RootWithOwn {
         self.root.list()
     }
 
+    fn known_paths(&self) -> Vec<String> {
+        self.root.known_paths()
+    }
+
     fn modified(&self) -> SystemTime {
         self.root.modified()
+    }
+
+    fn source(&self) -> Option<u64> {
+        self.root.source()
     }
 
     fn memory(&self) -> usize {
@@ -114,7 +122,7 @@ impl Folder for OwnFolder {
         Ok(entries)
     }
 
-    /// The time of mounting.
+    /// The time when the mount or server started.
     fn modified(&self) -> SystemTime {
         self.since
     }

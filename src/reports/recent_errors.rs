@@ -30,7 +30,8 @@ struct Recent {
 impl RecentErrors {
     /// Remembers an error with what was being done, or counts it once more where it is known.
     pub fn add(&self, doing: &str, error: &str) {
-        let mut text = format!("{doing}: {error}").replace(['\n', '\r'], " ");
+        // Names that anybody may ask for must not control the terminal that shows the text.
+        let mut text = format!("{doing}: {error}").replace(char::is_control, " ");
         if text.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
@@ -69,11 +70,11 @@ mod tests {
         let errors = RecentErrors::default();
         assert_eq!(errors.text(), "no errors so far\n");
         errors.add("read of a", "bad\nchunk");
-        errors.add("read of b", "other");
+        errors.add("read of b", "other\u{1b}");
         errors.add("read of a", "bad\nchunk");
         let text = errors.text();
         let lines: Vec<&str> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
-        assert_eq!(lines, ["read of a: bad chunk (2 times)", "read of b: other"]);
+        assert_eq!(lines, ["read of a: bad chunk (2 times)", "read of b: other "]);
     }
 
     #[test]

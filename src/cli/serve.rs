@@ -1,0 +1,142 @@
+//! `tilefs serve`: an array or a group over HTTP and WebDAV.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tilefs_reader::storage::make_room_for_files;
+use tilefs_reader::threads;
+
+use super::failure::Failure;
+use super::options::{Logging, NamedSlices, Opening, Views};
+use super::{array, output, service};
+use tilefs::fuse::Signals;
+use tilefs::serve::{ServeOptions, Server};
+use tilefs::tree::Links;
+
+const EXAMPLES: &str = "\
+Examples:
+  tilefs serve dem.tdb                                  for programs of this machine
+  tilefs serve dem.tdb --listen 0.0.0.0:8080 --token S  for everybody who knows S
+  curl -O http://127.0.0.1:8080/elevation.f32
+  gdalinfo /vsicurl/http://127.0.0.1:8080/tiff/elevation.tif
+  rclone ls \":webdav,url='http://127.0.0.1:8080/':\"";
+
+/// Serve the files of an array or a group over HTTP and read-only WebDAV, until ctrl-C
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// The folder of the array or group
+    array: PathBuf,
+
+    /// The address to listen on; the default is reached only from this machine. Port 0 is any free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Answer only requests with this token: `Authorization: Bearer TOKEN`, the password TOKEN of any user, or ?token=TOKEN
+    #[arg(long, value_name = "TOKEN", env = "TILEFS_TOKEN", hide_env_values = true, value_parser = parse_token)]
+    token: Option<String>,
+
+    /// Let web pages of this origin read the files; of any origin if none is given
+    #[arg(long, value_name = "ORIGIN", num_args = 0..=1, require_equals = true, default_missing_value = "*",
+          value_parser = parse_origin)]
+    cors: Option<String>,
+
+    /// Follow symbolic links and members of groups that lead out of the array or group
+    #[arg(long)]
+    follow_links: bool,
+
+    /// Look for changes of the array at this interval, 10 seconds if not given, and show them to later requests
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    refresh: Option<u32>,
+
+    #[command(flatten)]
+    slices: NamedSlices,
+
+    #[command(flatten)]
+    views: Views,
+
+    #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Serve {
+    pub fn run(&self) -> Result<(), Failure> {
+        self.logging.start();
+        // Before any thread starts, as for a mount.
+        make_room_for_files();
+        let signals = Signals::hold()?;
+        let mut options = self.opening.options(self.slices.as_slice())?;
+        options.shown = self.views.shown();
+        // Other users of this machine can connect, and must not see more than is served.
+        options.reading.links = if self.follow_links { Links::Anywhere } else { Links::Within };
+        options.is_watched = self.refresh.is_some();
+        threads::start_team(options.reading.threads);
+        let tree = array::open_tree(&self.array, &options)?;
+        let serving = ServeOptions {
+            listen: self.listen,
+            token: self.token.clone(),
+            cors: self.cors.clone(),
+            refresh: self.refresh.map(|seconds| Duration::from_secs(seconds.into())),
+            read_ahead_workers: array::read_ahead_workers(&self.array, &options),
+            read_ahead_window: array::read_ahead_window(&self.array, &options),
+            expects_whole_reads: array::is_remote(&self.array),
+        };
+        signals.wait();
+        let server = Server::start(tree, &serving)?;
+        if !server.address().ip().is_loopback() && self.token.is_none() {
+            ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
+        }
+        // Without standard output, as a service, the log has the address.
+        let line = format!("serving {} at http://{}/\n", self.array.display(), server.address());
+        if output::print(&line).is_err() {
+            ::log::info!("{}", line.trim_end());
+        }
+        service::ready();
+        signals.until_end(|| server.refresh(), || server.log_statistics());
+        server.stop();
+        Ok(())
+    }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |_| "write it as ADDRESS:PORT, for instance 127.0.0.1:8080 or [::1]:8080".to_owned();
+    let mut addresses = text.to_socket_addrs().map_err(wrong)?;
+    addresses.next().ok_or_else(|| "this name has no address".to_owned())
+}
+
+fn parse_token(text: &str) -> Result<String, String> {
+    let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_token
+        .then(|| text.to_owned())
+        .ok_or_else(|| "give one or more visible ASCII characters without spaces".to_owned())
+}
+
+fn parse_origin(text: &str) -> Result<String, String> {
+    let is_origin = text == "*" || (text.contains("://") && text.bytes().all(|byte| byte.is_ascii_graphic()));
+    is_origin.then(|| text.to_owned()).ok_or_else(|| "write it as https://example.org".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_before_anything_starts() {
+        assert_eq!(parse_address("127.0.0.1:0").unwrap().port(), 0);
+        assert!(
+            parse_address("[::1]:80").unwrap().is_ipv6() && parse_address("localhost:80").unwrap().ip().is_loopback()
+        );
+        for wrong in ["", "8080", "127.0.0.1", ":x", "127.0.0.1:99999", "http://127.0.0.1:1"] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_token("s3cret").is_ok() && parse_token("").is_err() && parse_token("a b\n").is_err());
+        assert!(parse_origin("*").is_ok() && parse_origin("https://a.example").is_ok());
+        assert!(parse_origin("a.example").is_err() && parse_origin("https://a\r\nx: y").is_err());
+    }
+}

@@ -1,0 +1,12 @@
+//! Reports of a running mount or server about itself: the files in `.tilefs/`, the most recent errors, and a log that
+//! writes each error once.
+
+mod error_log;
+mod own_files;
+mod recent_errors;
+
+pub use error_log::{ErrorLog, reason_of_panic};
+pub use own_files::{OwnFolder, RootWithOwn};
+
+/// The log target of lines that a signal asked for. They are information, written at any level but `off`.
+pub const ASKED_FOR: &str = "tilefs::asked_for";

@@ -1,0 +1,83 @@
+//! Counts requests by kind, errors, and bytes.
+
+use hyper::Method;
+use tilefs_format::error::Error;
+use tilefs_reader::statistics::{Counter, Statistic, Value};
+
+/// The methods that are counted by name.
+const METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "PROPFIND"];
+
+/// All kinds of requests: these methods, and everything else.
+const KINDS: [&str; METHODS.len() + 1] = ["get", "head", "options", "propfind", "other"];
+
+/// The counters of a server.
+#[derive(Debug, Default)]
+pub struct Counts {
+    requests: [Counter; KINDS.len()],
+    errors: [Counter; Error::KINDS.len()],
+    denied: Counter,
+    sent: Counter,
+    refreshes: Counter,
+}
+
+impl Counts {
+    /// Counts a request.
+    pub fn request(&self, method: &Method) {
+        let known = METHODS.iter().position(|known| *known == method.as_str());
+        self.requests[known.unwrap_or(METHODS.len())].add(1);
+    }
+
+    /// Counts an error of one of [`Error::KINDS`].
+    pub fn error(&self, kind: &str) {
+        if let Some(number) = Error::KINDS.iter().position(|known| *known == kind) {
+            self.errors[number].add(1);
+        }
+    }
+
+    /// Counts a request without the right to read.
+    pub fn denied(&self) {
+        self.denied.add(1);
+    }
+
+    /// Counts bytes of replies.
+    pub fn sent(&self, bytes: usize) {
+        self.sent.add(bytes as u64);
+    }
+
+    /// Counts a refresh that changed something.
+    pub fn refresh(&self) {
+        self.refreshes.add(1);
+    }
+
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let requests = KINDS.iter().zip(&self.requests).map(|(kind, counter)| {
+            Statistic::new("requests", "Requests of clients", Value::Total(counter.get())).of("kind", kind)
+        });
+        let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
+            Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
+        });
+        let total = |name, help, counter: &Counter| Statistic::new(name, help, Value::Total(counter.get()));
+        let others = [
+            total("sent_bytes", "Bytes of the bodies of replies", &self.sent),
+            total("denied", "Requests without the token, or for another host", &self.denied),
+            total("refreshes", "Refreshes that showed changes", &self.refreshes),
+        ];
+        requests.chain(others).chain(errors).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_method_has_its_own_counter() {
+        let counts = Counts::default();
+        for (number, method) in METHODS.iter().chain(&["PUT"]).enumerate() {
+            (0..=number).for_each(|_| counts.request(&Method::from_bytes(method.as_bytes()).unwrap()));
+        }
+        let values: Vec<Value> =
+            counts.statistics().iter().filter(|one| one.name == "requests").map(|one| one.value).collect();
+        assert_eq!(values, (1..=5).map(Value::Total).collect::<Vec<_>>());
+    }
+}

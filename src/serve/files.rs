@@ -1,0 +1,134 @@
+//! Open files, and the pieces of their bytes.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyper::body::Bytes;
+use tilefs_export::Content;
+use tilefs_format::error::Result;
+
+use super::body::Pieces;
+use super::buffers::{LARGE, SMALL};
+use super::site::{Refusal, Site};
+use crate::read_ahead::{ReadAhead, Reader};
+
+/// Size of the first piece: a reader that needs only a header should not wait for more.
+const FIRST_PIECE: u64 = SMALL as u64;
+
+/// An open file. It keeps the prefetching state of a reader between requests, because programs read a file with many
+/// requests for a range each, mostly in sequence.
+pub struct ServedFile {
+    content: Arc<dyn Content>,
+    read_ahead: Arc<ReadAhead>,
+    /// The reader, unless a request has it.
+    reader: Mutex<Option<Arc<Reader>>>,
+}
+
+impl ServedFile {
+    pub fn new(content: Arc<dyn Content>, read_ahead: Arc<ReadAhead>) -> Self {
+        ServedFile { content, read_ahead, reader: Mutex::default() }
+    }
+
+    pub fn length(&self) -> u64 {
+        self.content.len()
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Option<Arc<Reader>>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ServedFile {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader().take() {
+            self.read_ahead.close(&reader);
+        }
+    }
+}
+
+/// A part of a reply.
+pub enum Part {
+    /// Bytes between ranges.
+    Bytes(Bytes),
+    /// A range of the file.
+    Range(Range<u64>),
+}
+
+impl Part {
+    pub fn length(&self) -> u64 {
+        match self {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            Part::Range(range) => range.end.saturating_sub(range.start),
+        }
+    }
+}
+
+/// The bytes of a file, or of ranges of it, for one request.
+pub struct FilePieces {
+    file: Arc<ServedFile>,
+    reader: Arc<Reader>,
+    parts: VecDeque<Part>,
+    /// The size of the next piece.
+    size: u64,
+    site: Arc<Site>,
+    path: String,
+}
+
+impl FilePieces {
+    /// Creates the pieces of these parts, whose ranges lie within the file.
+    pub fn new(site: &Arc<Site>, path: String, file: Arc<ServedFile>, parts: VecDeque<Part>) -> Self {
+        let known = file.reader().take();
+        let reader = known.unwrap_or_else(|| site.read_ahead.open(file.content.clone()));
+        FilePieces { file, reader, parts, size: FIRST_PIECE, site: site.clone(), path }
+    }
+
+    /// Prefetches from the first byte, for a request for the whole file.
+    pub fn expect_all(&self) {
+        self.site.read_ahead.note_all(&self.reader);
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let length = range.end.saturating_sub(range.start);
+        self.site.read_ahead.note(&self.reader, range.start, length);
+        // At most LARGE.
+        let mut buffer = self.site.buffers.take(length as usize);
+        self.file.content.read_at(range.start, buffer.as_mut_slice())?;
+        Ok(buffer.into_bytes())
+    }
+}
+
+impl Pieces for FilePieces {
+    fn next(&mut self) -> std::result::Result<Option<Bytes>, Refusal> {
+        let range = match self.parts.pop_front() {
+            None => return Ok(None),
+            Some(Part::Bytes(bytes)) => return Ok(Some(bytes)),
+            Some(Part::Range(range)) => range,
+        };
+        let end = range.end.min(range.start.saturating_add(self.size));
+        if end < range.end {
+            self.parts.push_front(Part::Range(end..range.end));
+        }
+        self.size = if self.site.buffers.are_crowded() { FIRST_PIECE } else { (LARGE as u64).min(2 * self.size) };
+        let (site, doing) = (&self.site, || format!("read of {} at {}", self.path, range.start));
+        let read = site.attempt(doing, || Ok(self.read(range.start..end)?));
+        if read.is_err() {
+            // The reader has not got everything.
+            self.parts.push_front(Part::Range(range));
+        }
+        read.map(Some)
+    }
+}
+
+impl Drop for FilePieces {
+    fn drop(&mut self) {
+        let mut kept = self.file.reader();
+        // A client that has got everything may ask for what follows. For one that has gone away, nothing is prefetched.
+        if kept.is_none() && self.parts.is_empty() {
+            *kept = Some(self.reader.clone());
+        } else {
+            drop(kept);
+            self.site.read_ahead.close(&self.reader);
+        }
+    }
+}

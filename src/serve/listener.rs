@@ -1,0 +1,127 @@
+//! Accepts connections on a thread, and drives them.
+
+use std::io;
+use std::net;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioTimer;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::connections::{Connection, Connections};
+use super::exchange::Service;
+use super::timed_stream::TimedStream;
+
+/// How long a client may take to send the head of a request, or to send none.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Maximum size of the head of a request. Also limits how much of a reply the HTTP library takes before it sends it.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Maximum number of headers.
+const MAX_HEADERS: usize = 64;
+
+/// How long an idle connection may take to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// After a request to stop, how long replies may take.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Delay after a failure to accept: descriptors may have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A thread's share of a server.
+pub struct Listener {
+    pub socket: net::TcpListener,
+    pub service: Arc<Service>,
+    pub connections: Arc<Connections>,
+    /// Becomes `true` when the server should stop.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Listener {
+    /// Accepts and serves connections until the server should stop and replies have ended or taken too long.
+    ///
+    /// # Errors
+    /// If the system refuses what driving connections needs.
+    pub fn run(self) -> io::Result<()> {
+        // A single thread that we start ourselves: a multi-threaded runtime panics if it cannot start its threads.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let result = runtime.block_on(self.accept_all());
+        // Drops the connections, which cancels their requests.
+        runtime.shutdown_background();
+        result
+    }
+
+    async fn accept_all(self) -> io::Result<()> {
+        let socket = TcpListener::from_std(self.socket)?;
+        let mut stop = self.stop;
+        loop {
+            let stream = {
+                let stopped = pin!(stop.wait_for(|stop| *stop));
+                match select(pin!(socket.accept()), stopped).await {
+                    Either::Left((Ok((stream, _)), _)) => stream,
+                    Either::Left((Err(error), _)) => {
+                        self.service.site.errors.report("cannot accept a connection", &error.to_string());
+                        sleep(PAUSE).await;
+                        continue;
+                    }
+                    Either::Right(_) => break,
+                }
+            };
+            let admitted = {
+                let stopped = pin!(stop.wait_for(|stop| *stop));
+                match select(pin!(self.connections.admit()), stopped).await {
+                    Either::Left((Some(connection), _)) => connection,
+                    _ => break,
+                }
+            };
+            let service = Arc::clone(&self.service);
+            Handle::current().spawn(drive(stream, admitted, service));
+        }
+        drop(socket);
+        self.connections.close_all();
+        let _ = timeout(STOP_TIMEOUT, self.connections.wait_for_end()).await;
+        Ok(())
+    }
+}
+
+/// Serves one connection to its end.
+async fn drive(stream: TcpStream, connection: Arc<Connection>, service: Arc<Service>) {
+    // Small replies should not wait for more bytes.
+    let _ = stream.set_nodelay(true);
+    let own = Arc::clone(&connection);
+    let replies = service_fn(move |request| Arc::clone(&service).reply(Arc::clone(&own), request));
+    let mut http = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(MAX_HEAD)
+            .max_headers(MAX_HEADERS)
+            .serve_connection(TimedStream::new(stream), replies)
+    );
+    let outcome = match select(http.as_mut(), pin!(connection.asked_to_close())).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) if connection.is_fresh() => Ok(()),
+        Either::Right(_) => {
+            // If a request has just begun, its reply is the last one.
+            http.as_mut().graceful_shutdown();
+            let end = timeout(CLOSE_TIMEOUT, http.as_mut()).await;
+            match end {
+                Ok(outcome) => outcome,
+                Err(_) if connection.is_idle() => Ok(()),
+                Err(_) => http.await,
+            }
+        }
+    };
+    if let Err(error) = outcome {
+        log::debug!("a connection ended: {error}");
+    }
+}

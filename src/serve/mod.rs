@@ -1,0 +1,42 @@
+//! The tree over HTTP/1.1 and read-only WebDAV, for programs without FUSE. It knows no arrays, only the interface of
+//! [`crate::tree`].
+//!
+//! * [`Server`]: listens, and answers until it is stopped
+//! * [`ServeOptions`]: the address, who may read, and prefetching
+//!
+//! The way of a request:
+//!
+//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: an idle one makes room for a new one.
+//! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` who asks, and hands it to a thread of
+//!    `workers.rs`, because reading an array blocks.
+//! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`) or properties (`dav.rs`).
+//!    `site.rs` finds the nodes.
+//! 4. `body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
+//!    slow client occupies no thread.
+//!
+//! A request is cancelled when its client is gone: the HTTP library then drops the reply, which cancels its token.
+
+mod access;
+mod answer;
+mod body;
+mod buffers;
+mod connections;
+mod content_type;
+mod counts;
+mod dav;
+mod exchange;
+mod files;
+mod listener;
+mod listing;
+mod page;
+mod path;
+mod properties;
+mod ranges;
+mod refresh;
+mod server;
+mod site;
+mod timed_stream;
+mod validators;
+mod workers;
+
+pub use server::{ServeOptions, Server};

@@ -1,0 +1,198 @@
+//! The page of a folder for people: where it is, its members, and for an array or a group what it is, commands that read
+//! it, and a picture of a raster.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::HOST;
+use sha2::{Digest, Sha256};
+
+use super::access::token_of;
+use super::answer::Question;
+use super::path::{TreePath, encode_name, escape_markup};
+use super::site::Failure;
+use crate::tree::texts::shell_word;
+use crate::tree::{EntryKind, Folder, Node};
+
+/// Maximum number of bytes of a text that is shown on the page.
+const MAX_TEXT: u64 = 64 << 10;
+
+/// The texts that describe an array or a group; the first that exists is shown.
+const DESCRIPTIONS: [&str; 2] = ["schema.txt", "README.txt"];
+
+/// An array's schema for programs: only folders of arrays have it.
+const SCHEMA: &str = "schema.json";
+
+const STYLE: &str = "body{font-family:sans-serif;margin:2em;max-width:70em}pre{overflow:auto;background:#f4f4f4;\
+                     padding:1em}td{padding:0 2em 0 0}canvas{width:24em;image-rendering:pixelated;border:1px solid #ccc}\
+                     figure{margin:0}";
+
+/// Draws the picture, in the browser.
+const SCRIPT: &str = include_str!("picture.js");
+
+/// Lets a page run our script and nothing else, whatever a name or text in it contains.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    format!("default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'")
+});
+
+/// Returns the content security policy of pages.
+pub fn policy() -> &'static str {
+    &POLICY
+}
+
+/// What surrounds the listing of a folder.
+pub struct Page {
+    path: TreePath,
+    /// The text that describes an array or a group.
+    description: Option<String>,
+    /// Commands with a line about each.
+    commands: Vec<(&'static str, String)>,
+    is_array: bool,
+    /// The token of the request, for the links.
+    token: Option<String>,
+}
+
+impl Page {
+    /// Prepares the page of a folder.
+    ///
+    /// # Errors
+    /// Those of a lookup. A text that cannot be read is left out.
+    pub fn new(path: &TreePath, node: &Node, asked: &Question) -> Result<Self, Failure> {
+        let Node::Folder(folder) = node else { return Err(Failure::Absent(None)) };
+        let description = DESCRIPTIONS.iter().find_map(|name| text_of(&**folder, name));
+        let is_array = folder.lookup(SCHEMA)?.is_some();
+        let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
+        let url = format!("http://{}{}", host.unwrap_or("localhost"), path.url(true));
+        let commands = if description.is_some() { commands(&**folder, &url)? } else { Vec::new() };
+        Ok(Page { path: path.clone(), description, commands, is_array, token: token_of(asked.query.as_deref()) })
+    }
+
+    /// Returns the query of links on the page.
+    pub fn query(&self) -> String {
+        let mut query = String::new();
+        if let Some(token) = &self.token {
+            query.push_str("?token=");
+            encode_name(token, &mut query);
+        }
+        query
+    }
+
+    /// Returns the page up to the rows of the listing.
+    pub fn before(&self) -> String {
+        let title = self.path.names().last().map_or("tilefs", String::as_str);
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\
+             <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"referrer\" content=\"no-referrer\">\
+             <style>{STYLE}</style></head><body>\n<h1>{}</h1>\n",
+            escape_markup(title),
+            self.trail()
+        );
+        if self.is_array {
+            page += &format!("<figure id=\"picture\" data-query=\"{}\"></figure>\n", escape_markup(&self.query()));
+        }
+        page + "<table>\n"
+    }
+
+    /// Returns links to the folders around it.
+    fn trail(&self) -> String {
+        let query = escape_markup(&self.query());
+        // Programs that follow links to list a folder take absolute ones for what they are, and `../../` for a member.
+        let (mut trail, mut url) = (Vec::new(), String::from("/"));
+        for name in std::iter::once("tilefs").chain(self.path.names().iter().map(String::as_str)) {
+            if !trail.is_empty() {
+                encode_name(name, &mut url);
+                url.push('/');
+            }
+            trail.push(format!("<a href=\"{url}{query}\">{}</a>", escape_markup(name)));
+        }
+        // The folder itself is no link.
+        trail.pop();
+        let own = self.path.names().last().map_or("tilefs", String::as_str);
+        trail.push(escape_markup(own));
+        trail.join(" / ")
+    }
+
+    /// Returns the page after the rows of the listing.
+    pub fn after(&self) -> String {
+        let mut page = "</table>\n".to_owned();
+        if !self.commands.is_empty() {
+            page += "<h2>Commands</h2>\n<pre>";
+            for (about, command) in &self.commands {
+                page += &escape_markup(&format!("# {about}\n{command}\n"));
+            }
+            page += "</pre>\n";
+        }
+        if let Some(description) = &self.description {
+            page += &format!("<pre>{}</pre>\n", escape_markup(description));
+        }
+        if self.is_array {
+            page += &format!("<script>{SCRIPT}</script>\n");
+        }
+        page + "</body></html>\n"
+    }
+}
+
+/// Returns whether a `Host` header can be part of a URL in a command.
+fn is_host(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte))
+}
+
+/// Returns a short text in a folder; `None` if it is missing, long or cannot be read.
+fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
+    let Ok(Some(Node::File(file))) = folder.lookup(name) else { return None };
+    let content = file.open().ok().filter(|content| content.len() <= MAX_TEXT)?;
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns five commands that read the array or group at a URL, each with what it does.
+fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+    let known = folder.known_paths();
+    let at = |path: &str| {
+        let mut full = url.to_owned();
+        for (number, name) in path.split('/').enumerate() {
+            if number > 0 {
+                full.push('/');
+            }
+            encode_name(name, &mut full);
+        }
+        full
+    };
+    let python = |code: String| format!("python3 -c {}", shell_word(&code));
+    let mut commands = vec![
+        ("The names in it, for programs", format!("curl -s {}", shell_word(&format!("{url}?json")))),
+        ("Every file with its size", format!("rclone ls {}", shell_word(&format!(":webdav,url='{url}':")))),
+    ];
+    let listed = folder.list()?;
+    if let Some(file) = listed.iter().find(|entry| entry.kind == EntryKind::File) {
+        commands.push(("One file", format!("curl -sO {}", shell_word(&at(&file.name)))));
+    }
+    // Looking it up in a group could open all members.
+    if known.iter().any(|path| path == "zarr") {
+        let code = format!("import xarray; print(xarray.open_zarr({:?}))", at("zarr"));
+        commands.push(("All of it in Python: pip install xarray zarr fsspec aiohttp", python(code)));
+    }
+    if let Some(image) = known.iter().find(|path| path.starts_with("tiff/") && path.ends_with(".tif")) {
+        commands.push(("As a raster in GDAL", format!("gdalinfo {}", shell_word(&format!("/vsicurl/{}", at(image))))));
+    }
+    if known.iter().any(|path| path == "parquet/cells.parquet") {
+        let query = format!("FROM '{}' LIMIT 5", at("parquet/cells.parquet"));
+        commands.push(("As a table in DuckDB", format!("duckdb -c {}", shell_word(&query))));
+    }
+    if let Some(array) = known.iter().find(|path| path.starts_with("npy/") && path.ends_with(".npy")) {
+        let code = format!(
+            "import io, numpy, urllib.request; print(numpy.load(io.BytesIO(urllib.request.urlopen({:?}).read())))",
+            at(array)
+        );
+        commands.push(("In NumPy", python(code)));
+    }
+    commands.push((
+        "All files as a folder, with the package davfs2",
+        format!("mount -t davfs -o ro {} MNT", shell_word(url)),
+    ));
+    commands.truncate(5);
+    Ok(commands)
+}

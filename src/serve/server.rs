@@ -1,0 +1,162 @@
+//! A running server: its sockets, threads and end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::net::listen;
+use rustix::process::{Resource, getrlimit};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::statistics;
+use tilefs_reader::threads;
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::connections::Connections;
+use super::exchange::Service;
+use super::listener::Listener;
+use super::refresh::{self, RefreshTrigger};
+use super::site::Site;
+use super::workers::Workers;
+use crate::read_ahead::ReadAhead;
+use crate::reports::ASKED_FOR;
+use crate::tree::Tree;
+
+/// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::buffers`] for their memory.
+const MAX_CONNECTIONS: u64 = 512;
+
+/// Descriptors that storage and everything else need.
+const OTHER_DESCRIPTORS: u64 = 400;
+
+/// Fewest connections, however few descriptors there are.
+const LEAST_CONNECTIONS: u64 = 16;
+
+/// Maximum number of connections that the kernel accepts before we do.
+const BACKLOG: i32 = 1024;
+
+/// Maximum number of threads that drive connections. They copy bytes and wait.
+const MAX_THREADS: usize = 4;
+
+/// Options of a server.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// The address to listen on; port 0 is any free one.
+    pub listen: SocketAddr,
+    /// What clients have to present, if anything.
+    pub token: Option<String>,
+    /// The origin whose pages may read, or `*`; `None` for only the pages of this server.
+    pub cors: Option<String>,
+    /// Interval of automatic refreshes; `None` to refresh only on demand.
+    pub refresh: Option<Duration>,
+    /// Number of prefetch threads.
+    pub read_ahead_workers: usize,
+    /// Maximum number of prefetched bytes for all open files together; well below the cache budget.
+    pub read_ahead_window: u64,
+    /// Whether files that are requested as a whole are prefetched from the first byte: for storage with latency.
+    pub expects_whole_reads: bool,
+}
+
+/// A running server. Dropping it stops it.
+pub struct Server {
+    address: SocketAddr,
+    site: Arc<Site>,
+    refresh: RefreshTrigger,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens and serves a tree. When this returns, the server answers.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the address cannot be used, or a thread cannot be started.
+    pub fn start(tree: impl Tree + 'static, options: &ServeOptions) -> Result<Server> {
+        let failed = |what: &str, error: io::Error| Error::usage(format!("{what}: {error}"));
+        let unusable = |error| failed(&format!("cannot listen on {}", options.listen), error);
+        let socket = TcpListener::bind(options.listen).map_err(unusable)?;
+        // The standard library lets 128 wait. If more arrive at once, the kernel ignores them for a second.
+        listen(&socket, BACKLOG).map_err(|error| unusable(error.into()))?;
+        socket.set_nonblocking(true).map_err(unusable)?;
+        let address = socket.local_addr().map_err(unusable)?;
+
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = descriptors.saturating_sub(OTHER_DESCRIPTORS).clamp(LEAST_CONNECTIONS, MAX_CONNECTIONS);
+        let connections = Connections::new(most as usize);
+        let (refresh, triggers) = refresh::channel();
+        let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
+        let missing = options.refresh.map(|_| refresh.clone());
+        let site =
+            Site::new(Arc::new(tree), read_ahead, options.expects_whole_reads, Arc::clone(&connections), missing);
+        let no_thread = |error| failed("cannot start a thread", error);
+        refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(no_thread)?;
+
+        let only_local_names = address.ip().is_loopback() && options.cors.is_none();
+        let service = Arc::new(Service {
+            site: Arc::clone(&site),
+            workers: Arc::new(Workers::new()),
+            access: Access::new(options.token.as_deref(), only_local_names),
+            cors: options.cors.clone(),
+        });
+        let (stop, stopped) = watch::channel(false);
+        // From here on, dropping the server stops its threads.
+        let mut server = Server { address, site, refresh, stop, threads: Vec::new() };
+        for number in 0..threads::cores().clamp(1, MAX_THREADS) {
+            let listener = Listener {
+                socket: socket.try_clone().map_err(unusable)?,
+                service: Arc::clone(&service),
+                connections: Arc::clone(&connections),
+                stop: stopped.clone(),
+            };
+            let run = move || {
+                if let Err(error) = listener.run() {
+                    log::error!("cannot accept connections: {error}");
+                }
+            };
+            match threads::start(format!("http-{number}"), run) {
+                Ok(thread) => server.threads.push(thread),
+                // One thread is enough.
+                Err(_) if number > 0 => break,
+                Err(error) => return Err(no_thread(error)),
+            }
+        }
+        Ok(server)
+    }
+
+    /// Returns the address that it listens on, with its port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Shows what is stored now, soon.
+    pub fn refresh(&self) {
+        self.refresh.trigger();
+    }
+
+    /// Logs the current statistics.
+    pub fn log_statistics(&self) {
+        log::info!(target: ASKED_FOR, "statistics: {}", statistics::line(&self.site.statistics()));
+    }
+
+    /// Accepts no more connections, waits a few seconds for the replies that are being sent, and closes everything.
+    /// Requests that hang on storage are cancelled and not waited for.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.send_replace(true);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("internal error, please report it: a thread of connections panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

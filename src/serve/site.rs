@@ -1,0 +1,378 @@
+//! What is served: the tree as of the last refresh, its recently used nodes, and what all requests share.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::SystemTime;
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::statistics::{Statistic, Value};
+use tilefs_reader::threads::cancellation;
+
+use super::buffers::Buffers;
+use super::connections::Connections;
+use super::counts::Counts;
+use super::files::ServedFile;
+use super::refresh::RefreshTrigger;
+use super::validators;
+use crate::read_ahead::ReadAhead;
+use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
+use crate::tree::{Changed, File, Folder, Node, Tree};
+
+/// Longer paths lead nowhere.
+const MAX_DEPTH: usize = 256;
+
+/// Maximum number of recently used nodes.
+const MAX_NODES: usize = 512;
+
+/// Approximate maximum of their memory in bytes. One node is always kept, whatever its size.
+const MOST_BYTES: usize = 32 << 20;
+
+/// Maximum number of recently used files that are kept open.
+const MAX_OPEN: usize = 128;
+
+/// A tree and everything that its requests share.
+pub struct Site {
+    tree: Arc<dyn Tree>,
+    own: Arc<OwnFolder>,
+    snapshot: RwLock<Arc<Snapshot>>,
+    pub read_ahead: Arc<ReadAhead>,
+    /// Whether files that are read as a whole are prefetched from the first byte.
+    pub expects_whole_reads: bool,
+    /// Buffers of pieces of files.
+    pub buffers: Arc<Buffers>,
+    pub errors: ErrorLog,
+    pub counts: Arc<Counts>,
+    connections: Arc<Connections>,
+    /// Triggered when stored data is missing, if the tree is refreshed periodically: it may have been vacuumed.
+    missing: Option<RefreshTrigger>,
+}
+
+/// The tree as of one refresh. Memory: at most [`MAX_NODES`] recently used nodes of [`MOST_BYTES`] and [`MAX_OPEN`] open
+/// files; a few bytes for each array that has changed.
+pub struct Snapshot {
+    root: Arc<dyn Folder>,
+    versions: Versions,
+    kept: Mutex<Kept>,
+}
+
+/// Counts how often the stored data have changed.
+#[derive(Clone)]
+struct Versions {
+    /// Random, and so different in each run.
+    run: [u8; 16],
+    all: u64,
+    by_source: HashMap<u64, u64>,
+}
+
+struct Kept {
+    /// By path; each with its memory when it was found.
+    nodes: LruCache<String, (Found, usize)>,
+    bytes: usize,
+    open: LruCache<String, Arc<ServedFile>>,
+}
+
+/// A node of the tree.
+#[derive(Clone)]
+pub struct Found {
+    pub node: Node,
+    /// The nearest [source](Folder::source) of stored data on the way to it.
+    source: Option<u64>,
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such file, with the reason if there is a specific one.
+    #[error("{}", .0.as_deref().unwrap_or("no such file"))]
+    Absent(Option<String>),
+    /// It cannot be read; one line.
+    #[error("{0}")]
+    Failed(String),
+    /// Nobody waits for it any more.
+    #[error("nobody waits for the reply any more")]
+    Cancelled,
+}
+
+/// The outcome of looking for a node or reading it.
+pub enum Failure {
+    Absent(Option<String>),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl Site {
+    /// Creates the site of a tree.
+    pub fn new(
+        tree: Arc<dyn Tree>,
+        read_ahead: ReadAhead,
+        expects_whole_reads: bool,
+        connections: Arc<Connections>,
+        missing: Option<RefreshTrigger>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|site: &Weak<Site>| {
+            let site = site.clone();
+            let errors = ErrorLog::default();
+            let statistics = move || site.upgrade().map_or(Vec::new(), |site| site.statistics());
+            let own = Arc::new(OwnFolder::new(errors.recent().clone(), statistics));
+            let versions = Versions { run: random(), all: 0, by_source: HashMap::new() };
+            let root = Arc::new(RootWithOwn::new(tree.root(), own.clone()));
+            Site {
+                tree,
+                own,
+                snapshot: RwLock::new(Arc::new(Snapshot::new(root, versions))),
+                read_ahead: Arc::new(read_ahead),
+                expects_whole_reads,
+                buffers: Arc::default(),
+                errors,
+                counts: Arc::default(),
+                connections,
+                missing,
+            }
+        })
+    }
+
+    /// Returns the tree as of the last refresh. A request uses one snapshot from its beginning to its end.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Refreshes to what is stored now.
+    ///
+    /// # Errors
+    /// If what is stored cannot be opened. The log says why, and the previous state stays visible.
+    pub fn refresh(&self) -> std::result::Result<(), Refusal> {
+        let refreshed = self.attempt(|| "refreshing".to_owned(), || Ok(self.tree.refresh()?))?;
+        let Some(refreshed) = refreshed else { return Ok(()) };
+        let versions = self.snapshot().versions.after(&refreshed.changed);
+        let root = Arc::new(RootWithOwn::new(refreshed.root, self.own.clone()));
+        let snapshot = Arc::new(Snapshot::new(root, versions));
+        let before = std::mem::replace(&mut *self.snapshot.write().unwrap_or_else(PoisonError::into_inner), snapshot);
+        // Dropping the nodes may be expensive, so the lock is released first.
+        drop(before);
+        self.counts.refresh();
+        log::info!("refreshed: the current state is visible");
+        Ok(())
+    }
+
+    /// Returns all statistics, of this module and those below.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
+        let (nodes, files) = self.snapshot().kept();
+        let mut statistics = self.counts.statistics();
+        statistics.extend([
+            now("connections", "Connections that are open", self.connections.count()),
+            now("names", "Recently used files and folders that are kept", nodes),
+            now("open_files", "Recently read files that are kept open", files),
+        ]);
+        statistics.extend(self.read_ahead.statistics());
+        statistics.extend(self.tree.statistics());
+        statistics
+    }
+
+    /// Runs the work of a request. Converts errors and panics to a refusal, and writes them to the log.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn attempt<T>(
+        &self,
+        doing: impl Fn() -> String,
+        work: impl FnOnce() -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<T, Refusal> {
+        let work = || {
+            let done = work()?;
+            // Cancelled work may have a wrong result.
+            cancellation::check()?;
+            Ok(done)
+        };
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Failure::Absent(reason))) => {
+                if let Some(reason) = &reason {
+                    self.errors.recent().add(&doing(), reason);
+                }
+                Err(Refusal::Absent(reason))
+            }
+            Ok(Err(Failure::Error(Error::Cancelled))) => Err(Refusal::Cancelled),
+            Ok(Err(Failure::Error(error @ (Error::NotFound { .. } | Error::Usage { .. })))) => {
+                Err(Refusal::Absent(Some(error.to_string())))
+            }
+            Ok(Err(Failure::Error(error))) => {
+                self.counts.error(error.kind());
+                if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.missing) {
+                    trigger.trigger();
+                }
+                self.errors.report(&doing(), &error.to_string());
+                Err(Refusal::Failed(error.to_string()))
+            }
+            Err(panic) => {
+                let error = Error::internal(reason_of_panic(&*panic));
+                self.counts.error(error.kind());
+                self.errors.report(&doing(), &error.to_string());
+                Err(Refusal::Failed(error.to_string()))
+            }
+        }
+    }
+}
+
+impl Versions {
+    fn after(&self, changed: &Changed) -> Self {
+        let mut versions = self.clone();
+        match changed {
+            Changed::All => versions.all += 1,
+            Changed::Sources(sources) => {
+                sources.iter().for_each(|source| *versions.by_source.entry(*source).or_default() += 1)
+            }
+        }
+        versions
+    }
+
+    /// Returns bytes that differ whenever data of a source may have changed.
+    fn of(&self, source: Option<u64>) -> [u8; 32] {
+        let own = source.and_then(|source| self.by_source.get(&source)).copied().unwrap_or(0);
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.run);
+        bytes[16..24].copy_from_slice(&self.all.to_le_bytes());
+        bytes[24..].copy_from_slice(&own.to_le_bytes());
+        bytes
+    }
+}
+
+impl Snapshot {
+    fn new(root: Arc<dyn Folder>, versions: Versions) -> Self {
+        let open = LruCache::new(NonZeroUsize::new(MAX_OPEN).unwrap_or(NonZeroUsize::MIN));
+        let kept = Kept { nodes: LruCache::unbounded(), bytes: 0, open };
+        Snapshot { root, versions, kept: Mutex::new(kept) }
+    }
+
+    pub fn root(&self) -> &Arc<dyn Folder> {
+        &self.root
+    }
+
+    /// Returns the node at a path.
+    ///
+    /// # Errors
+    /// [`Failure::Absent`] if there is none, or the errors of a lookup.
+    pub fn find(&self, names: &[String]) -> std::result::Result<Found, Failure> {
+        if names.len() > MAX_DEPTH {
+            return Err(Failure::Absent(None));
+        }
+        let (mut found, depth) = self.nearest(names);
+        for (number, name) in names.iter().enumerate().skip(depth) {
+            let Node::Folder(folder) = &found.node else { return Err(Failure::Absent(None)) };
+            let Some(node) = folder.lookup(name)? else { return Err(Failure::Absent(folder.why_absent(name))) };
+            // A cancelled lookup may have returned incomplete data.
+            cancellation::check()?;
+            let source = match &node {
+                Node::Folder(folder) => folder.source(),
+                Node::File(_) => None,
+            };
+            found = Found { node, source: source.or(found.source) };
+            self.keep(names[..=number].join("/"), &found);
+        }
+        Ok(found)
+    }
+
+    /// Returns the last node on the way to a path that is kept, and its depth.
+    fn nearest(&self, names: &[String]) -> (Found, usize) {
+        let mut path = names.join("/");
+        let mut kept = self.lock();
+        for depth in (1..=names.len()).rev() {
+            if let Some((found, _)) = kept.nodes.get(&path) {
+                return (found.clone(), depth);
+            }
+            path.truncate(path.rfind('/').unwrap_or(0));
+        }
+        drop(kept);
+        (Found { node: Node::Folder(self.root.clone()), source: self.root.source() }, 0)
+    }
+
+    fn keep(&self, path: String, found: &Found) {
+        let bytes = found.node.memory();
+        // Dropped after the lock is released: dropping a node may be expensive.
+        let mut gone = Vec::new();
+        let mut guard = self.lock();
+        let kept = &mut *guard;
+        kept.bytes += bytes;
+        if let Some(before) = kept.nodes.put(path, (found.clone(), bytes)) {
+            kept.bytes -= before.1;
+            gone.push(before);
+        }
+        while kept.nodes.len() > MAX_NODES || (kept.bytes > MOST_BYTES && kept.nodes.len() > 1) {
+            let Some((_, last)) = kept.nodes.pop_lru() else { break };
+            kept.bytes -= last.1;
+            gone.push(last);
+        }
+        drop(guard);
+    }
+
+    /// Returns an open file. Those whose bytes never change are kept open.
+    ///
+    /// # Errors
+    /// As for [`File::open`].
+    pub fn open(&self, path: &str, file: &Arc<dyn File>, read_ahead: &Arc<ReadAhead>) -> Result<Arc<ServedFile>> {
+        let is_kept = is_fixed(&**file);
+        if let Some(open) = self.lock().open.get(path).filter(|_| is_kept) {
+            return Ok(open.clone());
+        }
+        let content = file.open()?;
+        cancellation::check()?;
+        let open = Arc::new(ServedFile::new(content, read_ahead.clone()));
+        let gone = if is_kept { self.lock().open.push(path.to_owned(), open.clone()) } else { None };
+        // Closing a file waits for its lock.
+        drop(gone);
+        Ok(open)
+    }
+
+    /// Returns the ETag of a file of this length; `None` if its bytes may change without a commit.
+    pub fn etag(&self, path: &str, found: &Found, length: u64) -> Option<String> {
+        let Node::File(file) = &found.node else { return None };
+        is_fixed(&**file).then(|| validators::etag(&self.versions.of(found.source), path, length, file.modified()))
+    }
+
+    /// Returns the ETag of a file in a folder that was found.
+    pub fn etag_within(&self, path: &str, folder: &Found, file: &Arc<dyn File>, length: u64) -> Option<String> {
+        self.etag(path, &Found { node: Node::File(file.clone()), source: folder.source }, length)
+    }
+
+    /// Returns how many nodes and open files are kept.
+    fn kept(&self) -> (usize, usize) {
+        let kept = self.lock();
+        (kept.nodes.len(), kept.open.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether the bytes of a file change only with a refresh.
+pub fn is_fixed(file: &dyn File) -> bool {
+    !file.is_live() && !file.may_change()
+}
+
+/// Returns the time that a node shows as its last change.
+pub fn modified(node: &Node) -> SystemTime {
+    match node {
+        Node::Folder(folder) => folder.modified(),
+        Node::File(file) => file.modified(),
+    }
+}
+
+/// Returns random bytes, or such that are at least different in each run.
+fn random() -> [u8; 16] {
+    use std::hash::{BuildHasher, RandomState};
+    let mut bytes = [0; 16];
+    // The standard library seeds it from the system.
+    let number = |salt: u64| RandomState::new().hash_one((salt, std::process::id(), SystemTime::now())).to_le_bytes();
+    bytes[..8].copy_from_slice(&number(0));
+    bytes[8..].copy_from_slice(&number(1));
+    bytes
+}

@@ -1,0 +1,100 @@
+//! Who may read, and what nobody may do.
+
+use crate::client::{Program, ask, demo, get, options, send, serve_toy, serve_toy_with};
+
+#[test]
+fn without_its_token_a_server_gives_nothing() {
+    let (server, address, _) =
+        serve_toy_with(&tilefs::serve::ServeOptions { token: Some("s3cret".to_owned()), ..options() });
+    for target in ["/hello.txt", "/", "/none", "/hello.txt?token=s3cre", "/hello.txt?token=s3cret2", "/..", "/.tilefs/"]
+    {
+        for method in ["GET", "HEAD", "PROPFIND", "PUT"] {
+            let reply = ask(address, method, target, &["Authorization: Bearer wrong", "Depth: 1"]);
+            assert_eq!(reply.status, 401, "{method} {target}");
+            assert!(reply.header("www-authenticate").starts_with("Basic"));
+            assert!(!String::from_utf8_lossy(&reply.body).contains("hello"));
+        }
+    }
+    for header in ["Authorization: Bearer s3cret", "Authorization: Basic YW55Ym9keTpzM2NyZXQ="] {
+        assert_eq!(ask(address, "GET", "/hello.txt", &[header]).body, b"hello\n");
+        assert_eq!(ask(address, "PROPFIND", "/", &[header, "Depth: 0"]).status, 207);
+    }
+    assert_eq!(get(address, "/hello.txt?token=s3cret").body, b"hello\n");
+    // Links on a page lead on.
+    assert!(get(address, "/?token=s3cret").text().contains("<a href=\"hello.txt?token=s3cret\">"));
+    assert!(get(address, "/.tilefs/stats.json?token=s3cret").json()["denied"].as_u64().unwrap() >= 28);
+    server.stop();
+}
+
+#[test]
+fn nothing_can_be_written_over_http() {
+    let server = Program::start(&demo(), &[]);
+    let methods = [
+        "PUT",
+        "POST",
+        "DELETE",
+        "PATCH",
+        "MKCOL",
+        "COPY",
+        "MOVE",
+        "PROPPATCH",
+        "LOCK",
+        "UNLOCK",
+        "TRACE",
+        "CONNECT",
+        "X",
+    ];
+    for method in methods {
+        for target in ["/temp.f32", "/new", "/", "/dims/"] {
+            let headers = ["Content-Length: 4", "Destination: /other"];
+            let reply = ask(server.address, method, target, &headers);
+            // A target of CONNECT is a host.
+            let expected: &[u16] = if method == "CONNECT" { &[400, 405] } else { &[405] };
+            assert!(expected.contains(&reply.status), "{method} {target}: {}", reply.status);
+            assert!(reply.status == 400 || reply.header("allow") == "GET, HEAD, OPTIONS, PROPFIND", "{method}");
+        }
+    }
+    let told = ask(server.address, "OPTIONS", "/temp.f32", &[]);
+    assert_eq!((told.status, told.header("dav"), told.header("allow")), (204, "1", "GET, HEAD, OPTIONS, PROPFIND"));
+    assert_eq!(ask(server.address, "OPTIONS", "*", &[]).status, 204);
+}
+
+#[test]
+fn pages_of_others_read_only_where_that_is_allowed() {
+    let origin = "Origin: https://viewer.example";
+    let (server, address, _) = serve_toy();
+    assert_eq!(ask(address, "GET", "/hello.txt", &[origin]).header("access-control-allow-origin"), "");
+    server.stop();
+    for (cors, vary) in [("*", ""), ("https://viewer.example", "Origin")] {
+        let (server, address, _) = serve_toy_with(&tilefs::serve::ServeOptions {
+            cors: Some(cors.to_owned()),
+            token: Some("t".to_owned()),
+            ..options()
+        });
+        // A browser asks without the token.
+        let asked = ask(address, "OPTIONS", "/hello.txt", &[origin, "Access-Control-Request-Method: GET"]);
+        assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, cors));
+        assert!(asked.header("access-control-allow-headers").contains("Range"));
+        let reply = ask(address, "GET", "/hello.txt", &[origin, "Authorization: Bearer t"]);
+        assert_eq!((reply.header("access-control-allow-origin"), reply.header("vary")), (cors, vary));
+        assert!(reply.header("access-control-expose-headers").contains("Content-Range"));
+        server.stop();
+    }
+}
+
+/// A page of a browser on this machine may give its own name the address of this machine.
+#[test]
+fn a_server_of_this_machine_is_not_reached_under_another_name() {
+    let (server, address, _) = serve_toy();
+    let status = |host: &str| {
+        let request = format!("GET /hello.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        send(address, request.as_bytes()).map(|reply| reply.status)
+    };
+    for host in ["localhost", "127.0.0.1", &address.to_string(), "[::1]:8080"] {
+        assert_eq!(status(host), Some(200), "{host}");
+    }
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example"] {
+        assert_eq!(status(host), Some(421), "{host}");
+    }
+    server.stop();
+}

@@ -1,0 +1,103 @@
+//! Folders as HTML and JSON.
+
+use std::fs;
+
+use crate::client::{Program, ask, demo, get, serve_toy};
+use crate::toy;
+
+#[test]
+fn a_folder_is_listed_as_json_and_as_links() {
+    let server = Program::start(&demo(), &["--show", "zarr"]);
+    let json = get(server.address, "/?json").json();
+    let entry = |name: &str| json.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap().clone();
+    assert_eq!(entry("temp.f32")["size"], 80_000);
+    assert_eq!(entry("temp.f32")["mtime"], "Tue, 02 Jan 2024 00:00:00 GMT");
+    assert_eq!((&entry("temp.f32")["type"], &entry("dims")["type"]), (&"file".into(), &"directory".into()));
+    assert_eq!(ask(server.address, "GET", "/", &["Accept: application/json"]).json(), json);
+
+    let page = ask(server.address, "GET", "/", &["Accept: text/html,application/json;q=0.9"]);
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    let html = page.text();
+    for part in ["<a href=\"temp.f32\">", "<td>80000</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    // Names of views that are only found by name are not in the table.
+    assert!(html.contains("<a href=\"zarr/\">") && !html.contains("<a href=\"zarr2/\">"));
+    let inner = get(server.address, "/dims/").text();
+    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/\">tilefs</a> / dims"), "{inner}");
+}
+
+#[test]
+fn a_folder_without_its_slash_is_redirected() {
+    let server = Program::start(&demo(), &[]);
+    for (target, location) in [
+        ("/dims", "/dims/"),
+        ("/slice/y=0..1%2Cx=2?json", "/slice/y=0..1,x=2/?json"),
+        ("/slice/%3A,%3A", "/slice/%3A,%3A/"),
+    ] {
+        let reply = get(server.address, target);
+        assert_eq!((reply.status, reply.header("location")), (301, location), "{target}");
+        assert_eq!(get(server.address, location).status, 200, "{location}");
+    }
+    assert_eq!(get(server.address, "/temp.f32/").status, 404);
+}
+
+/// No size is asked for, and the reply does not wait for the last name.
+#[test]
+fn a_hundred_thousand_names_are_listed_without_looking_at_one() {
+    let (server, address, counters) = serve_toy();
+    let json = get(address, "/many/?json").json();
+    let names: Vec<&str> = json.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len() as u64, toy::MANY);
+    assert!(names.iter().enumerate().all(|(number, name)| *name == format!("file-{number}")));
+    assert_eq!(counters.lengths.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(get(address, "/many/").text().matches("<a href=\"file-").count() as u64, toy::MANY);
+    server.stop();
+}
+
+#[test]
+fn a_member_that_cannot_be_read_costs_no_other_its_line() {
+    let (server, address, _) = serve_toy();
+    let json = get(address, "/?json").json();
+    let entries = json.as_array().unwrap();
+    let size = |name: &str| entries.iter().find(|entry| entry["name"] == name).unwrap()["size"].as_u64();
+    assert_eq!((size("hello.txt"), size("lengthless.bin"), size("big.u64")), (Some(6), None, Some(toy::BIG)));
+    assert!(!entries.iter().any(|entry| entry["name"] == "not/a/name"));
+    assert!(get(address, "/").text().contains("cannot be read"));
+    assert!(get(address, "/.tilefs/errors.txt").text().contains("not/a/name"));
+    let refused = get(address, "/unsupported/");
+    assert!(refused.status == 500 && refused.text().contains("format version 99"), "{refused:?}");
+    server.stop();
+}
+
+/// Names of members may be anything that a file name can be.
+#[test]
+fn names_are_escaped_in_links_and_run_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "<script>alert('x')<&\"#?%41 ü";
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let status = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status();
+        assert!(status.unwrap().success());
+    };
+    let array = folder.path().join(name);
+    fs::create_dir_all(&array).unwrap();
+    copy(&demo().join("."), &array);
+    let server = Program::start(folder.path(), &[]);
+    let json = get(server.address, "/?json").json();
+    let shown = json[json.as_array().unwrap().iter().position(|entry| entry["type"] == "directory").unwrap()]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let html = get(server.address, "/");
+    assert!(!html.text().contains("<script>alert") && !html.text().contains(name));
+    assert!(html.header("content-security-policy").starts_with("default-src 'none'"));
+    let link = html
+        .text()
+        .split("<a href=\"")
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .find(|link| link.contains("script"));
+    let link = link.unwrap();
+    assert_eq!(get(server.address, &format!("/{link}temp.f32")).body.len(), 80_000, "{shown}: {link}");
+    let inner = get(server.address, &format!("/{link}"));
+    assert!(!inner.text().contains("<script>alert"), "{}", inner.text());
+}

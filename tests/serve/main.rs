@@ -1,0 +1,24 @@
+//! `tilefs serve`: what clients get over HTTP and WebDAV is what the tree has, and hostile clients get an answer or are
+//! cut off, in bounded memory.
+//!
+//! Requests are written byte by byte, without a library that would refuse to send what a hostile client sends.
+
+#![cfg(feature = "serve")]
+
+#[path = "../../examples/toy/tree.rs"]
+#[allow(dead_code)]
+mod toy;
+
+#[path = "../support/skip.rs"]
+#[allow(dead_code)]
+mod skip;
+
+mod access;
+mod client;
+mod files;
+mod hostile;
+mod listings;
+mod refresh;
+mod running;
+mod tools;
+mod webdav;

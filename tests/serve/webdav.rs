@@ -1,0 +1,106 @@
+//! Read-only WebDAV: properties of files and folders.
+
+use std::collections::BTreeMap;
+
+use crate::client::{Program, Reply, ask, demo, get, send, serve_toy};
+use crate::toy;
+
+/// The members of a reply by the path of their URL: whether each is a folder, and its length.
+fn resources(reply: &Reply) -> BTreeMap<String, (bool, Option<u64>)> {
+    assert_eq!((reply.status, reply.header("content-type")), (207, "application/xml; charset=utf-8"));
+    let text = reply.text();
+    let of = |response: &str, name: &str| {
+        let (start, end) = (format!("<D:{name}>"), format!("</D:{name}>"));
+        Some(response.split_once(&start)?.1.split_once(&end)?.0.to_owned())
+    };
+    text.split("<D:response>")
+        .skip(1)
+        .map(|response| {
+            let is_folder = of(response, "resourcetype").is_some_and(|kind| kind == "<D:collection/>");
+            let length = of(response, "getcontentlength").map(|length| length.parse().unwrap());
+            (of(response, "href").unwrap(), (is_folder, length))
+        })
+        .collect()
+}
+
+#[test]
+fn properties_of_a_folder_are_those_of_its_members() {
+    let server = Program::start(&demo(), &[]);
+    let reply = ask(server.address, "PROPFIND", "/", &["Depth: 1"]);
+    let found = resources(&reply);
+    assert_eq!((found["/"], found["/dims/"]), ((true, None), (true, None)));
+    assert_eq!(found["/temp.f32"], (false, Some(80_000)));
+    // Each is found where it is said to be, with the same ETag.
+    for (href, (is_folder, length)) in &found {
+        let head = ask(server.address, "HEAD", href, &[]);
+        assert_eq!(head.status, 200, "{href}");
+        if !is_folder {
+            assert_eq!(head.header("content-length"), length.unwrap().to_string(), "{href}");
+            assert!(reply.text().contains(&head.header("etag").replace('"', "&quot;")), "{href}");
+        }
+    }
+    let json = get(server.address, "/?json").json();
+    assert_eq!(found.len(), json.as_array().unwrap().len() + 1);
+
+    let one = resources(&ask(server.address, "PROPFIND", "/", &["Depth: 0"]));
+    assert_eq!(one.into_keys().collect::<Vec<_>>(), ["/"]);
+    let file = resources(&ask(server.address, "PROPFIND", "/slice/0,0/temp.f32", &["Depth: 1"]));
+    assert_eq!(file.into_iter().collect::<Vec<_>>(), [("/slice/0,0/temp.f32".to_owned(), (false, Some(4)))]);
+    assert_eq!(ask(server.address, "PROPFIND", "/none", &["Depth: 0"]).status, 404);
+}
+
+#[test]
+fn an_endless_depth_is_refused() {
+    let server = Program::start(&demo(), &[]);
+    for headers in [&["Depth: infinity"][..], &[]] {
+        let reply = ask(server.address, "PROPFIND", "/", headers);
+        assert!(reply.status == 403 && reply.text().contains("propfind-finite-depth"), "{reply:?}");
+    }
+    assert_eq!(ask(server.address, "PROPFIND", "/", &["Depth: 2"]).status, 400);
+}
+
+#[test]
+fn a_request_gets_the_properties_that_it_names() {
+    let server = Program::start(&demo(), &[]);
+    let propfind = |body: &str| {
+        let request = format!(
+            "PROPFIND /temp.f32 HTTP/1.1\r\nHost: localhost\r\nDepth: 0\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        send(server.address, request.as_bytes()).unwrap()
+    };
+    let named = propfind("<a:propfind xmlns:a=\"DAV:\"><a:prop><a:getcontentlength/><a:owner/></a:prop></a:propfind>");
+    let text = named.text();
+    assert!(text.contains("<D:getcontentlength>80000</D:getcontentlength>") && !text.contains("getetag"), "{text}");
+    assert!(text.contains("<owner xmlns=\"DAV:\"/>") && text.contains("404 Not Found"), "{text}");
+    for body in ["<", "<propfind/>", &"x".repeat(10_000)] {
+        assert_eq!(propfind(body).status, 400, "{body:.20}");
+    }
+    assert_eq!(propfind(&" ".repeat(20_000)).status, 413);
+    let cut = "PROPFIND / HTTP/1.1\r\nHost: localhost\r\nDepth: 0\r\nContent-Length: 100\r\n\r\n<";
+    let stream = crate::client::connect(server.address);
+    std::io::Write::write_all(&mut &stream, cut.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let reply = crate::client::read_reply(&mut std::io::BufReader::new(stream), "PROPFIND");
+    assert!(reply.is_none_or(|reply| reply.status == 413));
+}
+
+#[test]
+fn a_hundred_thousand_members_have_their_properties_in_bounded_memory() {
+    let (server, address, _) = serve_toy();
+    let found = resources(&ask(address, "PROPFIND", "/many/", &["Depth: 1"]));
+    assert_eq!(found.len() as u64, toy::MANY + 1);
+    assert!(found.iter().filter(|(href, _)| *href != "/many/").all(|(_, facts)| *facts == (false, Some(6))));
+    server.stop();
+}
+
+#[test]
+fn a_member_that_cannot_be_read_has_a_status_of_its_own() {
+    let (server, address, _) = serve_toy();
+    let reply = ask(address, "PROPFIND", "/", &["Depth: 1"]);
+    let found = resources(&reply);
+    assert_eq!((found["/lengthless.bin"], found["/hello.txt"]), ((false, None), (false, Some(6))));
+    assert!(reply.text().contains("/lengthless.bin</D:href><D:status>HTTP/1.1 500 Internal Server Error</D:status>"));
+    assert_eq!(ask(address, "PROPFIND", "/lengthless.bin", &["Depth: 0"]).status, 500);
+    server.stop();
+}
