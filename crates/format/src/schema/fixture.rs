@@ -6,6 +6,7 @@ use super::*;
 use crate::pipeline::Filter;
 use crate::scalar::Scalar;
 
+/// Returns an `INT32` dimension with a domain and an extent.
 pub fn dimension(name: &str, low: i64, high: i64, extent: i64) -> Dimension {
     Dimension {
         name: name.to_owned(),
@@ -17,6 +18,7 @@ pub fn dimension(name: &str, low: i64, high: i64, extent: i64) -> Dimension {
     }
 }
 
+/// Returns a dimension of strings.
 pub fn string_dimension(name: &str) -> Dimension {
     Dimension {
         name: name.to_owned(),
@@ -28,6 +30,7 @@ pub fn string_dimension(name: &str) -> Dimension {
     }
 }
 
+/// Returns an attribute without filters.
 pub fn attribute(name: &str, datatype: Datatype, cell_count: CellValNum) -> Attribute {
     let number = if let CellValNum::Fixed(number) = cell_count { number } else { 1 };
     Attribute {
