@@ -34,21 +34,21 @@ pub struct Columns {
     pub array: String,
     /// The coordinate along the dimension of positions.
     pub coordinate: Column,
-    /// The first and the last position of the record.
-    pub start: Column,
     /// The first position of each record.
-    pub end: Column,
+    pub start: Column,
     /// The last position of each record.
-    pub quality: Column,
+    pub end: Column,
     /// QUAL.
-    pub alleles: Column,
+    pub quality: Column,
     /// REF and ALT.
-    pub id: Column,
+    pub alleles: Column,
     /// ID.
-    pub filters: Column,
+    pub id: Column,
     /// FILTER.
-    pub info: Column,
+    pub filters: Column,
     /// The blobs of the INFO fields.
+    pub info: Column,
+    /// The blobs of the FORMAT fields.
     pub format: Column,
     /// Fields with attributes of their own.
     pub extracted: Vec<Extracted>,
