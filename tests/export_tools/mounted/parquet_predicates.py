@@ -84,6 +84,7 @@ def ask(path, table):
         if len(values) == 0:
             continue
         ordered = values.take(pc.sort_indices(values))
+        quoted = '"' + column.replace('"', '""') + '"'
         for place in {0, len(ordered) // 2, len(ordered) - 1}:
             value, literal = ordered[place], ordered.slice(place, 1)
             # DuckDB takes durations for their counts.
@@ -100,7 +101,7 @@ def ask(path, table):
                 own, theirs = pc.field(column), polars.col(column)
                 expression = {"=": own == value, "<=": own <= value, ">=": own >= value}[operator]
                 test = {"=": theirs == in_polars, "<=": theirs <= in_polars, ">=": theirs >= in_polars}[operator]
-                query = f"SELECT count(*) FROM '{path}' WHERE \"{column}\" {operator} {in_sql}"
+                query = f"SELECT count(*) FROM '{path}' WHERE {quoted} {operator} {in_sql}"
                 found = {
                     "pyarrow": pq.read_table(path, filters=expression).num_rows,
                     "DuckDB": duckdb.sql(query).fetchall()[0][0],
@@ -113,7 +114,7 @@ def ask(path, table):
                 for end in ordered[place + 1].as_py(), (value.as_py() + ordered[place + 1].as_py()) // 2:
                     low, own, theirs = value.as_py(), pc.field(column), polars.col(column)
                     wanted = sum(low <= cell <= end for cell in table[column].to_pylist() if cell is not None)
-                    query = f"SELECT count(*) FROM '{path}' WHERE \"{column}\" BETWEEN {low} AND {end}"
+                    query = f"SELECT count(*) FROM '{path}' WHERE {quoted} BETWEEN {low} AND {end}"
                     found = {
                         "pyarrow": pq.read_table(path, filters=(own >= pa.scalar(low, kind)) & (own <= pa.scalar(end, kind))).num_rows,
                         "DuckDB": duckdb.sql(query).fetchall()[0][0],
