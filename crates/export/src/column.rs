@@ -41,7 +41,7 @@ pub type LeftOut = Vec<(String, Unrepresentable)>;
 pub struct Exported {
     /// The content of the file.
     pub content: Arc<dyn Content>,
-    /// What the format cannot hold, and why.
+    /// The columns that the format cannot hold, each with the reason.
     pub left_out: LeftOut,
 }
 
@@ -238,7 +238,7 @@ impl Field {
 /// The values of one attribute or dimension in file order.
 #[derive(Clone)]
 pub struct Column {
-    /// What the column holds.
+    /// Name, type and description of the values.
     pub field: Field,
     /// Dense: the length of each axis, row-major. Sparse, and for coordinates along one axis: the number of rows.
     pub shape: Vec<u64>,

@@ -20,7 +20,7 @@ pub struct Georeference {
 /// The axes of an array whose cells are pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeoreferencedAxes {
-    /// Where the raster lies.
+    /// The position of the raster in its coordinate reference system.
     pub place: Georeference,
     /// The axis along which rows follow each other.
     pub lines: usize,

@@ -15,7 +15,7 @@ const MAX_BANDS: usize = 65_536;
 /// GDAL's description of a raster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pam {
-    /// Where the raster lies, if that is known.
+    /// The position of the raster in its coordinate reference system, if it is known.
     pub place: Option<Georeference>,
     /// Number of columns of the raster; the array's columns are rounded up to whole tiles.
     pub samples: Option<u64>,

@@ -23,7 +23,7 @@ pub enum MemberType {
 /// One member of a group, or its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
-    /// What the member is.
+    /// The type of the member, as stored.
     pub member_type: MemberType,
     /// Whether `uri` is relative to the group's folder.
     pub relative: bool,

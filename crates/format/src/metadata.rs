@@ -39,7 +39,7 @@ pub struct ValueHead {
     pub datatype: Datatype,
     /// The number of values.
     pub count: u32,
-    /// Where the values start in the payload, in bytes.
+    /// The offset of the values in the payload, in bytes.
     pub start: u64,
     /// Bytes of `count` values of the type; checked to be within the payload.
     pub length: u64,

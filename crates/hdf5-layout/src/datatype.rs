@@ -41,7 +41,7 @@ pub enum Datatype {
 pub struct Member {
     /// The name of the member.
     pub name: String,
-    /// Where the member starts in the compound, in bytes.
+    /// The offset of the member in the compound, in bytes.
     pub offset: u32,
     /// The type of the member.
     pub datatype: Datatype,

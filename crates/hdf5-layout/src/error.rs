@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     /// The path of the object in the file, `/` for the root group.
     pub object: String,
-    /// What is wrong.
+    /// The problem with it.
     pub problem: Problem,
 }
 

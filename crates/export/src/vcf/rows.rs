@@ -75,7 +75,7 @@ pub enum ExtractedKind {
     Format,
 }
 
-/// Where the contig of a record is told.
+/// The source of the contig of a record.
 pub enum ContigOf {
     /// All records are of this contig.
     One(Vec<u8>),

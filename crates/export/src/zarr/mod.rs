@@ -65,7 +65,7 @@ pub enum Node {
 pub struct Group {
     /// The user's attributes.
     pub attributes: Attributes,
-    /// Names and nodes of what is in the group.
+    /// The members of the group, by name.
     pub members: Vec<(String, Node)>,
 }
 

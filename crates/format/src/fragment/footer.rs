@@ -15,7 +15,7 @@ const MAX_FOOTER: u64 = 1 << 24;
 /// The parts of a footer that readers need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FragmentFooter {
-    /// What the footer says about the whole fragment.
+    /// The facts about the whole fragment.
     pub facts: FragmentFacts,
     /// One record per slot; [`FragmentFooter::record`] finds the one of a field. Large for arrays of many fields: keep
     /// `facts` and drop the records until the fragment is read.

@@ -20,7 +20,7 @@ const INDEX_SHARE: usize = 4;
 
 /// The storage, the caches and the key.
 pub struct Context {
-    /// Where stored files are read from.
+    /// The storage that files are read from.
     pub storage: Arc<dyn Storage>,
     /// Reads and decodes units, and caches them.
     pub fetcher: Fetcher,

@@ -73,7 +73,7 @@ pub struct ConditionEntry {
     pub marker: String,
     /// The times in the name of the commit.
     pub times: TimestampedName,
-    /// Where the condition is stored.
+    /// The location of the condition.
     pub stored: ConditionBytes,
 }
 

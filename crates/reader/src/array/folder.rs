@@ -28,7 +28,7 @@ use crate::threads::{self, LogInterval};
 /// The facts of a fragment that are kept once its footer was read. Everything else is read when a tile is requested.
 #[derive(Debug)]
 pub struct Outline {
-    /// What the footer says about the whole fragment.
+    /// The facts of the footer about the whole fragment.
     pub facts: FragmentFacts,
     /// The schema with which the fragment was written.
     pub schema: Arc<ArraySchema>,
@@ -67,7 +67,7 @@ const MAX_STORED_RATIO: u64 = 4;
 /// An array's folder. Memory: the names, and some 250 bytes for each fragment with few dimensions whose footer was
 /// read.
 pub struct ArrayFolder {
-    /// What all arrays of a mount share.
+    /// The storage, caches and key that all arrays of a mount share.
     pub context: Arc<Context>,
     directory: Directory,
     /// By the number of the fragment.
@@ -123,7 +123,7 @@ impl ArrayFolder {
         &self.directory.root
     }
 
-    /// Returns the names of what is in the folder.
+    /// Returns the names in the folder.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }

@@ -114,7 +114,7 @@ impl Array {
         &self.folder
     }
 
-    /// Returns what all arrays of a mount share.
+    /// Returns the storage, caches and key that all arrays of a mount share.
     pub fn context(&self) -> &Arc<Context> {
         &self.folder.context
     }

@@ -6,7 +6,7 @@ use tilefs_format::schema::FIRST_SCHEMA;
 
 use crate::storage::{Listed, Storage, StoreKey};
 
-/// What a folder is, as its files tell.
+/// The kind of object that a folder holds, according to its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// An array.

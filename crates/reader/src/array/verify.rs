@@ -50,7 +50,7 @@ pub struct Findings {
 /// An error, no matter how many tiles it affects.
 #[derive(Debug)]
 pub struct Finding {
-    /// What is wrong, and where.
+    /// The error, with its place.
     pub error: Error,
     /// The number of tiles that cannot be read because of it.
     pub tiles: u64,

@@ -18,7 +18,7 @@ pub struct Watch {
 /// The content of a folder: the kind of object, and a hash of the names in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// What the folder is, if it is an array or a group.
+    /// The kind of object, if the folder holds an array or a group.
     pub kind: Option<ObjectKind>,
     /// A hash of the names in the folder.
     pub names: u64,

@@ -38,7 +38,7 @@ pub struct Member {
     pub member_type: MemberType,
     /// The URI as it is stored.
     pub uri: String,
-    /// Where the member is.
+    /// The location of the member.
     pub place: MemberPlace,
 }
 
@@ -140,7 +140,7 @@ impl Group {
         Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
     }
 
-    /// Returns what all arrays of a mount share.
+    /// Returns the storage, caches and key that all arrays of a mount share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

@@ -58,7 +58,7 @@ impl Decoded {
 pub struct StoredRange<'a> {
     /// The stored file.
     pub file: &'a StoreKey,
-    /// Where the stored bytes start in the file.
+    /// The offset of the stored bytes in the file.
     pub offset: u64,
     /// The number of stored bytes.
     pub length: u64,

@@ -53,7 +53,7 @@ impl KeyWriter {
         self.0.update(part);
     }
 
-    /// Returns the key of what was described.
+    /// Returns the key of the described value.
     pub fn finish(self) -> EntryKey {
         EntryKey(self.0.finalize().into())
     }

@@ -49,7 +49,7 @@ pub use uri::is_object_uri;
 pub struct Listed {
     /// The name in the folder.
     pub name: String,
-    /// What it is.
+    /// Whether it is a folder or a file.
     pub kind: ListedKind,
 }
 

@@ -3,7 +3,7 @@
 /// A range of an object, from `offset` over the length of `into`, and the buffer for it.
 #[derive(Debug)]
 pub struct ReadRange<'a> {
-    /// Where the range starts in the file.
+    /// The offset of the range in the file.
     pub offset: u64,
     /// Receives the bytes; its length is that of the range.
     pub into: &'a mut [u8],

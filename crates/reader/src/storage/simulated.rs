@@ -46,7 +46,7 @@ pub enum Operation {
     Length,
     /// A range of a file.
     From {
-        /// Where the range starts.
+        /// The offset of the range.
         offset: u64,
         /// The maximum number of bytes.
         most: u64,
@@ -63,7 +63,7 @@ pub enum Operation {
 pub struct Request {
     /// The key of the request.
     pub key: StoreKey,
-    /// What was requested.
+    /// The requested operation.
     pub operation: Operation,
     /// Length of the longest chain of requests that ends with this one, where each was made after the answer to the one
     /// before.

@@ -57,7 +57,7 @@ pub struct PieceAxis {
 /// `out_first + Σ i·out_stride` of the run. The last axis varies fastest in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where the values come from.
+    /// The source of the values.
     pub source: Source,
     /// The first cell in the tile.
     pub tile_first: u64,
