@@ -16,6 +16,7 @@
 
 pub mod fuse;
 pub mod read_ahead;
+mod refresh;
 pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;

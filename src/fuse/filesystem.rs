@@ -28,11 +28,11 @@ use super::counts::{Counts, RequestKind};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
 use super::mount::Ownership;
-use super::refresh::RefreshTrigger;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use super::requests::Requests;
 use super::sys;
 use crate::read_ahead::{ReadAhead, Reader};
+use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 use crate::tree::{EntryKind, Node, Tree};
 

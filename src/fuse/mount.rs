@@ -20,12 +20,13 @@ use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
 use super::filesystem::{BackgroundTriggers, Server, TreeFilesystem};
 use super::needs::Needs;
-use super::refresh::{self, Refresher};
+use super::refresh::Refresher;
 use super::requests::Requests;
 use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{self, ReadAhead};
+use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
 
@@ -221,7 +222,7 @@ impl Mount {
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
         let requests = Arc::clone(&mount.requests);
         let (too_many_names, forget_requests) = mpsc::sync_channel(1);
-        let (trigger, refresh_requests) = refresh::channel();
+        let (trigger, refresh_requests) = channel();
         let filesystem = TreeFilesystem::new(
             Arc::new(tree),
             BackgroundTriggers { too_many_names, missing: options.refresh.map(|_| trigger.clone()) },

@@ -17,10 +17,11 @@ use super::access::Access;
 use super::connections::Connections;
 use super::exchange::Service;
 use super::listener::Listener;
-use super::refresh::{self, RefreshTrigger};
+use super::refresh;
 use super::site::Site;
 use super::workers::Workers;
 use crate::read_ahead::ReadAhead;
+use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
 
@@ -84,7 +85,7 @@ impl Server {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let most = descriptors.saturating_sub(OTHER_DESCRIPTORS).clamp(LEAST_CONNECTIONS, MAX_CONNECTIONS);
         let connections = Connections::new(most as usize);
-        let (refresh, triggers) = refresh::channel();
+        let (refresh, triggers) = channel();
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
         let missing = options.refresh.map(|_| refresh.clone());
         let site =

@@ -15,9 +15,9 @@ use super::buffers::Buffers;
 use super::connections::Connections;
 use super::counts::Counts;
 use super::files::ServedFile;
-use super::refresh::RefreshTrigger;
 use super::validators;
 use crate::read_ahead::ReadAhead;
+use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 use crate::tree::{Changed, File, Folder, Node, Tree};
 
