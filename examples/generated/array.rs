@@ -166,7 +166,20 @@ impl Array {
 
     /// Returns the number of the first object whose key is at or after a text.
     pub fn first_from(&self, text: &str) -> u64 {
-        let (mut low, mut high) = (0, self.objects());
+        self.first_between(text, 0, self.objects())
+    }
+
+    /// As [`Array::first_from`], for a text after the key of the object `number`. Fast if the object is a near one.
+    pub fn first_behind(&self, number: u64, text: &str) -> u64 {
+        let (mut low, mut step) = (number, 1);
+        while low + step < self.objects() && self.key(self.object(low + step)).as_str() < text {
+            low += step;
+            step *= 2;
+        }
+        self.first_between(text, low, self.objects().min(low + step))
+    }
+
+    fn first_between(&self, text: &str, mut low: u64, mut high: u64) -> u64 {
         while low < high {
             let middle = low + (high - low) / 2;
             if self.key(self.object(middle)).as_str() < text { low = middle + 1 } else { high = middle }

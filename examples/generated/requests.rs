@@ -131,7 +131,7 @@ fn listing(array: &Array, name: &str, prefix: &str, delimiter: &str, after: &str
             Some(at) => {
                 let folder = key[..prefix.len() + at + 1].to_owned();
                 text.push_str(&format!("<CommonPrefixes><Prefix>{name}/{folder}</Prefix></CommonPrefixes>"));
-                number = array.first_from(&format!("{folder}\u{10ffff}"));
+                number = array.first_behind(number, &format!("{folder}\u{10ffff}"));
                 last = Some(folder);
             }
             None => {
