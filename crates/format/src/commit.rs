@@ -96,7 +96,7 @@ pub fn fragment_of_mark(mark: &str) -> Option<String> {
     let (path, name) = match mark.strip_suffix(".wrt") {
         Some(mark) => {
             let name = mark.strip_prefix(COMMITS)?.strip_prefix('/')?;
-            (format!("{FRAGMENTS}/{name}"), name)
+            ([FRAGMENTS, "/", name].concat(), name)
         }
         None => mark.strip_suffix(".ok").map(|path| (path.to_owned(), path))?,
     };
@@ -111,7 +111,8 @@ fn extension(mark: &str) -> &str {
 
 /// Checks that a mark is a relative path that cannot leave the array.
 fn check_mark(mark: &str) -> Result<()> {
-    let stays = !mark.contains([':', '\\', '\0']) && mark.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let leads_out = |byte| matches!(byte, b':' | b'\\' | b'\0');
+    let stays = !mark.bytes().any(leads_out) && mark.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if stays { Ok(()) } else { Err(Error::damaged("a mark that is not a path in the array")) }
 }
 
@@ -136,7 +137,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
 /// Splits off the first line at its line break, which the last line may lack.
 fn line(bytes: &[u8]) -> Result<(&str, &[u8])> {
     let ahead = bytes.get(..MAX_LINE).unwrap_or(bytes);
-    let (line, behind) = match ahead.iter().position(|&byte| byte == b'\n') {
+    let (line, behind) = match memchr::memchr(b'\n', ahead) {
         Some(end) => (ahead.get(..end), end.checked_add(1).and_then(|start| bytes.get(start..))),
         None if ahead.len() == bytes.len() => (Some(bytes), Some(&[][..])),
         None => (None, None),

@@ -20,7 +20,7 @@ use super::progress::Progress;
 /// One page of a listing.
 pub struct Page {
     pub objects: Vec<ListedObject>,
-    /// Names of folders, unless the listing is recursive.
+    /// Names of folders with a slash at the end, as the store orders them; none if the listing is recursive.
     pub folders: Vec<String>,
     /// The continuation token, if there is another page.
     pub next: Option<String>,
@@ -89,16 +89,16 @@ impl Listing {
     /// Adds one page; returns the rest of its span.
     fn take_page(&mut self, mut span: Span, page: Page) -> Result<Option<Span>, String> {
         let before = self.names.len();
-        let bytes = page.objects.iter().map(|object| &object.path).chain(&page.folders).map(String::len).sum();
-        let (first, last) = (page.first(), page.last());
+        let bytes = page.keys().map(str::len).sum();
+        let (first, last) = (page.keys().min().map(str::to_owned), page.keys().max().map(str::to_owned));
         let end = span.up_to.take();
         let is_within = |key: &str| end.as_deref().is_none_or(|end| key <= end);
         let is_at_end = last.as_deref().zip(end.as_deref()).is_some_and(|(last, end)| last >= end);
         for object in page.objects.into_iter().filter(|object| is_within(&object.path)) {
             self.names.entry(object.path).or_insert(ListedKind::Object { length: Some(object.length) });
         }
-        for folder in page.folders.into_iter().filter(|folder| is_within(&format!("{folder}/"))) {
-            self.names.insert(folder, ListedKind::Folder);
+        for folder in page.folders.iter().filter(|folder| is_within(folder)) {
+            self.names.insert(folder.trim_end_matches('/').into(), ListedKind::Folder);
         }
         let Some(next) = page.next.filter(|_| !is_at_end) else { return Ok(None) };
         if span.token.as_ref() == Some(&next) {
@@ -117,18 +117,9 @@ impl Listing {
 }
 
 impl Page {
-    /// Returns the first name in the order of the store.
-    fn first(&self) -> Option<String> {
-        let objects = self.objects.iter().map(|object| object.path.clone()).min();
-        let folders = self.folders.iter().map(|folder| format!("{folder}/")).min();
-        objects.into_iter().chain(folders).min()
-    }
-
-    /// Returns the last name in the order of the store.
-    fn last(&self) -> Option<String> {
-        let objects = self.objects.iter().map(|object| object.path.clone()).max();
-        let folders = self.folders.iter().map(|folder| format!("{folder}/")).max();
-        objects.max(folders)
+    /// Returns the keys of the objects and folders, as the store orders them.
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.objects.iter().map(|object| object.path.as_str()).chain(self.folders.iter().map(String::as_str))
     }
 }
 
@@ -140,11 +131,9 @@ impl Span {
 
     /// Returns whether the names of a page ascend and lie after the start of this span.
     fn is_in_order(&self, page: &Page) -> bool {
-        let is_behind = |key: &str| key > self.after.as_str();
-        page.objects.iter().all(|object| is_behind(&object.path))
-            && page.folders.iter().all(|folder| is_behind(&format!("{folder}/")))
+        page.keys().all(|key| key > self.after.as_str())
             && page.objects.is_sorted_by(|a, b| a.path < b.path)
-            && page.folders.is_sorted_by(|a, b| format!("{a}/") < format!("{b}/"))
+            && page.folders.is_sorted_by(|a, b| a < b)
     }
 
     /// Splits this span into about `count` pieces at timestamps, as the module describes. The first piece keeps the
@@ -210,7 +199,7 @@ mod tests {
             let (folders, objects): (Vec<&String>, Vec<&String>) = some.into_iter().partition(|key| key.ends_with('/'));
             Page {
                 objects: objects.into_iter().map(|key| ListedObject { path: key.clone(), length: 1 }).collect(),
-                folders: folders.into_iter().map(|key| key.trim_end_matches('/').to_owned()).collect(),
+                folders: folders.into_iter().cloned().collect(),
                 next,
             }
         }

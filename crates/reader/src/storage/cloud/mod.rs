@@ -330,7 +330,7 @@ impl ObjectStorage {
             objects.push(ListedObject { path: path.to_owned(), length: object.size });
         }
         let folders = page.result.common_prefixes.iter().filter_map(|path| path.as_ref().strip_prefix(&prefix));
-        Ok(Page { objects, folders: folders.map(str::to_owned).collect(), next: page.page_token })
+        Ok(Page { objects, folders: folders.map(|folder| [folder, "/"].concat()).collect(), next: page.page_token })
     }
 
     /// Starts reading part of an object. Checks that it is still the pinned object, and pins it on first use.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem::Finder;
 use object_store::path::Path;
 
 /// The XML elements of S3, Google and Azure that hold a key, and the element inside that is the key.
@@ -22,10 +23,11 @@ pub fn remove_unusable_keys(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
     let mut keys = Vec::new();
     for (element, key) in ELEMENTS {
         let (open, close) = (format!("<{element}>"), format!("</{element}>"));
+        let (open, close, key_open) = (Finder::new(&open), Finder::new(&close), format!("<{key}"));
         let mut from = 0;
-        while let Some(start) = text[from..].find(&open).map(|at| from + at) {
-            let Some(end) = text[start..].find(&close).map(|at| start + at + close.len()) else { break };
-            if let Some(key) = key_of(&text[start..end], key).filter(|key| Path::parse(&**key).is_err()) {
+        while let Some(start) = open.find(&answer[from..]).map(|at| from + at) {
+            let Some(end) = close.find(&answer[start..]).map(|at| start + at + close.needle().len()) else { break };
+            if let Some(key) = key_of(&text[start..end], &key_open).filter(|key| !is_usable(key)) {
                 unnameable.push((start, end));
                 if keys.len() < MAX_REMOVED_KEYS {
                     keys.push(key.into_owned());
@@ -56,9 +58,20 @@ pub fn is_of_tiledb(folder: &str, key: &str) -> bool {
     own(below) || folder.rsplit('/').next().is_some_and(own)
 }
 
-/// Returns the key in the text of an element.
-fn key_of<'a>(element: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    let (_, rest) = element.split_once(&format!("<{name}"))?;
+/// Returns whether the client library accepts a key.
+fn is_usable(key: &str) -> bool {
+    // Nearly all keys are that simple, and there may be millions.
+    let mut last = b'/';
+    let is_simple = key.bytes().all(|byte| {
+        let is_behind_slash = std::mem::replace(&mut last, byte) == b'/';
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || matches!(byte, b'/' | b'.') && !is_behind_slash
+    });
+    is_simple || Path::parse(key).is_ok()
+}
+
+/// Returns the key in the text of an element, where the tag of the key begins with `open`.
+fn key_of<'a>(element: &'a str, open: &str) -> Option<Cow<'a, str>> {
+    let (_, rest) = element.split_once(open)?;
     // Azure marks a name that is not valid XML text with an attribute, and percent-encodes it.
     let (_, rest) = rest.split_once('>')?;
     let (key, _) = rest.split_once('<')?;
@@ -95,6 +108,8 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn listing(keys: &[&str]) -> String {
@@ -132,6 +147,13 @@ mod tests {
         let (_, keys) = remove_unusable_keys(listing(&odd).into_bytes());
         assert_eq!(keys[..5], ["d/x//y", "d/x/../y", "d/./y", "d/tab\t", "d/\u{1}"]);
         assert_eq!(left(&listing(&plain)), listing(&plain));
+    }
+
+    proptest! {
+        #[test]
+        fn usable_keys_are_those_that_the_library_accepts(key in "[a_./-]{0,8}|[a/. \\x00-\\xff]{0,6}") {
+            prop_assert_eq!(is_usable(&key), Path::parse(&key).is_ok());
+        }
     }
 
     #[test]
