@@ -3,7 +3,7 @@
 //! An allocation that fails in the midst of some small operation aborts the process and all its mounts. So the needs
 //! are known beforehand: adjustable sizes are made to fit, and work that cannot fit is not begun.
 //!
-//! Invariant of the `unsafe` block: it passes numbers to the C library, and no pointer.
+//! Invariant of the `unsafe` blocks: they pass numbers to the C library, and no pointer.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -45,6 +45,16 @@ pub fn use_sparingly(cores: usize) {
     };
     if !accepted {
         log::info!("the allocator may take more memory than it should");
+    }
+}
+
+/// Returns freed memory to the system. The allocator keeps small blocks that were freed for the threads that share their
+/// arena, so this is worthwhile after many have been freed that other threads allocated.
+pub fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes a number, and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

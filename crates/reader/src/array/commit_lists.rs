@@ -8,6 +8,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit_file, root_fragment};
 use tilefs_format::name::{NameForm, TimestampedName};
 
+use super::ascending::Ascending;
+use super::directory::FragmentEntry;
 use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit file or vacuum file may have this many bytes.
@@ -28,14 +30,15 @@ pub(super) struct FragmentFolders<'a> {
 }
 
 impl FragmentFolders<'_> {
-    /// Returns whether there is an entry with a fragment's name.
-    pub fn has(&self, path: &str) -> bool {
-        let (names, name) = match path.strip_prefix(FRAGMENTS).and_then(|path| path.strip_prefix('/')) {
-            Some(name) => (self.inner.as_slice(), name),
-            None => (self.top, path),
-        };
+    /// Returns a function that tells whether there is an entry with a fragment's path. It is fastest for paths in byte
+    /// order.
+    pub fn lookup(&self) -> impl FnMut(&str) -> bool {
         // Listings are in byte order.
-        names.binary_search_by(|one| one.name.as_str().cmp(name)).is_ok()
+        let [mut top, mut inner] = [self.top, &self.inner].map(|names| Ascending::new(names, |one| one.name.as_str()));
+        move |path| match inner_name(path) {
+            Some(name) => inner.find(name).is_some(),
+            None => top.find(path).is_some(),
+        }
     }
 
     /// Returns the maximum size of a list of commits in bytes, from the number of existing fragments.
@@ -43,14 +46,34 @@ impl FragmentFolders<'_> {
         MAX_COMMIT_FILE_BYTES + MAX_BYTES_PER_FRAGMENT * (self.top.len() + self.inner.len()) as u64
     }
 
-    /// Returns the paths of all folders that only become fragments by a commit.
-    pub fn paths(&self) -> impl Iterator<Item = String> + '_ {
-        let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
-        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder()).map(|one| one.name.clone());
-        let is_fragment = |one: &&Listed| matches!(TimestampedName::parse(&one.name), Ok(Some(_)));
-        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder());
-        outer.chain(inner.map(|one| format!("{FRAGMENTS}/{}", one.name)))
+    /// Returns the paths of the folders that only become fragments by a commit, except for the named ones.
+    pub fn unnamed<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let (mut inner_named, mut top_named) = (Vec::new(), Vec::new());
+        for path in named {
+            match inner_name(path) {
+                Some(name) => inner_named.push(name),
+                None => top_named.push(path),
+            }
+        }
+        let is_marked = |name: &str| matches!(root_fragment(name), Ok(Some(RootFragment::Marked(_))));
+        let is_fragment = |name: &str| matches!(TimestampedName::parse(name), Ok(Some(_)));
+        let top = folders_without(self.top, top_named).into_iter().filter(|name| is_marked(name)).map(str::to_owned);
+        let inner = folders_without(&self.inner, inner_named).into_iter().filter(|name| is_fragment(name));
+        top.chain(inner.map(|name| format!("{FRAGMENTS}/{name}"))).collect()
     }
+}
+
+/// Returns the name of a fragment from its path, if it is in the folder of fragments.
+fn inner_name(path: &str) -> Option<&str> {
+    path.strip_prefix(FRAGMENTS)?.strip_prefix('/')
+}
+
+/// Returns the names of listed folders that are not named.
+fn folders_without<'a>(listed: &'a [Listed], mut named: Vec<&str>) -> Vec<&'a str> {
+    named.sort_unstable();
+    let mut named = Ascending::new(&named, |name| name);
+    let folders = listed.iter().filter(|one| one.is_folder()).map(|one| one.name.as_str());
+    folders.filter(|name| named.find(name).is_none()).collect()
 }
 
 /// Returns the files about commits among the names of a folder.
@@ -98,8 +121,8 @@ impl CommitTexts {
 /// The contents of all consolidated commit files together, without entries of ignore files.
 #[derive(Default)]
 pub(super) struct Consolidated {
-    /// Paths of fragments in the array, which all exist.
-    pub fragments: HashSet<String>,
+    /// Fragments, which all exist, by path in byte order.
+    pub fragments: Vec<FragmentEntry>,
     /// Paths of ignored fragments.
     pub ignored: HashSet<String>,
     /// Markers of deletes with their bytes.
@@ -117,31 +140,37 @@ impl Consolidated {
             // Ignore files also name deletes, but libtiledb applies the copies of these deletes anyway.
             all.ignored.extend(parse_ignored_commits(text).in_file(file)?.into_iter().filter_map(fragment_of_mark));
         }
+        let mut exists = folders.lookup();
         for (_, file, bytes) in texts.of_kind(CommitFile::Consolidated) {
             for commit in parse_consolidated_commits(bytes).in_file(file)? {
-                match commit.delete {
-                    Some(delete) => {
-                        check_delete(commit.mark).in_file(file)?;
-                        all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
-                    }
-                    None => {
-                        let path = fragment_of_mark(commit.mark);
-                        let path = path.filter(|path| matches!(TimestampedName::parse(path), Ok(Some(_))));
-                        let path = path.ok_or_else(|| names_nothing(commit.mark)).in_file(file)?;
-                        if all.ignored.contains(&path) {
-                            continue;
-                        }
-                        // Independent of its time, because a damaged name may also have a damaged time.
-                        if !folders.has(&path) {
-                            let reason = format!("it commits {path:?}, which does not exist");
-                            return Err(Error::damaged(reason).in_file(file));
-                        }
-                        all.fragments.insert(path);
-                    }
+                if let Some(delete) = commit.delete {
+                    check_delete(commit.mark).in_file(file)?;
+                    all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
+                    continue;
                 }
+                let fragment =
+                    fragment_of_mark(commit.mark).and_then(|path| Some((TimestampedName::parse(&path).ok()??, path)));
+                let (times, path) = fragment.ok_or_else(|| names_nothing(commit.mark)).in_file(file)?;
+                if all.ignored.contains(&path) {
+                    continue;
+                }
+                // Independent of its time, because a damaged name may also have a damaged time.
+                if !exists(&path) {
+                    let reason = format!("it commits {path:?}, which does not exist");
+                    return Err(Error::damaged(reason).in_file(file));
+                }
+                all.fragments.push(FragmentEntry { path: path.into(), times });
             }
         }
+        all.fragments.sort_by(|a, b| a.path.cmp(&b.path));
+        all.fragments.dedup_by(|a, b| a.path == b.path);
+        all.fragments.shrink_to_fit();
         Ok(all)
+    }
+
+    /// Returns whether a fragment is among them, given by its path.
+    pub fn has(&self, path: &str) -> bool {
+        self.fragments.binary_search_by(|fragment| (*fragment.path).cmp(path)).is_ok()
     }
 }
 

@@ -346,7 +346,7 @@ impl Directory {
                 return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
             }
             let mark = format!("{}.ok", one.name);
-            let is_marked = marks.contains(mark.as_str()) || commits.fragments.contains(&one.name);
+            let is_marked = marks.contains(mark.as_str()) || commits.has(&one.name);
             let (times, is_fragment) = match candidate {
                 RootFragment::Marked(times) => (times, is_marked),
                 // Before version 5 there is no marker: writing the metadata, which comes last, is the commit.
@@ -366,14 +366,10 @@ impl Directory {
 
     /// Finds fragments of format version 12 and later, and delete and update commits. Consolidated commits come first,
     /// which decides between fragments of the same time. Returns the fragments to ignore.
-    fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<HashSet<String>> {
-        let mut inline: Vec<&String> = consolidated.fragments.iter().filter(|name| name.contains('/')).collect();
-        inline.sort_unstable();
-        for path in inline {
-            self.add_committed(Some(path))?;
-        }
+    fn find_committed(&mut self, commits: &[Commit<'_>], mut consolidated: Consolidated) -> Result<HashSet<String>> {
+        let mut single = Vec::new();
         let mut conditions: BTreeMap<String, ConditionBytes> = BTreeMap::new();
-        for (mark, bytes) in consolidated.deletes {
+        for (mark, bytes) in std::mem::take(&mut consolidated.deletes) {
             let stored = ConditionBytes::Inline(bytes);
             match conditions.entry(mark) {
                 Entry::Vacant(new) => drop(new.insert(stored)),
@@ -388,8 +384,12 @@ impl Directory {
             let mark = || format!("{COMMITS}/{name}");
             match kind {
                 CommitFile::Mark => {
-                    let path = fragment_of_mark(&mark()).filter(|path| !consolidated.fragments.contains(path));
-                    self.add_committed(path.as_deref())?;
+                    let path = fragment_of_mark(&mark()).filter(|path| !consolidated.has(path));
+                    if let Some(path) = path
+                        && let Some(times) = TimestampedName::parse(&path)?
+                    {
+                        single.push(FragmentEntry { path: path.into(), times });
+                    }
                 }
                 CommitFile::Delete | CommitFile::Update => {
                     let file = self.root.join(mark());
@@ -398,21 +398,15 @@ impl Directory {
                 _ => {}
             }
         }
+        consolidated.fragments.retain(|fragment| fragment.path.contains('/'));
+        self.fragments.append(&mut consolidated.fragments);
+        self.fragments.extend(single);
         for (marker, stored) in conditions {
             if let Some(times) = TimestampedName::parse(&marker)? {
                 self.conditions.push(ConditionEntry { marker, times, stored });
             }
         }
         Ok(consolidated.ignored)
-    }
-
-    fn add_committed(&mut self, path: Option<&str>) -> Result<()> {
-        if let Some(path) = path
-            && let Some(times) = TimestampedName::parse(path)?
-        {
-            self.fragments.push(FragmentEntry { path: path.into(), times });
-        }
-        Ok(())
     }
 
     fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
@@ -433,11 +427,10 @@ impl Directory {
         ignored: &HashSet<String>,
     ) -> Result<()> {
         let replaced = self.vacuums.iter().flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str));
-        let mut named: HashSet<&str> = self.fragments.iter().map(|fragment| &*fragment.path).collect();
-        named.extend(ignored.iter().map(String::as_str));
-        let gone: Vec<&str> = replaced.clone().filter(|path| !folders.has(path)).collect();
-        named.extend(replaced);
-        let unnamed: Vec<String> = folders.paths().filter(|path| !named.contains(path.as_str())).collect();
+        let mut exists = folders.lookup();
+        let gone: Vec<&str> = replaced.clone().filter(|path| !exists(path)).collect();
+        let committed = self.fragments.iter().map(|fragment| &*fragment.path);
+        let unnamed = folders.unnamed(committed.chain(ignored.iter().map(String::as_str)).chain(replaced));
         let (mut warnings, mut uncommitted) = (Vec::new(), Vec::new());
         if let Some(first) = gone.first() {
             let reason = format!(

@@ -22,6 +22,7 @@ use super::listing::FolderListing;
 use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
 use super::window::TimeWindow;
+use crate::address_space;
 use crate::storage::{StoreKey, is_far, together};
 use crate::threads::{self, LogInterval};
 
@@ -50,6 +51,9 @@ const FILES_PER_FRAGMENT: u64 = 1 << 24;
 
 /// From this number of fragments on, looking for consolidated metadata is worthwhile.
 const MIN_FRAGMENTS_FOR_COPIES: usize = 32;
+
+/// From this number of fragments on, reading an array's folder frees much memory.
+const MANY_FRAGMENTS: usize = 1 << 16;
 
 /// The minimum number of footers per thread, because a single footer is little work.
 const MIN_FOOTERS_PER_THREAD: usize = 8;
@@ -103,6 +107,10 @@ impl ArrayFolder {
                 "{}: the fragment {fragment} is not shown yet, as its writer has not committed it",
                 directory.root
             );
+        }
+        if directory.fragments().len() >= MANY_FRAGMENTS {
+            // The names of the listing were some hundred MiB.
+            address_space::return_freed_memory();
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);

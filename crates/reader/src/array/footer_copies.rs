@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
 
+use super::ascending::Ascending;
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
 use super::generic_tile::{for_each_chunk, read_generic_tile};
@@ -85,12 +86,20 @@ pub(super) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl F
     if files.is_empty() {
         return;
     }
-    let entries = numbers.iter().filter_map(|&number| Some((folder.fragment(number)?.name(), number)));
-    let mut wanted: HashMap<&str, usize> = entries.collect();
+    let named = numbers.iter().filter_map(|&number| Some((folder.fragment(number)?.name(), number)));
+    let mut wanted: Vec<(&str, usize)> = named.collect();
+    wanted.sort_unstable();
+    let mut is_found = vec![false; wanted.len()];
+    let mut names = Ascending::new(&wanted, |(name, _)| name);
+    let mut find = |name: &str| {
+        let found = names.find(name)?;
+        let was_found = std::mem::replace(is_found.get_mut(found)?, true);
+        wanted.get(found).filter(|_| !was_found).map(|(_, number)| *number)
+    };
     for file in files {
         let (mut reader, mut batch) = (FooterReader::default(), Batch::default());
         let read = for_each_chunk(&folder.context, &file, |chunk| {
-            reader.take(chunk, |name| wanted.remove(name), |number, footer| batch.add(number, footer, &visit))
+            reader.take(chunk, &mut find, |number, footer| batch.add(number, footer, &visit))
         });
         let read = read.and_then(|()| reader.finish(|number, footer| batch.add(number, footer, &visit)).in_file(&file));
         batch.visit(&visit);

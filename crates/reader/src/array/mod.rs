@@ -1,5 +1,6 @@
 //! Arrays and groups, each as of one point in time: live fragments, dense reads, sparse reads.
 
+mod ascending;
 mod bitsort;
 mod bounds;
 mod chunk_walk;

@@ -84,7 +84,8 @@ impl FragmentCells {
 
     /// Returns the cells of the same fragment in ascending ranges.
     fn with(&self, cells: impl Iterator<Item = Range<u64>>) -> Self {
-        let mut ranges: Vec<CellRange> = Vec::new();
+        // Most fragments are one range, and there may be millions of fragments.
+        let mut ranges: Vec<CellRange> = Vec::with_capacity(1);
         let (mut before, mut places_before) = (0, 0);
         for cells in cells.filter(|cells| !cells.is_empty()) {
             match ranges.last_mut() {
