@@ -19,7 +19,7 @@ use super::rasters::image_part;
 use super::soma;
 use super::subarray::MAX_PART_ROWS;
 use super::texts::{
-    AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
+    AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
     schema_text, views_txt,
 };
 
@@ -252,20 +252,20 @@ fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
 /// Returns a line for each visible fragment, oldest first. Reads only footers.
 fn fragments_text(array: &Array) -> Result<String> {
     array.read_outlines();
-    let outlines = (0..array.fragment_count()).map(|fragment| array.outline(fragment)).collect::<Result<Vec<_>>>()?;
-    let facts = outlines.iter().enumerate().map(|(fragment, outline)| {
-        let facts = &outline.facts;
+    let mut text = FragmentsTsv::new(array.schema());
+    for fragment in 0..array.fragment_count() {
+        let outline = array.outline(fragment)?;
         let times = array.fragment_times(fragment);
-        FragmentFacts {
+        text.add(&FragmentFacts {
             name: array.fragment_name(fragment),
             start: times.map_or(0, |times| times.t1),
             end: times.map_or(0, |times| times.t2),
-            format_version: facts.version,
-            dense: facts.dense,
+            format_version: outline.facts.version,
+            dense: outline.facts.dense,
             cells: array.fragment_cells(fragment).ok(),
-            bytes: facts.stored_bytes,
-            non_empty: facts.non_empty_domain.as_deref(),
-        }
-    });
-    Ok(fragments_tsv(array.schema(), facts))
+            bytes: outline.facts.stored_bytes,
+            non_empty: outline.facts.non_empty_domain.as_deref(),
+        });
+    }
+    Ok(text.finish())
 }

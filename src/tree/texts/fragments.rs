@@ -1,5 +1,7 @@
 //! fragments.tsv: one line per visible fragment.
 
+use std::fmt::{Display, Write};
+
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::ArraySchema;
 
@@ -24,33 +26,51 @@ pub struct FragmentFacts<'a> {
     pub non_empty: Option<&'a [Range]>,
 }
 
-/// Returns the text of the file: a line with the names of the columns, then the fragments in the order given. Columns
-/// are separated by tabs; unknown values are empty. The non-empty domain is written as a selection, so that `slice/`
-/// followed by it is the fragment's box.
-pub fn fragments_tsv<'a>(schema: &ArraySchema, fragments: impl IntoIterator<Item = FragmentFacts<'a>>) -> String {
-    let mut text = String::from(
-        "first_time\tlast_time\tfirst_ms\tlast_ms\ttype\tcells\tbytes\tnon_empty_domain\tformat_version\tname\n",
-    );
-    let known = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    for fragment in fragments {
-        let ranges = fragment.non_empty.unwrap_or_default().iter().zip(&schema.dimensions);
-        let ranges: Vec<String> = ranges.map(|(range, dimension)| range_text(dimension.datatype, range)).collect();
-        let columns = [
-            time::extended(fragment.start),
-            time::extended(fragment.end),
-            fragment.start.to_string(),
-            fragment.end.to_string(),
-            if fragment.dense { "dense" } else { "sparse" }.to_owned(),
-            known(fragment.cells),
-            fragment.bytes.to_string(),
-            ranges.join(","),
-            fragment.format_version.to_string(),
-            in_line(fragment.name),
-        ];
-        text += &columns.join("\t");
-        text.push('\n');
+/// The text of the file: a line with the names of the columns, then the fragments in the order in which they are added.
+/// Columns are separated by tabs; unknown values are empty. The non-empty domain is written as a selection, so that
+/// `slice/` followed by it is the fragment's box.
+pub struct FragmentsTsv<'a> {
+    schema: &'a ArraySchema,
+    text: String,
+}
+
+impl<'a> FragmentsTsv<'a> {
+    /// Begins the text with its first line.
+    pub fn new(schema: &'a ArraySchema) -> Self {
+        let text =
+            "first_time\tlast_time\tfirst_ms\tlast_ms\ttype\tcells\tbytes\tnon_empty_domain\tformat_version\tname\n";
+        FragmentsTsv { schema, text: text.to_owned() }
     }
-    text
+
+    /// Adds the line of a fragment.
+    pub fn add(&mut self, fragment: &FragmentFacts<'_>) {
+        let ranges = fragment.non_empty.unwrap_or_default().iter().zip(&self.schema.dimensions);
+        let ranges: Vec<String> = ranges.map(|(range, dimension)| range_text(dimension.datatype, range)).collect();
+        let columns: [&dyn Display; 10] = [
+            &time::extended(fragment.start),
+            &time::extended(fragment.end),
+            &fragment.start,
+            &fragment.end,
+            &if fragment.dense { "dense" } else { "sparse" },
+            &fragment.cells.map_or_else(String::new, |cells| cells.to_string()),
+            &fragment.bytes,
+            &ranges.join(","),
+            &fragment.format_version,
+            &in_line(fragment.name),
+        ];
+        for (number, column) in columns.into_iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\t" };
+            // Writing to a string cannot fail.
+            let _ = write!(self.text, "{separator}{column}");
+        }
+        self.text.push('\n');
+    }
+
+    /// Returns the text.
+    pub fn finish(mut self) -> String {
+        self.text.shrink_to_fit();
+        self.text
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +96,9 @@ mod tests {
             non_empty: Some(&domain),
         };
         let other = FragmentFacts { dense: false, cells: None, bytes: 0, non_empty: None, ..one.clone() };
-        let text = fragments_tsv(&schema, [one, other]);
+        let mut text = FragmentsTsv::new(&schema);
+        [one, other].iter().for_each(|fragment| text.add(fragment));
+        let text = text.finish();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()));

@@ -17,7 +17,7 @@ mod views;
 
 pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, Format, ImagePart};
 pub use filters::{filter_json, filter_text, pipeline_text};
-pub use fragments::{FragmentFacts, fragments_tsv};
+pub use fragments::{FragmentFacts, FragmentsTsv};
 pub use json::schema_json;
 pub use quoting::{in_line, shell_word};
 pub use readme::readme;
