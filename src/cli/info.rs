@@ -8,13 +8,14 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::{array, output, printable};
+use tilefs::tree::directory::directory_json;
 use tilefs::tree::group_outline::{outline, outline_of_directory};
 use tilefs::tree::{self, Node, Stored};
 
-/// Describe an array or a group: shape, types, filters
+/// Describe an array, a group, or a folder of these: shape, types, filters
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The folder of the array or group
+    /// The folder of the array or group, or a folder of these
     array: PathBuf,
 
     /// Print it as JSON
@@ -57,8 +58,8 @@ impl Info {
                 let mut print = |line: &str| output::print(&format!("{}\n", printable::line(line)));
                 return outline_of_directory(directory, &options, self.depth, &mut print);
             }
-            (Stored::Directory(_), true) => {
-                return Err(Failure::usage("this is a folder of arrays; --json is for one array or group in it"));
+            (Stored::Directory(directory), true) => {
+                return output::print(&printable::json(&directory_json(directory)?));
             }
         };
         let root = tree::root(stored, &options)?;

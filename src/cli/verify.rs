@@ -1,5 +1,6 @@
 //! `tilefs verify`: checks that all stored data are readable.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -9,9 +10,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Error;
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder};
+use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads;
@@ -20,6 +21,7 @@ use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::output;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
+use tilefs::tree::directory::{Directory, Inside};
 use tilefs::tree::texts::counted;
 use tilefs::tree::{self, OpenOptions, Stored};
 
@@ -39,11 +41,11 @@ const STATUSES: &str = "\
 The exit status is 0 if everything is sound, 1 if anything is damaged, and 2 if no damage was found but something could
 not be checked: there is no array, permission is denied, its key is missing, or it has a filter that is not supported.";
 
-/// Read and check everything that is stored in an array, or in all arrays of a group
+/// Read and check everything that is stored in an array, or in all arrays of a group or folder
 #[derive(Debug, Args)]
 #[command(after_help = STATUSES)]
 pub struct Verify {
-    /// The folder of the array or group
+    /// The folder of the array or group, or a folder of these
     array: PathBuf,
 
     #[command(flatten)]
@@ -82,9 +84,15 @@ impl Verify {
                 output::print(&format!("{}{tally}\n", lines(&findings)))?;
                 Ok(tally)
             }
-            Ok(Stored::Group(group)) => check_group(&group),
-            Ok(Stored::Directory(_)) => {
-                Err(Failure::usage("this is a folder of arrays; give one of the arrays or groups in it"))
+            Ok(Stored::Group(group)) => {
+                let mut whole = Whole::default();
+                whole.check_group(&group, "")?;
+                whole.finish()
+            }
+            Ok(Stored::Directory(directory)) => {
+                let mut whole = Whole::default();
+                whole.check_directory(&directory, "")?;
+                whole.finish()
             }
             // Could not even be opened, because its schema or its commits are damaged.
             Err(error @ Error::Damaged { .. }) => {
@@ -176,41 +184,88 @@ fn not_opened(error: Error) -> (Findings, Tally) {
     (findings, tally)
 }
 
-/// Checks the arrays below a group, and prints findings as they come. Missing members are named; they are not damage,
-/// since a group only records where its members were.
-fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
-    let open = |folder: &StoreKey| -> Result<Array> {
-        Array::open(Arc::new(ArrayFolder::open(group.context().clone(), folder)?), group.window())
-    };
-    let (mut total, mut arrays, mut missing_count) = (Tally::default(), 0u64, 0u64);
-    for descendant in arrays_below(group) {
-        let opened = match descendant.kind {
-            DescendantKind::Missing(reason) => {
-                missing_count += 1;
-                output::print(&format!("{}: {reason}\n", descendant.path))?;
+/// The arrays below a group or folder. Prints findings as they come.
+#[derive(Default)]
+struct Whole {
+    total: Tally,
+    arrays: u64,
+    missing: u64,
+    /// The arrays that were checked and the groups that were entered, by canonical path, since links may lead to them
+    /// again.
+    seen: HashSet<StoreKey>,
+}
+
+impl Whole {
+    /// Checks the arrays below a group, whose names begin with `prefix`. Missing members are named; they are not damage,
+    /// since a group only records where its members were.
+    fn check_group(&mut self, group: &Group, prefix: &str) -> std::result::Result<(), Failure> {
+        for descendant in arrays_below(group) {
+            let name = match (descendant.path.as_str(), prefix) {
+                ("", "") => "the group itself".to_owned(),
+                (path, _) => [prefix, path].concat(),
+            };
+            match descendant.kind {
+                DescendantKind::Missing(reason) => {
+                    self.missing += 1;
+                    output::print(&format!("{name}: {reason}\n"))?;
+                }
+                DescendantKind::Unreadable(error) => self.add(&name, not_opened(error))?,
+                DescendantKind::Array(folder) => self.check_array(group.context(), group.window(), &folder, &name)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the arrays and groups below a plain folder. [`Directory::inside`] limits the nesting depth.
+    fn check_directory(&mut self, directory: &Directory, prefix: &str) -> std::result::Result<(), Failure> {
+        let folders = match directory.folders() {
+            Ok(folders) => folders,
+            Err(error) => return self.add(prefix, not_opened(error)),
+        };
+        for name in &folders.names {
+            let Some(folder) = folders.path(name) else { continue };
+            let (name, inner_prefix) = ([prefix, name].concat(), [prefix, name, "/"].concat());
+            if !self.seen.insert(directory.context().storage.canonical(folder)) {
                 continue;
             }
-            DescendantKind::Unreadable(error) => Err(error),
-            DescendantKind::Array(folder) => {
-                arrays += 1;
-                open(&folder)
+            match directory.inside(folder) {
+                Ok(Inside::Array) => self.check_array(directory.context(), directory.window(), folder, &name)?,
+                Ok(Inside::Group(group)) => self.check_group(&group, &inner_prefix)?,
+                Ok(Inside::Directory(inner)) => self.check_directory(&inner, &inner_prefix)?,
+                Err(error) => self.add(&name, not_opened(error))?,
             }
-        };
-        let (findings, tally) = match opened {
-            Ok(array) => check(&array),
-            Err(error) => not_opened(error),
-        };
-        let lines = lines(&findings);
-        let name = if descendant.path.is_empty() { "the group itself" } else { &descendant.path };
-        output::print(&format!("{lines}{name}: {tally}\n"))?;
-        total.add(&tally);
+        }
+        Ok(())
     }
-    let missing = match missing_count {
-        1 => "1 member is missing".to_owned(),
-        _ => format!("{missing_count} members are missing"),
-    };
-    output::print(&format!("in all {}: {total}; {missing}\n", counted(arrays, "array")))?;
-    Ok(total)
+
+    fn check_array(
+        &mut self,
+        context: &Arc<Context>,
+        window: TimeWindow,
+        folder: &StoreKey,
+        name: &str,
+    ) -> std::result::Result<(), Failure> {
+        self.arrays += 1;
+        let opened =
+            ArrayFolder::open(context.clone(), folder).and_then(|folder| Array::open(Arc::new(folder), window));
+        self.add(name, opened.map_or_else(not_opened, |array| check(&array)))
+    }
+
+    fn add(&mut self, name: &str, (findings, tally): (Findings, Tally)) -> std::result::Result<(), Failure> {
+        output::print(&format!("{}{name}: {tally}\n", lines(&findings)))?;
+        self.total.add(&tally);
+        Ok(())
+    }
+
+    /// Prints the sum; returns it.
+    fn finish(self) -> std::result::Result<Tally, Failure> {
+        let missing = match self.missing {
+            1 => "1 member is missing".to_owned(),
+            count => format!("{count} members are missing"),
+        };
+        output::print(&format!("in all {}: {}; {missing}\n", counted(self.arrays, "array"), self.total))?;
+        Ok(self.total)
+    }
 }
 
 /// Returns a line for each finding, and for each warning.

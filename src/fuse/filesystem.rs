@@ -34,6 +34,7 @@ use super::sys;
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
+use crate::tree::suggest::suggestion_in;
 use crate::tree::{EntryKind, Node, Tree};
 
 /// Time for which the kernel may cache names and attributes.
@@ -264,7 +265,12 @@ impl Server {
             return Err(Failure::Errno(Errno::ENOTDIR));
         };
         let Some(node) = folder.lookup(name)? else {
-            if let Some(reason) = folder.why_absent(name) {
+            let reason = folder.why_absent(name).or_else(|| {
+                // Programs look for hidden files of their own everywhere.
+                let near = (!name.starts_with('.')).then(|| suggestion_in(&*folder, name))?;
+                near.map(|near| format!("there is no such file; the nearest name is {near}"))
+            });
+            if let Some(reason) = reason {
                 self.errors.recent().add(&format!("{}/{name}", parent.path()), &reason);
             }
             return Err(Failure::Errno(Errno::ENOENT));

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
+use serde_json::json;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{Context, ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
@@ -127,6 +128,31 @@ impl Directory {
             }
         })
     }
+}
+
+/// Returns the folders in a directory as JSON: the name of each in the tree, its path, and whether it is an array, a
+/// group or a folder of these. Lists each of them.
+///
+/// # Errors
+/// Fails if the directory cannot be listed. A folder that cannot be listed has an `error`.
+pub fn directory_json(directory: &Directory) -> Result<String> {
+    let folders = directory.folders()?;
+    let named = folders.names.iter().filter_map(|name| Some((name, folders.path(name)?)));
+    let members = named.map(|(name, path)| {
+        let (kind, error) = match directory.inside(path) {
+            Ok(Inside::Array) => (Some("array"), None),
+            Ok(Inside::Group(_)) => (Some("group"), None),
+            Ok(Inside::Directory(_)) => (Some("folder"), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        json!({"name": name, "uri": path.to_string(), "type": kind, "error": error})
+    });
+    let all = json!({
+        "object": "folder",
+        "path": directory.path().to_string(),
+        "members": members.collect::<Vec<_>>(),
+    });
+    Ok(serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")
 }
 
 fn is_shown(entry: &Listed) -> bool {

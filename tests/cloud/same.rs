@@ -118,6 +118,32 @@ fn the_commands_print_what_they_print_of_a_local_copy() {
     }
 }
 
+/// A prefix of a bucket is a tree of folders, as a local folder of arrays and groups is.
+#[test]
+fn a_prefix_of_a_bucket_is_a_tree_of_folders() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("shelves");
+    let folder = tempfile::tempdir().unwrap();
+    let shelf = folder.path().join("all");
+    for (name, place) in [("demo", "deep/er/demo"), ("arrays/groups/experiment", "group")] {
+        let (from, to) = (fixtures().join(name), shelf.join(place));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        assert!(Command::new("cp").arg("-r").arg(&from).arg(&to).status().unwrap().success());
+        server.put_folder(&from, &format!("shelves/all/{place}"));
+    }
+    server.put("shelves/all/notes.md", b"of no interest");
+    server.put("shelves/all/deep/notes/of.md", b"of no interest");
+    fs::create_dir_all(shelf.join("deep/notes")).unwrap();
+    assert!(assert_same(&shelf, "s3://shelves/all", &options(&server.url())) > 50);
+    for arguments in [&["ls"][..], &["info"], &["info", "--json"], &["verify"]] {
+        let due = program().args(arguments).arg(&shelf).output().unwrap();
+        let got = tilefs(&server.url(), &[arguments, &["s3://shelves/all"]].concat());
+        assert!(got.status.success(), "{arguments:?}: {}", text(&got.stderr));
+        let got = text(&got.stdout).replace("s3://shelves/all", shelf.to_str().unwrap());
+        assert_eq!(got, text(&due.stdout), "{arguments:?}");
+    }
+}
+
 #[test]
 fn a_mount_shows_what_a_local_copy_shows() {
     let Some(server) = S3::get() else { return };

@@ -77,6 +77,13 @@ fn a_mount_without_a_log_says_where_errors_are() {
         let text = fs::read_to_string(&told).unwrap();
         assert!(text.contains("slice/z=1: ") && text.contains("slice/500..600: "), "{text}");
         assert!(!text.contains(" nothing: ") && text.lines().count() == 2, "{text}");
+        for missing in ["tmp.f32", "temp", ".tmp.f32"] {
+            assert!(!mountpoint.join(missing).exists());
+        }
+        let text = fs::read_to_string(&told).unwrap();
+        assert!(text.contains("/tmp.f32: ") && text.contains("the nearest name is temp.f32"), "{text}");
+        assert!(text.contains("/temp: "), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
         let views = fs::read_to_string(mountpoint.join(".tilefs/views.txt")).unwrap();
         let is_there = |line: &str| mountpoint.join(line.split("  ").next().unwrap()).exists();
         let paths = views.lines().filter(|line| !line.contains("SELECTION") && !line.contains("TIME"));

@@ -57,6 +57,22 @@ fn a_folder_of_arrays_is_a_tree_of_folders() {
     let (_, shallow, _) = tilefs(&["info", "--depth", "1"]);
     assert_eq!(shallow.lines().count(), 4, "{shallow}");
 
+    let (_, members, _) = tilefs(&["info", "--json"]);
+    let members: serde_json::Value = serde_json::from_str(&members).unwrap();
+    let kinds: Vec<(&str, &str)> = members["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| (member["name"].as_str().unwrap(), member["type"].as_str().unwrap()))
+        .collect();
+    assert_eq!(kinds, [("bad", "array"), ("deep", "folder"), ("group", "group")]);
+    let (is_sound, found, _) = tilefs(&["verify"]);
+    let line = |name: &str| found.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(!is_sound && line("bad: ").ends_with("; 1 place could not be checked"), "{found}");
+    assert!(line("deep/er/demo: ").ends_with("; 0 damaged places"), "{found}");
+    assert!(line("group/raw: ").ends_with("; 0 damaged places"), "{found}");
+    assert!(line("in all 5 arrays: ").contains("; 1 place could not be checked;"), "{found}");
+
     let daemon = Daemon::start(place, &shelf, &[]);
     assert_eq!(names(daemon.place()), ["README.txt", "bad", "deep", "group"]);
     assert_eq!(names(&daemon.path("deep")), ["README.txt", "er"]);
