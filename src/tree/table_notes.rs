@@ -6,10 +6,11 @@ use tilefs_export::{Column, Metadatum, geoparquet, pandas};
 use super::fields::FieldFolder;
 use super::meta;
 
-/// Returns the metadata of the file of a table, by key.
+/// Returns the metadata of the file of a table, by key. Columns that are geometries according to the array's metadata
+/// get the type of geometries.
 ///
-/// Metadata that cannot be read are logged and ignored: the values of the table do not depend on them.
-pub fn notes(fields: &FieldFolder, columns: &[Column]) -> Vec<(String, String)> {
+/// Metadata that cannot be read are logged and ignored: no other column depends on them.
+pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, String)> {
     let metadata: Vec<Metadatum> = match fields.subarray.array().metadata() {
         Ok(metadata) => meta::for_formats(&metadata),
         Err(error) => {
@@ -17,6 +18,7 @@ pub fn notes(fields: &FieldFolder, columns: &[Column]) -> Vec<(String, String)> 
             Vec::new()
         }
     };
+    geoparquet::retype_geometries(columns, &metadata);
     let frame = pandas::Frame::of(&metadata).metadata(columns);
     let geometries = geoparquet::metadata(columns, &metadata);
     let geometries = geometries.map(|geometries| (geoparquet::KEY.to_owned(), geometries));

@@ -113,8 +113,9 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
-        let columns = columns(&this)?;
-        Ok(arrow(&columns, notes(&this, &columns)).map_err(unrepresentable)?.content)
+        let mut columns = columns(&this)?;
+        let notes = notes(&this, &mut columns);
+        Ok(arrow(&columns, notes).map_err(unrepresentable)?.content)
     };
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
@@ -160,9 +161,10 @@ fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile 
                 column.summaries = this.subarray.summaries(id)?;
             }
         }
-        let columns: Vec<Column> = columns.into_iter().map(change).collect();
+        let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
+        let notes = notes(&this, &mut columns);
         let tiles = this.subarray.tile_rows()?;
-        Ok(parquet(&columns, tiles.as_deref(), notes(&this, &columns)).map_err(unrepresentable)?.content)
+        Ok(parquet(&columns, tiles.as_deref(), notes).map_err(unrepresentable)?.content)
     };
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }

@@ -26,15 +26,7 @@ const MAX_SYSTEM: usize = 256 << 10;
 ///
 /// A system that is not PROJJSON is unknown, which GeoParquet expresses as null.
 pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
-    let value = |key: &str| {
-        let metadatum = of_array.iter().find(|metadatum| metadatum.key == key)?;
-        match metadatum.datatype {
-            // GDAL writes texts like this.
-            Datatype::UInt8 => String::from_utf8(metadatum.value.clone()).ok(),
-            datatype => text::decode(datatype, &metadatum.value).map(|text| text.into_owned()),
-        }
-    };
-    let named = value(GEOMETRY);
+    let named = value(of_array, GEOMETRY);
     let of_gdal = named.as_deref().unwrap_or(USUAL_NAME);
     let is_of_gdal = |field: &Field| field.datatype == Datatype::Blob && field.name == of_gdal;
     let is_geometry =
@@ -42,12 +34,34 @@ pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
     let names =
         || columns.iter().map(|column| &column.field).filter(|field| is_geometry(field)).map(|field| &field.name);
     let primary = names().find(|name| *name == of_gdal).or_else(|| names().next())?;
-    let system = value(SYSTEM).filter(|text| text.len() <= MAX_SYSTEM);
+    let system = value(of_array, SYSTEM).filter(|text| text.len() <= MAX_SYSTEM);
     let system = system.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let system = system.filter(|system| system.get("type").is_some_and(Value::is_string)).unwrap_or(Value::Null);
     let column = |name: &String| (name.clone(), json!({"encoding": "WKB", "geometry_types": [], "crs": system}));
     let columns: Map<String, Value> = names().map(column).collect();
     Some(json!({"version": "1.1.0", "primary_column": primary, "columns": columns}).to_string())
+}
+
+/// Gives an attribute of unsigned bytes that GDAL's key names the type of blobs. GDAL writes geometries in this type if
+/// it is asked to; without the key, they would be lists of numbers.
+pub fn retype_geometries(columns: &mut [Column], of_array: &[Metadatum]) {
+    let Some(name) = value(of_array, GEOMETRY) else { return };
+    for column in columns {
+        let field = &mut column.field;
+        if field.name == name && field.values_per_cell.is_none() && field.datatype == Datatype::UInt8 {
+            field.datatype = Datatype::Blob;
+        }
+    }
+}
+
+/// Returns a text in the metadata of an array.
+fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
+    let metadatum = of_array.iter().find(|metadatum| metadatum.key == key)?;
+    match metadatum.datatype {
+        // GDAL writes texts like this.
+        Datatype::UInt8 => String::from_utf8(metadatum.value.clone()).ok(),
+        datatype => text::decode(datatype, &metadatum.value).map(|text| text.into_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -94,5 +108,16 @@ mod tests {
             let found = geo(&columns, &[text(SYSTEM, other)]).unwrap();
             assert_eq!(found["columns"]["g"]["crs"], Value::Null, "{other}");
         }
+    }
+
+    #[test]
+    fn bytes_are_geometries_only_where_gdal_names_them() {
+        let mut columns = [column("g", Datatype::UInt8), column("other", Datatype::UInt8)];
+        retype_geometries(&mut columns, &[]);
+        assert_eq!(columns[0].field.datatype, Datatype::UInt8);
+        let named = [text(GEOMETRY, "g")];
+        retype_geometries(&mut columns, &named);
+        assert_eq!([0, 1].map(|number| columns[number].field.datatype), [Datatype::Blob, Datatype::UInt8]);
+        assert_eq!(geo(&columns, &named).unwrap()["primary_column"], "g");
     }
 }
