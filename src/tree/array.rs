@@ -19,6 +19,7 @@ use super::filestore;
 use super::formats;
 use super::grammar::{self, Addressing, DimensionBounds};
 use super::history::{self, HISTORY};
+use super::label_search::selectable;
 use super::labels;
 use super::lazy::FixedFolder;
 use super::meta;
@@ -154,7 +155,7 @@ fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(S
 /// Returns the dimensions as selections of the whole array see them.
 fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBounds>> {
     Ok(match array.schema().array_type {
-        ArrayType::Sparse => DimensionBounds::of_schema(array.schema()),
+        ArrayType::Sparse => selectable(array),
         ArrayType::Dense => {
             let dense = DenseArray::new(array.clone())?;
             let (shown, _) = dense.default_selection(options.extent)?;

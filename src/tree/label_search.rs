@@ -32,6 +32,13 @@ const MAX_RUNS: usize = 1 << 20;
 /// Maximum length in bytes of a text that is compared.
 const LONGEST_TEXT: u64 = 1 << 20;
 
+/// Returns the dimensions of a sparse array as selections see them, with their labels.
+pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
+    let dimensions = DimensionBounds::of_schema(array.schema());
+    let labels = labels_by_dimension(array);
+    dimensions.into_iter().zip(labels).map(|(dimension, labels)| DimensionBounds { labels, ..dimension }).collect()
+}
+
 /// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
 /// cell.
 pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {

@@ -17,7 +17,8 @@ use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
 use super::grammar::bounds::integer_ends;
-use super::grammar::{self, Addressing, DimensionBounds};
+use super::grammar::{self, Addressing};
+use super::label_search::selectable;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 
 /// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
@@ -201,7 +202,7 @@ impl Subarray for SparseSubarray {
     }
 
     fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {
-        let bounds = DimensionBounds::of_schema(self.array.schema());
+        let bounds = selectable(&self.array);
         let chosen = grammar::sparse(selection, by, &bounds)?;
         let ranges = chosen.into_iter().map(|chosen| {
             let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());

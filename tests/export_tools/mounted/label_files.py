@@ -13,13 +13,13 @@ GENES = np.array(["A", "BRCA1", "EGFR", "TP53", "Z"], "S")
 VALUES = np.random.default_rng(1).normal(size=(6, 37, 36)).astype("f4")
 
 
-def create(name, dimensions, attribute, labels):
+def create(name, dimensions, attribute, labels, sparse=False):
     """`labels`: dimension, name, order and type of each."""
     domain = tiledb.Domain(*(tiledb.Dim(name, (0, length - 1), tile, dtype="i4") for name, length, tile in dimensions))
     schemas = {}
     for dimension, label, order, dtype in labels:
         schemas.setdefault(dimension, {})[label] = tiledb.DimLabelSchema(order, np.dtype(dtype), np.dtype("i4"), 4)
-    tiledb.Array.create(name, tiledb.ArraySchema(domain, [attribute], dim_labels=schemas))
+    tiledb.Array.create(name, tiledb.ArraySchema(domain, [attribute], dim_labels=schemas, sparse=sparse))
 
 
 def make():
@@ -32,7 +32,13 @@ def make():
     create("genes", [("g", 5, 2)], tiledb.Attr("n", dtype="i4"), [(0, "gene", "increasing", "S")])
     with tiledb.open("genes", "w") as array:
         array[:] = {"n": np.arange(5, dtype="i4"), "gene": GENES}
-    print("climate genes")
+    # TileDB neither writes nor queries the labels of a sparse array through the array itself.
+    create("stations", [("s", 10, 3)], tiledb.Attr("v", dtype="i4"), [(0, "lat", "decreasing", "f8")], sparse=True)
+    with tiledb.open(tiledb.ArraySchema.load("stations").dim_label("lat").uri, "w") as array:
+        array[:] = LAT[:10]
+    with tiledb.open("stations", "w") as array:
+        array[[1, 4, 7]] = {"v": np.array([10, 40, 70], "i4")}
+    print("climate genes stations")
 
 
 def same(data, rows, columns, times=slice(None)):
@@ -71,7 +77,9 @@ def check():
     assert open("mnt_genes/text/cells.tsv").read().splitlines()[:3] == ["g\tgene\tn", "0\tA\t0", "1\tBRCA1\t1"]
     transform = open("mnt_climate/islice/0/t.vrt").read().split("<GeoTransform>")[1].split("<")[0]
     assert [float(number) for number in transform.split(",")] == [-185, 10, 0, 92.5, 0, -5]
-    print(8)
+    for selection, values in ("lat=70..90", [10, 40]), ("lat=55", [70]), ("lat=85+55..60", [10, 70]):
+        assert (np.fromfile(f"mnt_stations/slice/{selection}/v.i32", "i4") == values).all(), selection
+    print(11)
 
 
 make() if sys.argv[1] == "make" else check()
