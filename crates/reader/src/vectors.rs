@@ -6,7 +6,7 @@
 
 /// Runs `work`, a branch-free loop, compiled for 32-byte vectors if the processor has AVX2. The result is the same.
 #[inline]
-pub fn in_wide_vectors<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn in_wide_vectors<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.

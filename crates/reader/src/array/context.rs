@@ -48,12 +48,12 @@ impl Context {
     }
 
     /// Sets where members of groups and links may lead.
-    pub fn with_links(self, links: Links) -> Self {
+    pub(crate) fn with_links(self, links: Links) -> Self {
         Context { links, ..self }
     }
 
     /// Sets where results are saved for later mounts.
-    pub fn with_saved(self, saved: SavedIndexes) -> Self {
+    pub(crate) fn with_saved(self, saved: SavedIndexes) -> Self {
         Context { saved, ..self }
     }
 

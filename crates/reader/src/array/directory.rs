@@ -132,7 +132,7 @@ impl Directory {
     ///
     /// # Errors
     /// As for [`Directory::read`].
-    pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+    pub(crate) fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
         let root = listing.root().clone();
         let mut read = Self::of_listing(storage, listing);
         let mut was_damaged = false;
@@ -201,7 +201,7 @@ impl Directory {
     ///
     /// # Errors
     /// As [`FolderListing::names`].
-    pub fn metadata_names(&self, storage: &dyn Storage) -> Result<Vec<Listed>> {
+    pub(crate) fn metadata_names(&self, storage: &dyn Storage) -> Result<Vec<Listed>> {
         match &self.metadata {
             Some(names) => Ok(names.clone()),
             None => self.names(storage, METADATA),
@@ -230,7 +230,7 @@ impl Directory {
 
     /// Returns the fragments visible in `window`, as numbers in [`Directory::fragments`], oldest first: by start time,
     /// equal times in the order of that list.
-    pub fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
+    pub(crate) fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let replaced: HashSet<&str> = self
             .vacuums
             .iter()
@@ -243,7 +243,7 @@ impl Directory {
     }
 
     /// As [`Directory::visible_fragments`], including fragments that another one replaces.
-    pub fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
+    pub(crate) fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
         let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
         counted.sort_by_key(|&number| self.fragments[number].times.t1);
@@ -280,18 +280,18 @@ impl Directory {
     }
 
     /// Returns the schema in force at the end of `window`: the newest one up to that time, else the oldest.
-    pub fn schema_at(&self, window: TimeWindow) -> Option<&SchemaEntry> {
+    pub(crate) fn schema_at(&self, window: TimeWindow) -> Option<&SchemaEntry> {
         let in_force = |schema: &&SchemaEntry| schema.times.is_none_or(|times| times.t2 <= window.end);
         self.schemas.iter().rfind(in_force).or(self.schemas.first())
     }
 
     /// Returns the schema that fragments call `name`.
-    pub fn schema_named(&self, name: &str) -> Option<&SchemaEntry> {
+    pub(crate) fn schema_named(&self, name: &str) -> Option<&SchemaEntry> {
         self.schemas.iter().find(|schema| schema.name == name)
     }
 
     /// Returns the delete and update commits in force in `window`, oldest first.
-    pub fn visible_conditions(&self, window: TimeWindow) -> Vec<&ConditionEntry> {
+    pub(crate) fn visible_conditions(&self, window: TimeWindow) -> Vec<&ConditionEntry> {
         let mut visible: Vec<&ConditionEntry> =
             self.conditions.iter().filter(|condition| window.contains(&condition.times)).collect();
         visible.sort_by_key(|condition| condition.times.t1);

@@ -161,7 +161,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// As [`ArrayFolder::commit_times`].
-    pub fn metadata_files(&self) -> Result<Vec<TimedFile>> {
+    pub(crate) fn metadata_files(&self) -> Result<Vec<TimedFile>> {
         let names = self.directory.metadata_names(&*self.context.storage).in_array(self.path())?;
         timed_files(&names, &self.path().join(METADATA)).in_array(self.path())
     }
@@ -172,7 +172,7 @@ impl ArrayFolder {
     }
 
     /// Returns the first cache key number of a fragment's files.
-    pub fn first_file(&self, fragment: usize) -> u64 {
+    pub(crate) fn first_file(&self, fragment: usize) -> u64 {
         self.first_file + FILES_PER_FRAGMENT * fragment as u64
     }
 
@@ -283,7 +283,7 @@ impl ArrayFolder {
     }
 
     /// Returns the path of a file in a fragment's folder.
-    pub fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
+    pub(crate) fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
         self.fragment(fragment).map_or_else(|| self.path().clone(), |entry| self.directory.folder_of(entry)).join(name)
     }
 }

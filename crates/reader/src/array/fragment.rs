@@ -308,7 +308,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// Any damage in that section.
-    pub fn processed_conditions(&self, fragment: usize) -> Result<Arc<Vec<String>>> {
+    pub(crate) fn processed_conditions(&self, fragment: usize) -> Result<Arc<Vec<String>>> {
         let outline = self.outline(fragment)?;
         let key = IndexKey::Conditions(self.first_file(fragment));
         self.context.indexes.get_or_load(key, || {
@@ -345,7 +345,12 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// Any damage in those sections.
-    pub fn tile_extremes(&self, fragment: usize, attribute: usize, size: Option<usize>) -> Result<Arc<TileBounds>> {
+    pub(crate) fn tile_extremes(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        size: Option<usize>,
+    ) -> Result<Arc<TileBounds>> {
         let (outline, field) = (self.outline(fragment)?, Field::Attribute(attribute));
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));

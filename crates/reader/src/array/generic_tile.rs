@@ -54,7 +54,7 @@ const MAX_WHOLE_LIST: u64 = 256 << 10;
 const CACHE_SHARE: usize = 4;
 
 /// Returns the number of bytes to which a structure with `stored` stored bytes may decode.
-pub fn max_decoded(stored: u64) -> u64 {
+pub(crate) fn max_decoded(stored: u64) -> u64 {
     stored.saturating_mul(MAX_RATIO).saturating_add(ALWAYS_ALLOWED_BYTES)
 }
 
@@ -150,7 +150,7 @@ fn decode_chunk(
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Damaged`] with file and offset.
-pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Result<GenericTileHeader> {
+pub(crate) fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Result<GenericTileHeader> {
     Ok(OpenedTile::read(storage, path, offset).in_file(path)?.header)
 }
 
@@ -160,7 +160,7 @@ pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Resul
 /// [`Error::Io`] and [`Error::Damaged`] with file and offset; [`Error::Unsupported`] for more bytes than
 /// [`max_decoded`]; [`Error::Key`] if the tile is encrypted and the key is missing or wrong, or if there is a key and
 /// the tile is not encrypted.
-pub fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Result<Vec<u8>> {
     read_generic_tile_of(context, path, offset, 0)
 }
 
@@ -168,7 +168,7 @@ pub fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Res
 ///
 /// # Errors
 /// As for [`read_generic_tile`].
-pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, expected: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, expected: u64) -> Result<Vec<u8>> {
     let tile = OpenedTile::read(&*context.storage, path, offset).in_file(path)?;
     decode_whole(context, tile, expected).in_file(path).at(offset)
 }
@@ -178,7 +178,7 @@ pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, exp
 ///
 /// # Errors
 /// As for [`read_generic_tile`], except for the size; errors of `visit`. Chunks before damage are visited.
-pub fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
     visit_chunks(context, tile, LARGEST_READ, visit).in_file(path).at(0)
 }
@@ -233,7 +233,7 @@ pub fn decode_inline_tile(context: &Context, bytes: &[u8]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As for [`read_generic_tile_of`], without the file.
-pub fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> Result<Vec<u8>> {
+pub(crate) fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
     let stored = end
@@ -275,7 +275,7 @@ pub enum Section<'a> {
 ///
 /// # Errors
 /// As [`read_generic_tile_of`].
-pub fn open_section<'a>(
+pub(crate) fn open_section<'a>(
     context: &'a Arc<Context>,
     path: &'a StoreKey,
     offset: u64,

@@ -137,7 +137,12 @@ impl Metadata {
     ///
     /// # Errors
     /// As for [`Metadata::read`].
-    pub fn read_listed(context: &Arc<Context>, root: &StoreKey, names: &[Listed], window: TimeWindow) -> Result<Self> {
+    pub(crate) fn read_listed(
+        context: &Arc<Context>,
+        root: &StoreKey,
+        names: &[Listed],
+        window: TimeWindow,
+    ) -> Result<Self> {
         Self::read_files(context, names, &root.join(METADATA), window).in_array(root)
     }
 

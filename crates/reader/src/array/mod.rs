@@ -203,7 +203,7 @@ impl Array {
     /// # Errors
     /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] if the fragment has the attribute with another cell size,
     /// which happens when an attribute was dropped and added again.
-    pub fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
+    pub(crate) fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
         let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
     }
@@ -260,7 +260,12 @@ impl Array {
     ///
     /// # Errors
     /// Any damage in the footer or in these records.
-    pub fn tile_extremes(&self, fragment: usize, attribute: usize, tile: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    pub(crate) fn tile_extremes(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        tile: u64,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         if !self.has_attribute(fragment, attribute)? {
             return Ok(None);
         }

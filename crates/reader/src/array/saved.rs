@@ -63,12 +63,12 @@ impl SavedIndexes {
     }
 
     /// Returns how many bytes a single result may take in several entries, so that others are not evicted.
-    pub fn most_of_one(&self) -> u64 {
+    pub(crate) fn most_of_one(&self) -> u64 {
         self.store.as_ref().map_or(0, |store| store.most() / 4)
     }
 
     /// Counts cells that were read to determine which of them are rows.
-    pub fn note_merged(&self, cells: u64) {
+    pub(crate) fn note_merged(&self, cells: u64) {
         self.merged_cells.add(cells);
     }
 

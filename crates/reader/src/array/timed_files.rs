@@ -27,7 +27,7 @@ pub struct TimedFile {
 ///
 /// # Errors
 /// As [`Storage::list_in`].
-pub fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
+pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
     Ok(storage.list_in(root, path)?.unwrap_or_default())
 }
 
@@ -37,7 +37,7 @@ pub fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result
 /// # Errors
 /// [`Error::Io`](tilefs_format::error::Error::Io) if a vacuum file cannot be read,
 /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for contradictory names or vacuum files.
-pub fn files_in_force(
+pub(crate) fn files_in_force(
     storage: &dyn Storage,
     names: &[Listed],
     folder: &StoreKey,
@@ -70,7 +70,7 @@ pub fn files_in_force(
 ///
 /// # Errors
 /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for impossible times.
-pub fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
+pub(crate) fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
     for one in names.iter().filter(|one| !one.is_folder()) {
         let times = timestamped_file(&one.name).in_file(folder)?;

@@ -37,7 +37,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// As [`ArrayFolder::tiles`] and [`ArrayFolder::var_sizes`].
-    pub fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
+    pub(crate) fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
         let offsets = self.tiles(fragment, field, FieldFile::Data)?;
         let values = self.tiles(fragment, field, FieldFile::Var)?;
         let offsets = Arc::new(OffsetTiles { tiles: offsets, value_size: value_size.max(1) });
@@ -50,7 +50,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::attribute_tiles`].
-    pub fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
+    pub(crate) fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
         let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
         let wanted = &self.schema.attributes[attribute];
         self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
@@ -85,7 +85,14 @@ impl VarTiles {
     ///
     /// # Errors
     /// If there is no such tile.
-    pub fn offset_units(&self, tile: u64, cells: u64, first: u64, count: u64, units: &mut Vec<TileUnit>) -> Result<()> {
+    pub(crate) fn offset_units(
+        &self,
+        tile: u64,
+        cells: u64,
+        first: u64,
+        count: u64,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
         if self.is_whole(tile, cells)? {
             if !self.is_spilled(tile, cells)? {
                 units.push(self.whole_unit(tile, cells)?);
@@ -101,7 +108,13 @@ impl VarTiles {
     ///
     /// # Errors
     /// If there is no such tile, or it has no such bytes.
-    pub fn value_units(&self, tile: u64, cells: u64, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+    pub(crate) fn value_units(
+        &self,
+        tile: u64,
+        cells: u64,
+        bytes: Range<u64>,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
         if self.is_whole(tile, cells)? {
             if !self.is_spilled(tile, cells)? {
                 units.push(self.whole_unit(tile, cells)?);
@@ -115,7 +128,7 @@ impl VarTiles {
     ///
     /// # Errors
     /// Any damage in them.
-    pub fn check_values(&self, tile: u64) -> Result<()> {
+    pub(crate) fn check_values(&self, tile: u64) -> Result<()> {
         self.values.check(tile, self.size(tile)?)
     }
 
@@ -155,7 +168,7 @@ impl VarTiles {
     ///
     /// # Errors
     /// Any damage in it.
-    pub fn spilled_tile(&self, tile: u64, cells: u64) -> Result<Option<Arc<SpilledTile>>> {
+    pub(crate) fn spilled_tile(&self, tile: u64, cells: u64) -> Result<Option<Arc<SpilledTile>>> {
         if self.is_spilled(tile, cells)? { self.spilled(tile, cells).map(Some) } else { Ok(None) }
     }
 

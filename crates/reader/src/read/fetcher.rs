@@ -76,7 +76,7 @@ impl Fetcher {
     }
 
     /// Reserves `count` consecutive values of [`UnitKey::file`] and returns the first.
-    pub fn new_files(&self, count: u64) -> u64 {
+    pub(crate) fn new_files(&self, count: u64) -> u64 {
         self.next_file.fetch_add(count, Ordering::Relaxed)
     }
 
@@ -84,7 +84,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The error of the first unit that fails; the others are cached nevertheless.
-    pub fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
+    pub(crate) fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
         cancellation::check()?;
         if let [unit] = units {
             return Ok(vec![self.fetch_one(unit)?]);
@@ -125,7 +125,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// Any damage in it.
-    pub fn fetch_one<U: Unit>(&self, unit: &U) -> Result<Arc<Decoded>> {
+    pub(crate) fn fetch_one<U: Unit>(&self, unit: &U) -> Result<Arc<Decoded>> {
         self.cache.get_or_load(unit.key(), || {
             let stored = self.read_one(unit)?;
             let decoded = self.decode(unit, stored)?;
@@ -138,7 +138,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The errors of the unit, and of `work`.
-    pub fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
+    pub(crate) fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
         let _alone = self.large.take()?;
         let stored = self.read_one(unit)?;
         work(self.decode(unit, stored)?)
@@ -337,7 +337,7 @@ impl<'a, U: Unit> Batches<'a, U> {
     ///
     /// # Errors
     /// The first error of any unit; later batches are not fetched.
-    pub fn fetch_all(self) -> Result<()> {
+    pub(crate) fn fetch_all(self) -> Result<()> {
         let mut first = 0;
         while first < self.units.len() {
             let end = self.end_of_batch(first);
@@ -352,7 +352,7 @@ impl<'a, U: Unit> Batches<'a, U> {
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Cancelled`], which the later read would only meet again.
-    pub fn fetch_before_reading(self) -> Result<()> {
+    pub(crate) fn fetch_before_reading(self) -> Result<()> {
         match self.fetch_all() {
             Err(error @ (Error::Io { .. } | Error::Cancelled)) => Err(error),
             _ => Ok(()),

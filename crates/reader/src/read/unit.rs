@@ -48,7 +48,7 @@ impl Decoded {
     }
 
     /// Returns the memory in bytes.
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<u64>()
     }
 }

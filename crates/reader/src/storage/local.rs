@@ -63,7 +63,7 @@ impl LocalStorage {
     }
 
     /// Creates a storage with a policy for links.
-    pub fn with_links(links: Links) -> Self {
+    pub(crate) fn with_links(links: Links) -> Self {
         let most = make_room_for_files();
         let capacity = NonZeroUsize::new(most as usize).unwrap_or(NonZeroUsize::MIN);
         LocalStorage { paths: Paths::new(links), open_files: Mutex::new(LruCache::new(capacity)) }

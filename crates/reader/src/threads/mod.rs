@@ -158,7 +158,7 @@ pub fn for_all<T: Send, E: Send + From<Error>>(
 
 /// As [`map`], for work that blocks: on `threads` threads, of which the caller is the first. The others live only for
 /// this call; if none can start, the caller does everything.
-pub fn map_waiting<T, R: Send>(
+pub(crate) fn map_waiting<T, R: Send>(
     name: &str,
     threads: usize,
     items: impl Iterator<Item = T> + Send,

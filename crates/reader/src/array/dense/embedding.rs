@@ -50,7 +50,7 @@ impl Embedding {
 
     /// Returns the number in the file of an inner cell, and how many inner cells, from this one on, are consecutive in
     /// the file. For the number of inner cells itself, returns the number of file cells.
-    pub fn outer_cell(&self, inner: u64) -> (u64, u64) {
+    pub(crate) fn outer_cell(&self, inner: u64) -> (u64, u64) {
         if inner >= self.inner.cells() {
             return (self.outer_shape.iter().product(), 0);
         }
@@ -70,7 +70,7 @@ impl Embedding {
     }
 
     /// Returns how many inner cells come before a file cell.
-    pub fn inner_before(&self, outer: u64) -> u64 {
+    pub(crate) fn inner_before(&self, outer: u64) -> u64 {
         let cells: u64 = self.outer_shape.iter().product();
         if outer >= cells {
             return self.inner.cells();

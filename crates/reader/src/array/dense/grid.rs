@@ -52,7 +52,7 @@ impl PositionBox {
     }
 
     /// Returns whether a position lies within this box.
-    pub fn contains_position(&self, position: &[u64]) -> bool {
+    pub(crate) fn contains_position(&self, position: &[u64]) -> bool {
         self.low.iter().zip(&self.high).zip(position).all(|((low, high), at)| (low..=high).contains(&at))
     }
 
@@ -118,7 +118,7 @@ impl Grid {
     }
 
     /// Returns the number of cells of every tile, also of those at the edge of the domain.
-    pub fn cells_per_tile(&self) -> u64 {
+    pub(crate) fn cells_per_tile(&self) -> u64 {
         self.axes.iter().map(|axis| axis.extent).product()
     }
 
@@ -151,7 +151,7 @@ impl Grid {
     }
 
     /// Returns the positions of one tile that lie in the domain.
-    pub fn tile_box(&self, tile: &[u64]) -> PositionBox {
+    pub(crate) fn tile_box(&self, tile: &[u64]) -> PositionBox {
         let low: Vec<u64> = self.axes.iter().zip(tile).map(|(axis, tile)| tile * axis.extent).collect();
         let high = self
             .axes
@@ -182,7 +182,7 @@ impl Grid {
     }
 
     /// Returns the row-major number of the cell with the column-major number `cell`.
-    pub fn to_row_major_cell(&self, cell: u64) -> u64 {
+    pub(crate) fn to_row_major_cell(&self, cell: u64) -> u64 {
         let mut rest = cell;
         let mut stride = self.cells_per_tile();
         let mut number = 0;
@@ -195,7 +195,7 @@ impl Grid {
     }
 
     /// Returns the distance in cells between neighbours along each axis within a tile.
-    pub fn cell_strides(&self) -> Vec<u64> {
+    pub(crate) fn cell_strides(&self) -> Vec<u64> {
         let rank = self.axes.len();
         let mut strides = vec![1; rank];
         match self.cell_order {

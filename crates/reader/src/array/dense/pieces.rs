@@ -99,7 +99,7 @@ impl Piece {
     }
 
     /// Calls `visit(tile cell, out cell, count, tile stride, out stride)` for each innermost line.
-    pub fn for_each_line(&self, mut visit: impl FnMut(u64, u64, u64, i64, u64) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_line(&self, mut visit: impl FnMut(u64, u64, u64, i64, u64) -> Result<()>) -> Result<()> {
         let Some((inner, outer)) = self.axes.split_last() else {
             return visit(self.tile_first, self.out_first, 1, 1, 1);
         };

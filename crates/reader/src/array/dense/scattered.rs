@@ -50,7 +50,7 @@ impl ScatteredCells {
     }
 
     /// Returns the fragment's cells in a space tile, if any.
-    pub fn of_tile(&self, tile: &[u64]) -> Option<&Arc<CellsOfTile>> {
+    pub(crate) fn of_tile(&self, tile: &[u64]) -> Option<&Arc<CellsOfTile>> {
         self.tiles.get(tile)
     }
 

@@ -170,7 +170,7 @@ pub struct IndexBox {
 
 /// Divides `count` consecutive cells of a row-major file, from cell `first` on, into boxes of indices, in file order.
 /// There are at most `2 * rank - 1` of them.
-pub fn boxes_of_run(shape: &[u64], first: u64, count: u64) -> Vec<IndexBox> {
+pub(crate) fn boxes_of_run(shape: &[u64], first: u64, count: u64) -> Vec<IndexBox> {
     let rank = shape.len();
     // cells[d] is the number of file cells per step along axis d.
     let mut cells = vec![1u64; rank];

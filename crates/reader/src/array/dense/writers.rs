@@ -24,7 +24,7 @@ pub enum Placement {
 }
 
 /// Returns where the rule of those releases puts a write of the box `ranges`.
-pub fn placement(dimensions: &[Dimension], tile_order: Layout, ranges: &[Range]) -> Placement {
+pub(crate) fn placement(dimensions: &[Dimension], tile_order: Layout, ranges: &[Range]) -> Placement {
     // Extra tiles come after all others only along the axis that varies slowest in tile order.
     let slowest = if tile_order == Layout::ColMajor { dimensions.len().saturating_sub(1) } else { 0 };
     let (mut written, mut is_followed, mut is_right) = (1u64, false, true);

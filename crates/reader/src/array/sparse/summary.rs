@@ -107,7 +107,11 @@ impl SparseView {
     ///
     /// # Errors
     /// Those of `visit`; any damage in what decides which cells are rows.
-    pub fn for_each_tile(&self, rows: Range<u64>, mut visit: impl FnMut(usize, u64) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_tile(
+        &self,
+        rows: Range<u64>,
+        mut visit: impl FnMut(usize, u64) -> Result<()>,
+    ) -> Result<()> {
         let cells = &self.query()?.cells;
         self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
             Rows::CellSlab { fragment, position, rows } => {

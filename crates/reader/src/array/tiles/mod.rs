@@ -211,7 +211,7 @@ impl Tiles {
     }
 
     /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
-    pub fn row_major_unit(
+    pub(crate) fn row_major_unit(
         self: &Arc<Self>,
         tile: u64,
         size: u64,

@@ -50,7 +50,7 @@ impl TileReader {
     ///
     /// # Errors
     /// As [`TileReader::copy`].
-    pub fn copy_strided(
+    pub(crate) fn copy_strided(
         &mut self,
         batches: &mut Batches<'_, TileUnit>,
         mut start: u64,
