@@ -126,7 +126,7 @@ impl Boxes for Rows {
 
 /// Returns the box of a tile in a grid of tiles over a shape, cut to the shape. `tile` is the tile's number along each
 /// axis. `None` if there is no such tile.
-pub fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Option<IndexBox> {
+pub(crate) fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Option<IndexBox> {
     if tile.len() != shape.len() {
         return None;
     }
@@ -173,7 +173,7 @@ impl Frame {
     }
 
     /// Returns how many cells of the inner box precede a cell of the frame.
-    pub fn own_before(&self, cell: u64) -> u64 {
+    pub(crate) fn own_before(&self, cell: u64) -> u64 {
         let (mut in_frame, mut own) = (self.cells(), self.shape.iter().product::<u64>());
         if cell >= in_frame {
             return own;

@@ -46,7 +46,7 @@ impl CfAttribute {
 ///
 /// Blanks separate the names. A name that contains a blank would be read as several variables that do not exist, and
 /// xarray then ignores the whole list, so such names are omitted.
-pub fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.into_iter().filter(|name| !name.contains(char::is_whitespace)).collect();
     (!names.is_empty()).then(|| names.join(" "))
 }
@@ -75,7 +75,7 @@ pub fn flag_meanings(labels: &Labels) -> Option<String> {
 }
 
 /// Returns the conversion to days for dates in units that CF does not define exactly.
-pub fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     match datatype {
         Datatype::DateTimeYear => Some(calendar::days_of_years),
         Datatype::DateTimeMonth => Some(calendar::days_of_months),
@@ -124,7 +124,7 @@ pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Ar
 }
 
 /// Returns the CF attributes of such coordinates.
-pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<CfAttribute> {
+pub(crate) fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<CfAttribute> {
     let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
     let mut attributes = vec![CfAttribute::text("axis", of("X", "Y"))];
     let Some(system) = CoordinateSystem::parse(&place.system) else { return attributes };
@@ -151,7 +151,7 @@ pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<CfAttr
 
 /// Returns the attributes of the variable that describes the coordinate system: its well-known text for GDAL and other
 /// readers, and CF's parameters for projections that CF names.
-pub fn grid_mapping(place: &Georeference) -> Vec<CfAttribute> {
+pub(crate) fn grid_mapping(place: &Georeference) -> Vec<CfAttribute> {
     let mut attributes = Vec::new();
     let system = CoordinateSystem::parse(&place.system);
     if let Some((name, numbers)) = system.as_ref().and_then(words) {

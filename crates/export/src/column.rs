@@ -87,7 +87,7 @@ pub struct Labels {
 
 impl Labels {
     /// Returns whether all labels are valid text in the encoding of their type.
-    pub fn are_text(&self) -> bool {
+    pub(crate) fn are_text(&self) -> bool {
         let is_text = |label: &Vec<u8>| match self.datatype.size() {
             2 => {
                 let (units, rest) = label.as_chunks();
@@ -104,7 +104,7 @@ impl Labels {
     }
 
     /// Returns the labels as UTF-8 if all of them are text, otherwise as stored, so that distinct labels stay distinct.
-    pub fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
         match self.are_text() {
             true => self.shown(),
             false => self.values.clone(),

@@ -25,7 +25,7 @@ pub struct Variable<C> {
 
 impl<C> Dataset<C> {
     /// Returns the dimension whose coordinates a variable of this name along these axes holds, if any.
-    pub fn dimension_of_coordinates(&self, name: &str, axes: &[usize]) -> Option<usize> {
+    pub(crate) fn dimension_of_coordinates(&self, name: &str, axes: &[usize]) -> Option<usize> {
         let &[axis] = axes else { return None };
         self.dimensions.get(axis).filter(|(dimension, _)| dimension == name).map(|_| axis)
     }

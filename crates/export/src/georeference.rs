@@ -33,7 +33,7 @@ pub struct GeoreferencedAxes {
 impl GeoreferencedAxes {
     /// Returns whether a variable must name its coordinate system because the coordinates along the axes do not say
     /// everything.
-    pub fn need_a_system(&self) -> bool {
+    pub(crate) fn need_a_system(&self) -> bool {
         !self.are_labelled || !self.place.system.is_empty()
     }
 }
@@ -69,27 +69,27 @@ impl Georeference {
     }
 
     /// Returns whether columns go east and rows go south, without rotation.
-    pub fn is_north_up(&self) -> bool {
+    pub(crate) fn is_north_up(&self) -> bool {
         self.transform.is_some_and(|[_, width, _, _, _, height]| width > 0.0 && height < 0.0) && !self.is_rotated()
     }
 
     /// Returns whether x depends on the row, or y on the column.
-    pub fn is_rotated(&self) -> bool {
+    pub(crate) fn is_rotated(&self) -> bool {
         self.transform.is_some_and(|transform| transform[2] != 0.0 || transform[4] != 0.0)
     }
 
     /// Returns the coordinate system's own name: the first quoted text.
-    pub fn system_name(&self) -> Option<&str> {
+    pub(crate) fn system_name(&self) -> Option<&str> {
         self.system.split('"').nth(1)
     }
 
     /// Returns whether the coordinates are longitude and latitude.
-    pub fn is_geographic(&self) -> bool {
+    pub(crate) fn is_geographic(&self) -> bool {
         CoordinateSystem::parse(&self.system).is_some_and(|system| system.is_geographic)
     }
 
     /// Returns the zone (1 to 60) and whether it is the northern one, for UTM on WGS 84.
-    pub fn utm_zone(&self) -> Option<(u8, bool)> {
+    pub(crate) fn utm_zone(&self) -> Option<(u8, bool)> {
         let zone = self.system_name()?.strip_prefix("WGS 84 / UTM zone ")?;
         let (number, north) = match zone.strip_suffix('N') {
             Some(number) => (number, true),

@@ -151,7 +151,7 @@ impl Raster {
     }
 
     /// Returns the index along the band axis of a band, numbered across all rasters; 0 if there is no such axis.
-    pub fn place_of_band(&self, number: u64) -> u64 {
+    pub(crate) fn place_of_band(&self, number: u64) -> u64 {
         let (each, places) = self.along;
         number / each.max(1) % places.max(1)
     }

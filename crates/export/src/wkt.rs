@@ -131,7 +131,7 @@ impl<'a> CoordinateSystem<'a> {
     }
 
     /// Returns its EPSG code, if given.
-    pub fn epsg(&self) -> Option<u16> {
+    pub(crate) fn epsg(&self) -> Option<u16> {
         let identifier = self.element.children().find(|child| {
             child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))
         })?;
@@ -153,7 +153,7 @@ impl<'a> CoordinateSystem<'a> {
 
     /// Returns the projection; `None` for geographic systems, if an extension overrides the projection, or if the
     /// second version's method is not in [`METHODS`].
-    pub fn projection(&self) -> Option<Projection<'a>> {
+    pub(crate) fn projection(&self) -> Option<Projection<'a>> {
         if self.is_geographic || self.element.child(&["EXTENSION"]).is_some() {
             return None;
         }

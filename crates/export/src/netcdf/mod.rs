@@ -61,7 +61,7 @@ pub enum Version {
 
 impl Version {
     /// Returns whether it is one of the two classic formats.
-    pub fn is_classic(self) -> bool {
+    pub(crate) fn is_classic(self) -> bool {
         self != Version::NetCdf4
     }
 }

@@ -66,7 +66,7 @@ pub struct Position {
 
 impl Position {
     /// Returns the position before a row.
-    pub fn before_row(row: u64) -> Self {
+    pub(crate) fn before_row(row: u64) -> Self {
         Position { row, ..Position::default() }
     }
 }

@@ -26,7 +26,7 @@ impl Style {
     }
 
     /// Appends a text, quoted if necessary.
-    pub fn append_text(self, text: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn append_text(self, text: &[u8], out: &mut Vec<u8>) {
         if self == Style::Tsv && is_plain(text) {
             out.extend_from_slice(text);
         } else {
@@ -35,7 +35,7 @@ impl Style {
     }
 
     /// Appends the name of a column, quoted only if necessary.
-    pub fn append_name(self, name: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn append_name(self, name: &[u8], out: &mut Vec<u8>) {
         if is_plain(name) && !name.contains(&self.separator()) {
             out.extend_from_slice(name);
         } else {

@@ -112,7 +112,7 @@ impl Header {
     }
 
     /// Returns whether the header defines the INFO field `END`.
-    pub fn defines_end(&self) -> bool {
+    pub(crate) fn defines_end(&self) -> bool {
         self.defines_end
     }
 

@@ -103,7 +103,7 @@ impl Array {
     }
 
     /// Returns Zarr's data type.
-    pub fn data_type(&self) -> &Value {
+    pub(crate) fn data_type(&self) -> &Value {
         &self.kind.data_type
     }
 
