@@ -9,7 +9,6 @@ use tilefs_format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit
 use tilefs_format::name::{NameForm, TimestampedName};
 
 use super::ascending::Ascending;
-use super::directory::FragmentEntry;
 use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit file or vacuum file may have this many bytes.
@@ -17,6 +16,22 @@ const MAX_COMMIT_FILE_BYTES: u64 = 32 << 20;
 
 /// In addition, it may have this many bytes for each existing fragment; a larger file is implausible.
 const MAX_BYTES_PER_FRAGMENT: u64 = 256;
+
+/// A fragment by its folder; nothing of it has been read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FragmentEntry {
+    /// The path of its folder in the array.
+    pub path: Box<str>,
+    /// The times and the version in the name.
+    pub times: TimestampedName,
+}
+
+impl FragmentEntry {
+    /// Returns the last component of the folder's path.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
 
 /// A commit file or vacuum file: its name, its kind, and the times in its name.
 pub(super) type Commit<'a> = (&'a str, CommitFile, TimestampedName);

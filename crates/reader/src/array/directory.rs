@@ -20,6 +20,7 @@ use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::name::{NameForm, TimestampedName};
 use tilefs_format::schema::FIRST_SCHEMA;
 
+pub use super::commit_lists::FragmentEntry;
 use super::commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use super::listing::FolderListing;
 use super::window::{TimeWindow, now};
@@ -38,22 +39,6 @@ const RETRY_PAUSES_MS: [u64; 4] = [0, 1, 4, 16];
 
 /// The maximum time in milliseconds between writing and committing a fragment.
 const MAX_COMMIT_MS: u64 = 10 * 60 * 1000;
-
-/// A fragment by its folder; nothing of it has been read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FragmentEntry {
-    /// The path of its folder in the array.
-    pub path: Box<str>,
-    /// The times and the version in the name.
-    pub times: TimestampedName,
-}
-
-impl FragmentEntry {
-    /// Returns the last component of the folder's path.
-    pub fn name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or(&self.path)
-    }
-}
 
 /// A schema by its file.
 #[derive(Debug, Clone, PartialEq, Eq)]

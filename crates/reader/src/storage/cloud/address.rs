@@ -1,8 +1,10 @@
-//! Validation of server addresses before a request is made, because the client libraries assume valid ones.
+//! Server addresses: validation before a request is made, because the client libraries assume valid ones, and escapes.
 
 use object_store::client::{HttpRequest, HttpRequestBody};
 
 use tilefs_format::error::{Error, Result};
+
+use crate::percent;
 
 /// Builds a request for an address; `None` if it is not a valid server address.
 pub fn request(address: &str) -> Option<HttpRequest> {
@@ -23,6 +25,18 @@ pub fn check(address: &str, origin: &str) -> Result<()> {
         Some(_) => Ok(()),
         None => Err(Error::usage(format!("{origin} is not a valid server address, such as https://HOST:PORT"))),
     }
+}
+
+/// Percent-encodes text for a URL.
+pub fn escaped(text: &str) -> String {
+    let mut url = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => url.push(char::from(byte)),
+            false => percent::escape(&[byte], &mut url),
+        }
+    }
+    url
 }
 
 #[cfg(test)]

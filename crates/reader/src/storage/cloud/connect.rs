@@ -13,10 +13,10 @@ use serde_json::Value;
 use tilefs_format::error::{Error, Result};
 
 use super::super::secret::{read_private, warn_if_open};
-use super::address;
+use super::address::{self, escaped};
 use super::credentials::is_sendable;
 use super::environment::{configured, file, variable};
-use super::profile::Profile;
+use super::profile::{DEFAULT_REGION, Profile};
 use super::traffic::{CountingConnector, Traffic};
 use super::transport::Transport;
 use crate::storage::settings::{CloudOptions, Settings};
@@ -36,9 +36,6 @@ const AZURE_AUTHORITY: &str = "https://login.microsoftonline.com";
 
 /// Variable with the secret that proves to Azure's identity service that the request comes from its machine.
 const IDENTITY_HEADER_VARIABLE: &str = "IDENTITY_HEADER";
-
-/// Default region of S3 buckets.
-pub(super) const DEFAULT_REGION: &str = "us-east-1";
 
 /// Operations of a bucket's client.
 pub trait Client: ObjectStore + PaginatedListStore {}
@@ -353,13 +350,6 @@ fn proxy(settings: &Settings) -> Option<String> {
         format!("{}{password}@", escaped(user))
     });
     Some(format!("{scheme}://{}{host}{port}", user.unwrap_or_default()))
-}
-
-/// Percent-encodes text for a URL.
-pub(super) fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
 }
 
 fn with_scheme(endpoint: &str, scheme: &str) -> String {

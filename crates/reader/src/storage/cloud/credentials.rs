@@ -9,7 +9,7 @@ use object_store::aws::{AwsAuthorizer, AwsCredential};
 use serde_json::Value;
 
 use super::address;
-use super::connect::escaped;
+use super::address::escaped;
 use super::environment::variable;
 use super::transport;
 use crate::storage::uri::is_name;

@@ -16,10 +16,13 @@ use tilefs_format::error::{Error, Result};
 use tokio::sync::Mutex;
 
 use super::super::secret::{read_private, warn_if_open};
-use super::connect::{DEFAULT_REGION, escaped};
+use super::address::escaped;
 use super::credentials::{self, Credentials, Role};
 use super::environment::{file, variable};
 use super::process;
+
+/// Default region of S3 buckets.
+pub const DEFAULT_REGION: &str = "us-east-1";
 
 /// A profile file has a few kilobytes; anything larger than this is something else.
 const MOST_FILE: usize = 4 << 20;
