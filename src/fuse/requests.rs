@@ -32,7 +32,7 @@ const MAX_QUEUE_THREADS: usize = 256;
 /// Idle time after which an extra thread exits.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Active and queued requests. Memory: the queued requests, and the stacks of at most [`MAX_QUEUE_THREADS`] extra
+/// Active and queued requests. Memory: the queued requests, and the stacks of at most `MAX_QUEUE_THREADS` extra
 /// threads.
 pub struct Requests {
     /// Maximum number of active requests on request threads.

@@ -1,7 +1,7 @@
 //! Prefetches for sequential and strided readers.
 //!
 //! The kernel requests 128 KiB at a time with two or three requests in flight, so most cores idle while one chunk is
-//! decoded. Each open file therefore has a [`Reader`], whose reads feed a [pattern](pattern::Pattern): forward,
+//! decoded. Each open file therefore has a [`Reader`], whose reads feed a pattern: forward,
 //! backward or strided. The ranges it predicts are queued, in whole bands of tiles if the file has them, for a few
 //! worker threads, which read them without an output so that they land in the cache. The prefetch distance grows while
 //! the pattern holds, up to a limit shared by all active readers. Random reads prefetch nothing. In a series of files,

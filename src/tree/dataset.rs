@@ -143,7 +143,7 @@ impl GroupDataset {
     /// Returns the dataset as one netCDF file.
     ///
     /// # Errors
-    /// Fails if the metadata of an array cannot be read; [`Error::Unsupported`] if netCDF cannot hold it.
+    /// Fails if the metadata of an array cannot be read; `Unsupported` if netCDF cannot hold it.
     pub fn netcdf(&self) -> Result<Arc<dyn Content>> {
         let column = |array: &MemberArray, id: FieldId, field: Field| -> Result<Column> {
             let column = padded(column(&*array.fields.subarray, id, field)?)?;

@@ -84,7 +84,7 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// Returns the `units` of a date or time in the spelling of CF and UDUNITS; days for dates that [`days_of`] converts.
+/// Returns the `units` of a date or time in the spelling of CF and UDUNITS; days for dates that `days_of` converts.
 ///
 /// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.
 pub fn units(datatype: Datatype) -> Option<String> {

@@ -185,7 +185,7 @@ impl<T: TextRows> Measured<T> {
     }
 
     /// Determines the length and the positions of rows in a pass over all cells, on all cores. The result keeps one
-    /// position per 32 KiB or more, at most [`MAX_CHECKPOINTS`].
+    /// position per 32 KiB or more, at most `MAX_CHECKPOINTS`.
     ///
     /// # Errors
     /// Fails if a cell cannot be read, or the text would be longer than 2^63 bytes.

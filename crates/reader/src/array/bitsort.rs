@@ -13,53 +13,15 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, StoredOrder, TileContext};
 use tilefs_format::fragment::Field;
-use tilefs_format::pipeline::{Filter, Pipeline};
-use tilefs_format::schema::{ArraySchema, Attribute, CellValNum};
+use tilefs_format::pipeline::Pipeline;
+use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use super::context::IndexKey;
-use super::folder::{ArrayFolder, Outline};
-use super::fragment::FieldFile;
+use super::folder::ArrayFolder;
+use super::outline::{FieldFile, Outline};
+use super::sorted_file::is_sorted;
 use super::sparse::{AxisColumn, CellOrder, KeyPlan};
 use super::tiles::Tiles;
-
-/// A file that is in the order of the sorted values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SortedFile {
-    /// The size of each coordinate in bytes.
-    Coordinates { size: usize },
-    /// The size of each value in bytes.
-    Values { size: usize },
-}
-
-impl SortedFile {
-    /// Returns the kind of a file; `None` for a file in the usual order.
-    pub fn of(outline: &Outline, field: Field, file: FieldFile) -> Option<Self> {
-        let attributes = &outline.schema.attributes;
-        if outline.facts.dense || file != FieldFile::Data || !attributes.iter().any(is_sorted) {
-            return None;
-        }
-        match field {
-            Field::Dimension(number) => {
-                let dimension = outline.schema.dimensions.get(number)?;
-                Some(SortedFile::Coordinates { size: dimension.datatype.size() })
-            }
-            Field::Attribute(number) => {
-                let attribute = attributes.get(number).filter(|one| is_sorted(one))?;
-                Some(SortedFile::Values { size: attribute.datatype.size() })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl SortedFile {
-    /// Returns the bytes of a cell.
-    pub fn cell_size(self) -> usize {
-        match self {
-            SortedFile::Coordinates { size } | SortedFile::Values { size } => size,
-        }
-    }
-}
 
 /// The stored coordinates of a fragment, and the order that they determine.
 pub(super) struct SortedCells {
@@ -157,8 +119,4 @@ fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {
         return refuse("in an array with dimensions of text");
     }
     Ok(number)
-}
-
-fn is_sorted(attribute: &Attribute) -> bool {
-    attribute.filters.filters.contains(&Filter::Bitsort)
 }

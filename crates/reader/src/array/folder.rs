@@ -3,42 +3,30 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
-use tilefs_format::fragment::FragmentFacts;
 use tilefs_format::schema::ArraySchema;
 
 use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
-use super::footer_copies::read_copies;
-use super::fragment::MetadataEnd;
 use super::generic_tile::{decode_inline_tile, read_generic_tile};
 use super::listing::FolderListing;
+use super::outline::MetadataEnd;
+pub use super::outline::Outline;
 use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
 use super::window::TimeWindow;
 use crate::address_space;
 use crate::storage::{StoreKey, is_far, together};
-use crate::threads::{self, LogInterval};
-
-/// The facts of a fragment that are kept once its footer was read. Everything else is read when a tile is requested.
-#[derive(Debug)]
-pub struct Outline {
-    /// The facts of the footer about the whole fragment.
-    pub facts: FragmentFacts,
-    /// The schema with which the fragment was written.
-    pub schema: Arc<ArraySchema>,
-}
 
 /// The state of a fragment: not read, its [`Outline`], or an error about its stored bytes.
-type Known = OnceLock<Outcome>;
+pub(super) type Known = OnceLock<Outcome>;
 
-type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
+pub(super) type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
 /// The number of kept ends of fragments' metadata files, of some KiB each.
 const CACHED_ENDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -50,13 +38,10 @@ const CACHED_REMOTE_ENDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const FILES_PER_FRAGMENT: u64 = 1 << 24;
 
 /// From this number of fragments on, looking for consolidated metadata is worthwhile.
-const MIN_FRAGMENTS_FOR_COPIES: usize = 32;
+pub(super) const MIN_FRAGMENTS_FOR_COPIES: usize = 32;
 
 /// From this number of fragments on, reading an array's folder frees much memory.
 const MANY_FRAGMENTS: usize = 1 << 16;
-
-/// The minimum number of footers per thread, because a single footer is little work.
-const MIN_FOOTERS_PER_THREAD: usize = 8;
 
 /// A schema may have this many bytes (some ten thousand attributes), however small the cache is.
 const ALWAYS_ALLOWED_SCHEMA_BYTES: usize = 4 << 20;
@@ -75,7 +60,7 @@ pub struct ArrayFolder {
     pub context: Arc<Context>,
     directory: Directory,
     /// By the number of the fragment.
-    outlines: Box<[Known]>,
+    pub(super) outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<SingleFlight<Arc<ArraySchema>>>>>,
     /// The ends of the most recently read metadata files, by the number of the fragment. Besides footers they contain
     /// the sections that are usually needed next.
@@ -205,44 +190,7 @@ impl ArrayFolder {
         });
     }
 
-    /// Reads the footers of fragments that have not been read, on all cores. [`ArrayFolder::outline`] returns their
-    /// errors.
-    ///
-    /// If there are many, footers come from consolidated fragment metadata, if possible: writers keep these copies so
-    /// that readers need not open every fragment. A copy that does not parse is skipped. The fragment's own footer is
-    /// compared with the copy before a cell is read.
-    pub fn read_outlines(&self, numbers: &[usize]) {
-        let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
-        let mut unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
-        if unread.len() >= MIN_FRAGMENTS_FOR_COPIES {
-            read_copies(self, &unread, |number, footer| {
-                if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
-                    && let Some(outline) = self.outline_of_copy(entry, footer)
-                {
-                    let _ = keep(known, self.located(entry, Ok(outline)));
-                }
-            });
-            unread.retain(is_unread);
-        }
-        let (count, done, lines) = (unread.len(), AtomicUsize::new(0), LogInterval::new());
-        let read = |number: usize| {
-            let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
-            // Errors are returned to callers that request this fragment.
-            let _ = keep(known, self.located(entry, self.read_outline(number)));
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if lines.is_due() {
-                log::info!("{}: the footers of {done} of {count} fragments are read", self.path());
-            }
-        };
-        match is_far(&*self.context.storage, self.path()) {
-            true => drop(together(&*self.context.storage, self.path(), unread, read)),
-            false => {
-                threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));
-            }
-        }
-    }
-
-    fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
+    pub(super) fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
         outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path()).map_err(Box::new)
     }
 
@@ -289,7 +237,7 @@ impl ArrayFolder {
 }
 
 /// Records the result of reading a fragment, except for passing errors, and returns the recorded result.
-fn keep(known: &Known, outcome: Outcome) -> Outcome {
+pub(super) fn keep(known: &Known, outcome: Outcome) -> Outcome {
     match outcome {
         Err(error) if error.is_passing() => Err(error),
         outcome => known.get_or_init(|| outcome).clone(),

@@ -1,25 +1,32 @@
-//! Copies of fragments' footers in the array's consolidated fragment metadata, which avoid opening every fragment.
+//! Reading the footers of many fragments: from copies in the array's consolidated fragment metadata, which avoid opening
+//! every fragment, and from the fragments themselves.
 //!
 //! The copies are a cache: footers that are missing or do not parse are read from the fragments. A copy is compared
 //! with the fragment's own footer before a cell of the fragment is read. A copy that hides cells of a fragment keeps
 //! readers from requesting them, so only [`compare_copies`] detects it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
 
 use super::ascending::Ascending;
 use super::directory::FragmentEntry;
-use super::folder::{ArrayFolder, Outline};
+use super::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES, keep};
 use super::generic_tile::{for_each_chunk, read_generic_tile};
-use crate::threads::{self, cancellation};
+use super::outline::Outline;
+use crate::storage::{is_far, together};
+use crate::threads::{self, LogInterval, cancellation};
 
 /// Bytes of footers that are collected before they are processed.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// The minimum number of copies per thread, because a single one is little work.
+const MIN_COPIES_PER_THREAD: usize = 64;
+
 /// The minimum number of footers per thread, because a single footer is little work.
-const MIN_FOOTERS_PER_THREAD: usize = 64;
+const MIN_FOOTERS_PER_THREAD: usize = 8;
 
 /// Copies for fragments of earlier versions are not used: their footers need not name the schema, and some releases
 /// wrote copies that differ from the fragment's footer.
@@ -134,7 +141,7 @@ impl Batch {
             .zip(&self.footers)
             .filter_map(|(start, &(number, end))| Some((number, self.bytes.get(start..end)?)))
             .collect();
-        threads::for_each(footers.chunks(MIN_FOOTERS_PER_THREAD), |some| {
+        threads::for_each(footers.chunks(MIN_COPIES_PER_THREAD), |some| {
             some.iter().for_each(|&(number, footer)| visit(number, footer));
         });
         self.bytes.clear();
@@ -143,6 +150,43 @@ impl Batch {
 }
 
 impl ArrayFolder {
+    /// Reads the footers of fragments that have not been read, on all cores. [`ArrayFolder::outline`] returns their
+    /// errors.
+    ///
+    /// If there are many, footers come from consolidated fragment metadata, if possible: writers keep these copies so
+    /// that readers need not open every fragment. A copy that does not parse is skipped. The fragment's own footer is
+    /// compared with the copy before a cell is read.
+    pub fn read_outlines(&self, numbers: &[usize]) {
+        let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
+        let mut unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
+        if unread.len() >= MIN_FRAGMENTS_FOR_COPIES {
+            read_copies(self, &unread, |number, footer| {
+                if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
+                    && let Some(outline) = self.outline_of_copy(entry, footer)
+                {
+                    let _ = keep(known, self.located(entry, Ok(outline)));
+                }
+            });
+            unread.retain(is_unread);
+        }
+        let (count, done, lines) = (unread.len(), AtomicUsize::new(0), LogInterval::new());
+        let read = |number: usize| {
+            let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
+            // Errors are returned to callers that request this fragment.
+            let _ = keep(known, self.located(entry, self.read_outline(number)));
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if lines.is_due() {
+                log::info!("{}: the footers of {done} of {count} fragments are read", self.path());
+            }
+        };
+        match is_far(&*self.context.storage, self.path()) {
+            true => drop(together(&*self.context.storage, self.path(), unread, read)),
+            false => {
+                threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));
+            }
+        }
+    }
+
     /// Returns the facts in a copy of a fragment's footer, if the copy can be used.
     pub(super) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
         let version = entry.times.version;

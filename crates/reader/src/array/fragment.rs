@@ -14,13 +14,15 @@ use tilefs_format::fragment::{
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
 
-use super::bitsort::SortedFile;
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
-use super::folder::{ArrayFolder, Outline};
+use super::folder::ArrayFolder;
 use super::generic_tile::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
+pub use super::outline::FieldFile;
+use super::outline::{MetadataEnd, Outline};
+use super::sorted_file::SortedFile;
 use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
 use super::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
@@ -29,17 +31,6 @@ use crate::storage::{StoreKey, is_far};
 /// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
 /// with the schema's coordinate pipeline; later versions do not filter them.
 const COORDS_PIPELINE_UNTIL: u32 = 19;
-
-/// One of the files of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FieldFile {
-    /// Values of a fixed-size field, or offsets of a variable-size one.
-    Data,
-    /// Values of a variable-size field.
-    Var,
-    /// Whether cells are null.
-    Validity,
-}
 
 /// The records of all fields in a fragment's metadata.
 enum Records {
@@ -63,12 +54,6 @@ const END_BYTES: usize = 4096;
 /// The same for a storage with latency, where a larger read costs less than another request.
 const REMOTE_END_BYTES: usize = 64 << 10;
 
-/// The end of a fragment's metadata file, from `start`, which was read along with the footer.
-pub(super) struct MetadataEnd {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
 /// Two bounds of 64 bits per dimension, and as much again for the levels above.
 const MBR_BYTES: u64 = 32;
 
@@ -79,13 +64,6 @@ const MAX_LIST_BYTES: u64 = 4 << 30;
 /// A level of an R-tree is kept during the comparison with the level below if it takes less than this part of the
 /// cache.
 const TREE_LEVEL_SHARE: usize = 8;
-
-impl MetadataEnd {
-    /// Returns the bytes from an offset of the file, if they were read.
-    fn behind(&self, offset: u64) -> Option<&[u8]> {
-        self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
-    }
-}
 
 impl ArrayFolder {
     /// Reads the facts in a fragment's metadata that are kept in memory.

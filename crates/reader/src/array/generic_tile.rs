@@ -1,8 +1,8 @@
 //! Generic tiles: the containers of all metadata except footers.
 //!
 //! Their decoded size is checked before decoding, because a few stored bytes can decode to a thousand times as many.
-//! [`read_generic_tile`] returns a whole structure of plausible size, [`GenericTile`] reads ranges of a tile of any
-//! size, and [`open_section`] chooses between the two for a list.
+//! `read_generic_tile` returns a whole structure of plausible size, `GenericTile` reads ranges of a tile of any
+//! size, and `open_section` chooses between the two for a list.
 
 use std::sync::{Arc, Weak};
 
@@ -164,10 +164,10 @@ pub(crate) fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64)
     read_generic_tile_of(context, path, offset, 0)
 }
 
-/// As [`read_generic_tile`], for a structure that may decode to `expected` bytes according to other metadata.
+/// As `read_generic_tile`, for a structure that may decode to `expected` bytes according to other metadata.
 ///
 /// # Errors
-/// As for [`read_generic_tile`].
+/// As for `read_generic_tile`.
 pub(crate) fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, expected: u64) -> Result<Vec<u8>> {
     let tile = OpenedTile::read(&*context.storage, path, offset).in_file(path)?;
     decode_whole(context, tile, expected).in_file(path).at(offset)
@@ -177,7 +177,7 @@ pub(crate) fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u
 /// one chunk, and one read.
 ///
 /// # Errors
-/// As for [`read_generic_tile`], except for the size; errors of `visit`. Chunks before damage are visited.
+/// As for `read_generic_tile`, except for the size; errors of `visit`. Chunks before damage are visited.
 pub(crate) fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
     visit_chunks(context, tile, LARGEST_READ, visit).in_file(path).at(0)
@@ -221,18 +221,18 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
     decode_stored(context, &header, &tile.read_rest()?)
 }
 
-/// As [`read_generic_tile`], for a generic tile in memory.
+/// As `read_generic_tile`, for a generic tile in memory.
 ///
 /// # Errors
-/// As for [`read_generic_tile`], without the file.
+/// As for `read_generic_tile`, without the file.
 pub fn decode_inline_tile(context: &Context, bytes: &[u8]) -> Result<Vec<u8>> {
     decode_inline_tile_of(context, bytes, 0)
 }
 
-/// As [`read_generic_tile_of`], for a generic tile in memory.
+/// As `read_generic_tile_of`, for a generic tile in memory.
 ///
 /// # Errors
-/// As for [`read_generic_tile_of`], without the file.
+/// As for `read_generic_tile_of`, without the file.
 pub(crate) fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
@@ -274,7 +274,7 @@ pub enum Section<'a> {
 /// Opens the generic tile at an offset; its list may decode to `expected` bytes according to other metadata.
 ///
 /// # Errors
-/// As [`read_generic_tile_of`].
+/// As `read_generic_tile_of`.
 pub(crate) fn open_section<'a>(
     context: &'a Arc<Context>,
     path: &'a StoreKey,
@@ -374,7 +374,7 @@ impl GenericTile {
     /// Opens the generic tile at the start of a file. Decodes nothing.
     ///
     /// # Errors
-    /// As for [`read_generic_tile`], except for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
+    /// As for `read_generic_tile`, except for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
     pub fn open(context: &Arc<Context>, path: &StoreKey) -> Result<Self> {
         let open = || LongTile::new(context, OpenedTile::read(&*context.storage, path, 0)?)?.index();
         open().in_file(path)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Identifies a unit of an open array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnitKey {
-    /// Number of one stored file of one open array: see [`Fetcher::new_files`](super::Fetcher::new_files).
+    /// Number of one stored file of one open array: see `Fetcher::new_files`.
     pub file: u64,
     /// The number of the tile.
     pub tile: u64,

@@ -41,7 +41,7 @@ const COALESCING: Coalescing = Coalescing { gap: 8 << 10, wide_gap: 8 << 10, mos
 /// Prefix of all names that TileDB gives; other files may be in its folders too.
 const TILEDB_PREFIX: &str = "__";
 
-/// The local file system. Memory is bounded by [`OPEN_FILES`] paths and descriptors.
+/// The local file system. Memory is bounded by `OPEN_FILES` paths and descriptors.
 pub struct LocalStorage {
     paths: Paths,
     open_files: Mutex<LruCache<StoreKey, Arc<LocalFile>>>,

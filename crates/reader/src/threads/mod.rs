@@ -1,6 +1,6 @@
 //! The only place where threads of this process start.
 //!
-//! A [team](team::Team) of threads decodes: the caller starts, and idle helpers join. Work that blocks, on requests to
+//! A team of threads decodes: the caller starts, and idle helpers join. Work that blocks, on requests to
 //! far storage or on the kernel, has its own threads, so that it never occupies a decoding thread. If the system
 //! refuses a thread, the caller gets an error or loses speed, but nothing panics.
 //!

@@ -152,7 +152,7 @@ impl Content for RowStarts {
 }
 
 /// The cells of a matrix in row order. Memory: recently used bands of [`BandLimits::all`] bytes in total, or
-/// [`MIN_BANDS`] bands.
+/// `MIN_BANDS` bands.
 pub struct InRowOrder {
     bands: Arc<RowBands>,
     /// Of each cell in stored order.

@@ -7,7 +7,7 @@ use super::cells::FragmentCells;
 use super::row_map::{LazySegment, RowMap};
 use super::rows::{SCATTERED_ROWS, Segment};
 
-/// A part of a [`RowMap`]: some segments of it, or pieces of such.
+/// A part of a `RowMap`: some segments of it, or pieces of such.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapPart {
     /// As many rows as the parts before can have.

@@ -16,9 +16,10 @@ use tilefs_format::filter::Decoder;
 use tilefs_format::fragment::sections::check_tile_offsets;
 use tilefs_format::tile::ChunkHeader;
 
-use super::bitsort::{SortedCells, SortedFile};
+use super::bitsort::SortedCells;
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use super::context::{Context, IndexKey};
+use super::sorted_file::SortedFile;
 use super::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Batches, Decoded, Decoding};

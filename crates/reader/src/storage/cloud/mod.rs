@@ -1,5 +1,5 @@
-//! Storage in S3, Google Cloud Storage and Azure. Requests run on a small runtime of their own ([`runtime`]), are
-//! counted ([`traffic`]) and retried if that may help ([`failure`]). [`connect`] and [`profile`] find the credentials.
+//! Storage in S3, Google Cloud Storage and Azure. Requests run on a small runtime of their own (`runtime`), are
+//! counted (`traffic`) and retried if that may help (`failure`). `connect` and `profile` find the credentials.
 
 use std::collections::HashMap;
 use std::fmt::Display;
