@@ -8,9 +8,8 @@ use std::collections::HashSet;
 
 use super::key::KeyPlan;
 use super::merge::{CellSink, CellStream, MergeInput, Merged, merge};
-use super::record::{self, Record, SortedRunWriter};
-use super::rows::{Address, ScatteredSegment};
-use super::sort::{AddressWriter, part_bytes, sorting_share};
+use super::record::{self, Record, SortedRunWriter, part_bytes, sorting_share};
+use super::rows::{Address, AddressWriter, ScatteredSegment};
 use super::store::Store;
 use super::stream::FragmentSource;
 

@@ -465,6 +465,40 @@ fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<u16>) -> Option<()> 
     Some(())
 }
 
+/// Makes a [`ScatteredSegment`], row by row.
+pub struct AddressWriter<'a> {
+    store: &'a Store,
+    blocks: Vec<Blob>,
+    block: Vec<u8>,
+    rows: u64,
+}
+
+impl<'a> AddressWriter<'a> {
+    pub fn new(store: &'a Store) -> Self {
+        AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
+    }
+
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn push(&mut self, address: Address) -> Result<()> {
+        self.block.extend(address.to_bits().to_le_bytes());
+        self.rows += 1;
+        if self.rows.is_multiple_of(SCATTERED_ROWS) {
+            self.blocks.push(self.store.put(std::mem::take(&mut self.block))?);
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn finish(mut self) -> Result<ScatteredSegment> {
+        if !self.block.is_empty() {
+            self.blocks.push(self.store.put(self.block)?);
+        }
+        Ok(ScatteredSegment::new(self.blocks, self.rows))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -8,32 +8,42 @@ use tilefs_format::error::Result;
 
 use crate::memory;
 
+use super::build::MAP_SHARE;
 use super::column::FixedColumn;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
-use super::record::{Record, SortedRunWriter, merge};
+use super::record::{Record, SortedRunWriter, merge, part_bytes, sorting_share};
 use super::row_map::RowMap;
-use super::rows::{Address, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
-use super::store::{Blob, Store};
+use super::rows::{Address, AddressWriter, Rows, Segment};
+use super::store::Store;
 use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::threads::{self, for_all};
 
-/// The part of the cache's budget that sorting may take beside it while it goes on, half of it for what is being
-/// sorted and half for what was.
-const SORT_SHARE: usize = 4;
-
-/// Bytes of records that are sorted at once are at least so many, however small the budget is.
-const LEAST_PART: usize = 256 << 10;
-
 /// Cells or rows that are looked at together.
 const ROWS_AT_ONCE: u64 = 8192;
+
+impl SparseView {
+    /// Returns the rows of another view sorted row-major, which may have been saved.
+    pub(super) fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
+        let query = stored.query()?;
+        let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
+        let saved = self.saved().of_query(query);
+        if let Some(segments) = saved.whole(&store) {
+            return Ok(RowMap::new(segments, store));
+        }
+        let map = sort_rows(stored, store)?;
+        saved.indexes().note_merged(map.count()?);
+        saved.keep_whole(&map)?;
+        Ok(map)
+    }
+}
 
 /// The rows of a view sorted row-major by their coordinates; those of the same coordinates as they were. They are kept in
 /// `store`.
 ///
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
-pub fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
+fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
@@ -64,16 +74,6 @@ pub fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
     let segment = Segment::Scattered(list.finish()?);
     Ok(RowMap::new(vec![segment], store))
-}
-
-/// Bytes of memory for what was sorted, of the cache's budget.
-pub fn sorting_share(budget: usize) -> usize {
-    budget / SORT_SHARE / 2
-}
-
-/// Bytes of records that one thread sorts at once.
-pub fn part_bytes(budget: usize) -> usize {
-    (sorting_share(budget) / threads::decoding()).max(LEAST_PART)
 }
 
 /// The coordinates of rows.
@@ -175,38 +175,4 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
         Rows::Scattered(list) => addresses.extend_from_slice(list),
     }
     Ok(())
-}
-
-/// Makes a [`ScatteredSegment`], row by row.
-pub struct AddressWriter<'a> {
-    store: &'a Store,
-    blocks: Vec<Blob>,
-    block: Vec<u8>,
-    rows: u64,
-}
-
-impl<'a> AddressWriter<'a> {
-    pub fn new(store: &'a Store) -> Self {
-        AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
-    }
-
-    /// # Errors
-    /// [`Error::Io`] from the temporary file.
-    pub fn push(&mut self, address: Address) -> Result<()> {
-        self.block.extend(address.to_bits().to_le_bytes());
-        self.rows += 1;
-        if self.rows.is_multiple_of(SCATTERED_ROWS) {
-            self.blocks.push(self.store.put(std::mem::take(&mut self.block))?);
-        }
-        Ok(())
-    }
-
-    /// # Errors
-    /// [`Error::Io`] from the temporary file.
-    pub fn finish(mut self) -> Result<ScatteredSegment> {
-        if !self.block.is_empty() {
-            self.blocks.push(self.store.put(self.block)?);
-        }
-        Ok(ScatteredSegment::new(self.blocks, self.rows))
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 
-use super::build::{MAP_SHARE, build};
+use super::build::build;
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
@@ -15,8 +15,6 @@ use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
 use super::saved_rows::SavedRows;
 use super::selection::{CoordinateRange, Selection, Share};
-use super::sort::sort_rows;
-use super::store::Store;
 use crate::array::Array;
 use crate::array::single_flight::SingleFlight;
 use crate::storage::{EntryKey, together};
@@ -269,18 +267,6 @@ impl SparseView {
             }
             _ => Ok(map),
         }
-    }
-
-    fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
-        let store = Arc::new(Store::new(self.query.budget() / MAP_SHARE));
-        let saved = self.saved().of_query(stored.query()?);
-        if let Some(segments) = saved.whole(&store) {
-            return Ok(RowMap::new(segments, store));
-        }
-        let map = sort_rows(stored, store)?;
-        saved.indexes().note_merged(map.count()?);
-        saved.keep_whole(&map)?;
-        Ok(map)
     }
 
     /// Returns the query whose cell positions the map of rows refers to.
