@@ -108,6 +108,8 @@ def test_nullable_values_are_masked(tmp_path):
         assert np.array_equal(np.ma.compressed(found), np.ma.compressed(np.ma.MaskedArray(values[key], ~valid[key])))
     missing = int(np.flatnonzero(~valid)[0])
     assert attribute[missing] is np.ma.masked
+    with pytest.raises(TypeError, match="masked"):
+        np.asarray(attribute)
 
 
 KEYS_OF_ONE_AXIS = [np.s_[:], np.s_[5:60:7], np.s_[::-2], np.s_[9:3], np.s_[None, 4:9]]
@@ -337,6 +339,34 @@ def test_a_forked_process_gets_an_exception(demo):
 
     assert in_child(use) == 3
     assert array["temp"][0, 0] == 20
+
+
+def test_forks_during_reads_end(demo):
+    array = tilefs.open(demo)
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            array["temp"][:]
+
+    def use():
+        import gc
+
+        try:
+            array["temp"][:]
+        except tilefs.UsageError:
+            array.close()
+            gc.collect()
+            return 7
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    [thread.start() for thread in threads]
+    try:
+        # Each child has the locks as some thread held them.
+        assert [in_child(use) for _ in range(30)] == [7] * 30
+    finally:
+        stop.set()
+        [thread.join() for thread in threads]
 
 
 def test_pickled_arrays_are_opened_again_as_of_the_same_time(tmp_path):

@@ -13,7 +13,8 @@ use std::process::Command;
 use skip::{can_mount, python_with};
 
 /// What the tests import.
-const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata";
+const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata, moto, \
+                     boto3, s3fs";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -67,7 +68,7 @@ fn arrays_are_read_in_python() {
 
 #[test]
 fn fsspec_reads_the_tree() {
-    run_pytest(&["tests/test_fs.py"]);
+    run_pytest(&["tests/test_fs.py", "tests/test_buckets.py"]);
 }
 
 #[test]

@@ -320,6 +320,9 @@ class Attribute:
 
         if copy is False:
             raise ValueError("the values of an attribute are read into a new array")
+        if self.nullable:
+            # NumPy would drop the mask without a word.
+            raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
         return numpy.asarray(self[...], dtype=dtype)
 
     def _read_variable(self, opened: Any, axes: List[_indices.Axis]) -> "numpy.ndarray[Any, Any]":
