@@ -2,8 +2,8 @@
 # Compares the speed of tilefs with that of libtiledb. Alternates between the two in one run; prints a table per
 # section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats single_cell cloud serve scale versions;
-#                                           the first four by default
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve scale
+#                                           versions; the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
@@ -19,8 +19,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | single_cell | cloud | serve | scale | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, single_cell, cloud, serve, scale and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale and versions" >&2; exit 2 ;;
     esac
 done
 
@@ -43,6 +43,12 @@ case " $* " in
     *" formats "*)
         # The readers of these formats, in the versions that the tests use.
         "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
+esac
+case " $* " in
+    *" python "*)
+        "$here/scripts/package.sh" wheel
+        "$venv/bin/python" -m pip install --quiet pyarrow fsspec -c "$here/scripts/requirements.txt"
+        "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$here"/target/packages/tilefs-*.whl ;;
 esac
 case " $* " in
     *" single_cell "*)

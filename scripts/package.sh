@@ -1,11 +1,13 @@
 #!/bin/sh
 # Builds packages of this version in target/packages and prints their sizes.
 #
-# usage: scripts/package.sh deb|musl|all
+# usage: scripts/package.sh deb|musl|wheel|all
 #
 #   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, with the C library of this machine or a newer one
 #   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: a static program with man pages and completions; and the
 #           folder image for packaging/Dockerfile, with this machine's certificates
+#   wheel   tilefs-VERSION-cp39-abi3-PLATFORM.whl: the Python package with the program, for Python 3.9 and newer, with the
+#           C library that PLATFORM names or a newer one
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,6 +17,7 @@ fail() {
 }
 
 made=target/packages
+maturin_version=1.16.0
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # The date of the version, not of the packaging, so that the same source gives the same files.
 day=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -78,10 +81,31 @@ make_musl() {
     ls -l "$root/usr/bin/tilefs" "$made/$name.tar.gz"
 }
 
+make_wheel() {
+    # With a version of its own, so that the same source gives the same files.
+    maturin=$made/maturin
+    "$maturin/bin/maturin" --version 2>/dev/null | grep -qx "maturin $maturin_version" || {
+        python3 -m venv --clear "$maturin" || fail "python3 makes no virtual environment; install the package python3-venv"
+        "$maturin/bin/python" -m pip install --quiet --disable-pip-version-check "maturin==$maturin_version" ||
+            fail "maturin $maturin_version cannot be installed from PyPI"
+    }
+    cargo build --release --locked --bin tilefs
+    # What is in this folder is installed as commands.
+    scripts=python/data/scripts
+    rm -rf python/data
+    mkdir -p "$scripts"
+    strip -o "$scripts/tilefs" "$built/release/tilefs"
+    rm -f "$made"/tilefs-*.whl
+    packages=$PWD/$made
+    (cd python && "../$maturin/bin/maturin" build --quiet --release --locked --out "$packages")
+    ls -l "$made"/tilefs-*.whl
+}
+
 mkdir -p "$made"
 case ${1:-} in
     deb) make_deb ;;
     musl) make_musl ;;
-    all) make_deb; make_musl ;;
-    *) fail "say which package: deb, musl or all" ;;
+    wheel) make_wheel ;;
+    all) make_deb; make_musl; make_wheel ;;
+    *) fail "say which package: deb, musl, wheel or all" ;;
 esac

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Installs the packages that scripts/package.sh built, mounts the sample array with them, and compares its values. Does
 # not change this machine: the .deb is installed in an overlay over its files, the static program in a folder with
-# nothing else, and the image in a container of buildah. Needs root.
+# nothing else, the image in a container of buildah, and the wheel in a virtual environment of each Python. Needs root.
 #
-# usage: scripts/test_packages.sh [deb|musl|image]...      default: all packages that exist
+# usage: scripts/test_packages.sh [deb|musl|image|wheel]...      default: all packages that exist
 # shellcheck disable=SC2016 # commands that run elsewhere are expanded there
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -138,6 +138,29 @@ test_image() {
     echo "the image: $(du -sh --apparent-size "$root/usr" | cut -f 1), ran and mounted"
 }
 
+# Installs the wheel for each Python from 3.9 on, of pyenv and of the system.
+test_wheel() {
+    wheel=$(ls "$made"/tilefs-*.whl)
+    [ "$(wc -l <<<"$wheel")" = 1 ] || fail "more than one wheel is in $made"
+    case $wheel in
+        *-cp39-abi3-manylinux*.whl) ;;
+        *) fail "$wheel is not for Python 3.9 and newer on every Linux" ;;
+    esac
+    tested=
+    for python in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 /usr/bin/python3; do
+        version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 9))' 2>/dev/null) || continue
+        case " $tested " in *" $version "*) continue ;; esac
+        environment=$(mktemp -d)
+        "$python" -m venv "$environment" || { skipped "the wheel in Python $version, which makes no virtual environment"; continue; }
+        "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel[fsspec]"
+        "$environment/bin/python" python/tests/installed.py "$array" "$values/00_temp.bin"
+        rm -rf "$environment"
+        tested="$tested $version"
+    done
+    [ -n "$tested" ] || { skipped "the wheel, there is no Python from 3.9 on"; return; }
+    echo "the wheel: $(stat -c %s "$wheel") bytes, installed in Python$tested"
+}
+
 [ "$(id -u)" = 0 ] || { skipped "packages, only root can try them"; exit 0; }
 [ -w /dev/fuse ] || { skipped "packages, /dev/fuse cannot be opened"; exit 0; }
 if [ "${1:-}" = inside ]; then
@@ -146,7 +169,7 @@ if [ "${1:-}" = inside ]; then
 fi
 kinds=("$@")
 if [ $# = 0 ]; then
-    for package in deb:tilefs_*.deb musl:tilefs-*-linux-musl.tar.gz image:image/root; do
+    for package in deb:tilefs_*.deb musl:tilefs-*-linux-musl.tar.gz image:image/root wheel:tilefs-*.whl; do
         # shellcheck disable=SC2086 # a pattern of names
         if ls -d "$made"/${package#*:} >/dev/null 2>&1; then
             kinds+=("${package%%:*}")

@@ -46,7 +46,7 @@ fn compiled(file: &Path, found: &mut BTreeSet<PathBuf>) {
     let folder = match file.file_stem().and_then(|stem| stem.to_str()) {
         Some("mod" | "main" | "lib") => file.parent().unwrap().to_owned(),
         // The root of a program in a file of its own has its modules beside it.
-        _ if file.parent() == Some(&root().join("tests")) => file.parent().unwrap().to_owned(),
+        _ if file.parent().unwrap().ends_with("tests") => file.parent().unwrap().to_owned(),
         _ => file.with_extension(""),
     };
     let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -141,7 +141,8 @@ fn a_promised_test_that_did_not_pass_is_found_in_the_log() {
 fn each_promise_is_held_by_a_test() {
     let mut roots = vec![root().join("src/lib.rs"), root().join("src/main.rs")];
     roots.extend(crates().into_iter().map(|src| src.join("lib.rs")));
-    for entry in fs::read_dir(root().join("tests")).unwrap() {
+    let of_crates = crates().into_iter().map(|src| src.with_file_name("tests")).filter(|folder| folder.is_dir());
+    for entry in [root().join("tests")].into_iter().chain(of_crates).flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         // A test, a folder of one, or a crate that tests use.
         roots.extend(

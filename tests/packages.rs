@@ -22,7 +22,7 @@ fn packages_install_and_mount() {
         files.any(|file| file.file_name().to_string_lossy().ends_with(end))
     };
     let mut kinds = Vec::new();
-    for (kind, end) in [("deb", ".deb"), ("musl", "-musl.tar.gz")] {
+    for (kind, end) in [("deb", ".deb"), ("musl", "-musl.tar.gz"), ("wheel", ".whl")] {
         if is_made(end) {
             kinds.push(kind);
         } else {

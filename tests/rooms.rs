@@ -6,8 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The room of the files of a crate that lie in none of its other rooms.
-const ROOT_ROOMS: [(&str, &str); 4] =
-    [("tilefs", "cli"), ("format", "format"), ("export", "export"), ("hdf5-layout", "hdf5-layout")];
+const ROOT_ROOMS: [(&str, &str); 5] = [
+    ("tilefs", "cli"),
+    ("format", "format"),
+    ("export", "export"),
+    ("hdf5-layout", "hdf5-layout"),
+    ("python", "python"),
+];
 
 /// The rooms of a crate, from the uppermost to the lowest.
 struct Room {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,6 +45,10 @@ pub struct Mount {
     /// Stay in the foreground, until ctrl-C or unmounting
     #[arg(short = 'f', long)]
     foreground: bool,
+
+    /// Unmount when standard input ends: when the program that holds the other end of a pipe has closed it or died
+    #[arg(long, requires = "foreground")]
+    until_eof: bool,
 
     /// Let every user read the mount
     #[arg(long, conflicts_with = "allow_root")]
@@ -151,6 +156,9 @@ impl Mount {
         // threads must block the signals.
         make_room_for_files();
         let signals = Signals::hold()?;
+        if self.until_eof {
+            signals.end_with(io::stdin())?;
+        }
         let mut options = self.opening.options(self.slices.as_slice())?;
         options.shown = self.views.shown();
         // Other users would otherwise see data that only this user may read.

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
+use std::io::{self, Read};
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,6 +99,27 @@ impl Signals {
 }
 
 impl Signals {
+    /// Handles the end of `input` as a signal that ends the mount. An error of reading it is its end, too.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the system refuses to start a thread.
+    pub fn end_with(&self, mut input: impl Read + Send + 'static) -> Result<()> {
+        let (sender, may_wait) = (self.sender.clone(), Arc::clone(&self.wait));
+        let watch = move || {
+            let _ = io::copy(&mut input, &mut io::sink());
+            let wait = may_wait.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*wait {
+                process::exit(ENDED_BY_SIGNAL + libc::SIGTERM);
+            }
+            drop(wait);
+            // Without a receiver, the mount has ended.
+            let _ = sender.send(Event::End);
+        };
+        threads::start("end-of-input", watch)
+            .map_err(|error| Error::usage(format!("cannot start a thread: {error}")))?;
+        Ok(())
+    }
+
     /// Handles signals without a mount until one asks to end: a hang-up without a terminal calls `refresh`, SIGUSR1
     /// calls `log_statistics`.
     pub fn until_end(self, refresh: impl Fn(), log_statistics: impl Fn()) {

@@ -1,6 +1,7 @@
 //! The virtual tree: names and nodes. It knows nothing of the kernel, and the layers below know nothing of names.
 
 pub mod array;
+pub mod arrow_parts;
 pub mod builder;
 mod chunk_series;
 mod coordinates;

@@ -10,8 +10,8 @@ use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
 use tilefs_export::text::{self, Measured, Style, Table, TextRows};
-use tilefs_export::{Column, Forward};
-use tilefs_format::error::Result;
+use tilefs_export::{Column, Content, Forward};
+use tilefs_format::error::{Error, Result};
 
 use super::builder::FolderBuilder;
 use super::coordinates::dimension_labels;
@@ -120,6 +120,46 @@ fn arrow_file(fields: &FieldFolder) -> LazyFile {
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
+/// Returns the table as an Arrow file: these columns in this order, or all of them.
+///
+/// # Errors
+/// As for the table; [`Error::Usage`] for an unknown column.
+pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dyn Content>> {
+    let Some(names) = names else {
+        let columns = columns(fields)?;
+        return Ok(arrow(&columns, notes(fields, &columns)).map_err(unrepresentable)?.content);
+    };
+    let made = columns_of(fields, |name| names.iter().any(|wanted| wanted == name))?;
+    let pick = |name: &String| {
+        let found = made.iter().find(|column| column.field.name == *name).cloned();
+        found.ok_or_else(|| unknown_column(fields, name))
+    };
+    let columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
+    let exported = arrow(&columns, notes(fields, &columns)).map_err(unrepresentable)?;
+    match exported.left_out.first() {
+        Some((name, reason)) => Err(Error::unsupported(format!("the column {name}: {reason}"))),
+        None => Ok(exported.content),
+    }
+}
+
+/// Checks that the table has these columns.
+///
+/// # Errors
+/// [`Error::Usage`] for the first that it does not have.
+pub fn check_columns(fields: &FieldFolder, names: Option<&[String]>) -> Result<()> {
+    let mut known = own_columns(fields);
+    known.extend(label_columns(fields)?.into_iter().map(|label| label.field.name));
+    match names.unwrap_or_default().iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(unknown_column(fields, name)),
+        None => Ok(()),
+    }
+}
+
+fn unknown_column(fields: &FieldFolder, name: &str) -> Error {
+    let path = fields.subarray.array().path();
+    Error::usage(format!("{path} has no column {name:?}; it has {}", own_columns(fields).join(", ")))
+}
+
 /// Adds the table as a Parquet file and, if dates are in nanoseconds, also with microseconds, which Spark reads.
 pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
@@ -181,23 +221,48 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
 /// Returns all columns: the coordinates, the labels of a dense array's dimension, and the attributes with the labels of
 /// their enumerations, under their names in the array. A nameless one gets the name of its files.
 fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
+    columns_of(fields, |_| true)
+}
+
+/// As [`columns`], but only those whose names are wanted.
+fn columns_of(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Column>> {
     let named = |id| {
-        let mut column = labelled_column_of(fields, id)?;
-        if !fields.user_name(id).is_empty() {
-            column.field.name = fields.user_name(id).into_owned();
-        }
-        Ok(column)
+        let name = column_name(fields, id);
+        is_wanted(&name).then(|| {
+            let mut column = labelled_column_of(fields, id)?;
+            column.field.name = name;
+            Ok(column)
+        })
     };
-    let mut columns = fields.dimensions().map(named).collect::<Result<Vec<_>>>()?;
-    let attributes = fields.attributes().map(named).collect::<Result<Vec<_>>>()?;
-    for mut label in dimension_labels(fields)? {
-        while columns.iter().chain(&attributes).any(|column| column.field.name == label.field.name) {
-            label.field.name.push_str("_label");
-        }
-        columns.push(label);
-    }
+    let mut columns = fields.dimensions().filter_map(named).collect::<Result<Vec<_>>>()?;
+    let attributes = fields.attributes().filter_map(named).collect::<Result<Vec<_>>>()?;
+    columns.extend(label_columns(fields)?.into_iter().filter(|label| is_wanted(&label.field.name)));
     columns.extend(attributes);
     Ok(columns)
+}
+
+/// Returns the labels of a dense array's dimension, under names that no other column has.
+fn label_columns(fields: &FieldFolder) -> Result<Vec<Column>> {
+    let mut labels = dimension_labels(fields)?;
+    let mut taken: Vec<String> = own_columns(fields);
+    for label in &mut labels {
+        while taken.contains(&label.field.name) {
+            label.field.name.push_str("_label");
+        }
+        taken.push(label.field.name.clone());
+    }
+    Ok(labels)
+}
+
+/// Returns the names of the columns of dimensions and attributes.
+fn own_columns(fields: &FieldFolder) -> Vec<String> {
+    fields.dimensions().chain(fields.attributes()).map(|id| column_name(fields, id)).collect()
+}
+
+/// Returns the name of a column: that of its field in the array, or of its files if it has none.
+fn column_name(fields: &FieldFolder, id: FieldId) -> String {
+    let name = fields.user_name(id);
+    if name.is_empty() { fields.names.of_field(id).to_owned() } else { name.into_owned() }
 }
 
 /// Adds the coordinate form of an attribute of a matrix.

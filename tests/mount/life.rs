@@ -12,7 +12,7 @@ use std::time::Duration;
 use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
 use crate::harness::{
-    Need, Place, Server, Toy, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines,
+    Need, Place, Server, Toy, Watchdog, can_mount, demo, eventually, is_mounted, is_root, mount_lines,
     processes_with_argument, signal, skipped, toy_program, unmount,
 };
 use crate::toy;
@@ -73,6 +73,31 @@ fn signals_unmount() {
         assert_eq!(exit_status(&mut server), (Some(0), String::new()), "{name}");
         assert!(!is_mounted(place.path()), "{name}");
     }
+}
+
+/// So a mount does not outlive the program that started it, however that ends.
+#[test]
+fn the_end_of_standard_input_unmounts() {
+    let _watchdog = Watchdog::start("the_end_of_standard_input_unmounts");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let start = |input: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
+        command.args(["mount", "--foreground", "--until-eof"]).arg(demo()).arg(place.path());
+        Server(command.stdin(input).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let mut server = start(Stdio::piped());
+    eventually("the mount answers", || place.path().join("temp.f32").exists());
+    drop(server.0.stdin.take());
+    assert_eq!(exit_status(&mut server), (Some(0), String::new()));
+    assert!(!is_mounted(place.path()));
+    // It may end before there is a mount.
+    let mut server = start(Stdio::null());
+    let (status, errors) = exit_status(&mut server);
+    assert!(matches!(status, Some(0 | 143)) && errors.is_empty(), "{status:?} {errors}");
+    assert!(!is_mounted(place.path()));
 }
 
 #[test]

@@ -1,0 +1,294 @@
+//! Arrays: their schema, boxes of dense ones as NumPy arrays, and rows.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tilefs::tree::array::array_folder;
+use tilefs::tree::names::dimension_name;
+use tilefs::tree::{Folder, Node};
+use tilefs_export::npy;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::scalar::Scalar;
+use tilefs_format::schema::{Attribute, CellValNum};
+use tilefs_reader::array::dense::grid::PositionBox;
+use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
+use tilefs_reader::array::{FieldFile, SingleFlight};
+use tilefs_reader::memory;
+use tilefs_reader::storage::is_object_uri;
+
+use crate::call;
+use crate::fork::Kept;
+use crate::metadata::{self, MetadataValue};
+use crate::numpy_memory::filled;
+use crate::rows::{RowQuery, Rows};
+
+/// An array as of one time.
+#[pyclass(frozen, module = "tilefs._tilefs")]
+pub struct Array(Kept<Opened>);
+
+struct Opened {
+    array: Arc<tilefs_reader::Array>,
+    view: SingleFlight<Arc<DenseView>>,
+}
+
+/// Name, datatype, NumPy's type of one value and of a cell (`None` if cells vary in size), values per cell (`None` if
+/// they vary), whether it is nullable, and the name of its enumeration.
+type AttributeOutline = (String, &'static str, String, Option<String>, Option<u32>, bool, Option<String>);
+
+/// Name, datatype, NumPy's type of one value (`None` for text), and the ends of the domain (`None` for text).
+type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
+
+impl Array {
+    pub fn new(array: Arc<tilefs_reader::Array>) -> Self {
+        Array(Kept::new(Opened { array, view: SingleFlight::new() }))
+    }
+
+    /// Returns whether reads may wait for a network.
+    fn is_far(&self) -> bool {
+        is_object_uri(&self.0.array.path().to_string())
+    }
+
+    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+        call::run_for(py, self.is_far(), work)
+    }
+}
+
+#[pymethods]
+impl Array {
+    fn uri(&self) -> String {
+        self.0.array.path().to_string()
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.0.array.schema().is_sparse()
+    }
+
+    /// Returns the time as of which the array is read, in milliseconds since 1970.
+    fn time(&self) -> u64 {
+        self.0.array.window().end
+    }
+
+    fn attributes(&self) -> Vec<AttributeOutline> {
+        let outline = |attribute: &Attribute| {
+            let values = match attribute.cell_count {
+                CellValNum::Fixed(values) => Some(values),
+                CellValNum::Variable => None,
+            };
+            let (datatype, labels) = (attribute.datatype, attribute.enumeration.clone());
+            let (one, cell) = (npy::dtype(datatype), values.map(|_| cell_type(attribute).0));
+            (attribute.name.clone(), datatype.name(), one, cell, values, attribute.nullable, labels)
+        };
+        self.0.array.schema().attributes.iter().map(outline).collect()
+    }
+
+    fn dimensions<'py>(&self, py: Python<'py>) -> PyResult<Vec<DimensionOutline<'py>>> {
+        let schema = self.0.array.schema();
+        let outline = |(number, dimension): (usize, &tilefs_format::schema::Dimension)| {
+            let datatype = dimension.datatype;
+            let dtype = (datatype.kind() != Kind::Bytes).then(|| npy::dtype(datatype));
+            let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number));
+            let ends = match current.or(dimension.domain.as_ref()).filter(|_| dtype.is_some()) {
+                Some(range) => Some((scalar(py, &range.low)?, scalar(py, &range.high)?)),
+                None => None,
+            };
+            Ok((dimension_name(schema, number).into_owned(), datatype.name(), dtype, ends))
+        };
+        schema.dimensions.iter().enumerate().map(outline).collect()
+    }
+
+    /// Returns the text of `schema.json` in the array's folder of the tree.
+    fn schema_json(&self, py: Python<'_>) -> PyResult<String> {
+        self.run(py, || {
+            let folder = array_folder(self.0.array.clone(), Arc::default())?;
+            let Some(Node::File(file)) = folder.lookup("schema.json")? else {
+                return Err(Error::internal("an array without schema.json"));
+            };
+            let content = file.open()?;
+            let mut text = Vec::new();
+            let length = usize::try_from(content.len()).unwrap_or(usize::MAX);
+            memory::resize(&mut text, length, "the schema as text")?;
+            content.read_at(0, &mut text)?;
+            String::from_utf8(text).map_err(|error| Error::refused("schema.json", error))
+        })
+    }
+
+    /// Returns the number of cells along each axis of a dense array: of the current domain if one is set, else of the
+    /// domain.
+    fn shape(&self, py: Python<'_>) -> PyResult<Vec<u128>> {
+        self.run(py, || {
+            let whole = self.0.whole()?;
+            Ok(whole.low.iter().zip(&whole.high).map(|(low, high)| u128::from(high - low) + 1).collect())
+        })
+    }
+
+    /// Reads the values of an attribute of cells of one size. For each axis: the first position, the step, and the
+    /// number of cells.
+    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Vec<(u64, i64, u64)>) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.run(py, || {
+            let field = self.0.attribute(attribute)?;
+            self.0.column(attribute, &axes, FieldFile::Data, field.fill.clone())
+        })?;
+        let field = call::run(py, || self.0.attribute(attribute))?;
+        let (dtype, values) = cell_type(field);
+        let mut shape = column.selection().shape();
+        shape.extend(values);
+        filled(py, &shape, &dtype, self.is_far(), |bytes| column.read(0, bytes))
+    }
+
+    /// Reads which cells of a nullable attribute are null: true for null.
+    fn read_nulls<'py>(
+        &self,
+        py: Python<'py>,
+        attribute: usize,
+        axes: Vec<(u64, i64, u64)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.run(py, || {
+            let field = self.0.attribute(attribute)?;
+            self.0.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])
+        })?;
+        filled(py, &column.selection().shape(), "|b1", self.is_far(), |bytes| {
+            column.read(0, &mut *bytes)?;
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte == 0));
+            Ok(())
+        })
+    }
+
+    /// Reads the values of an attribute of cells of variable size: n + 1 byte offsets, and the bytes of all values.
+    fn read_variable<'py>(
+        &self,
+        py: Python<'py>,
+        attribute: usize,
+        axes: Vec<(u64, i64, u64)>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let (column, total) = call::run_long(py, || {
+            let field = self.0.attribute(attribute)?;
+            let column = DenseVarColumn::new(self.0.view()?, self.0.selection(&axes)?, attribute, field.fill.clone())?;
+            let total = column.total()?;
+            Ok((column, total))
+        })?;
+        let count = column.cells().saturating_add(1);
+        let offsets = filled(py, &[count], "<u8", self.is_far(), |bytes| {
+            // A few thousand at a time: the column's offsets are numbers, and these are bytes.
+            let mut numbers = vec![0; OFFSETS_AT_ONCE.min(bytes.len() / size_of::<u64>())];
+            let mut first = 0;
+            for part in bytes.chunks_mut(OFFSETS_AT_ONCE * size_of::<u64>()) {
+                let some = numbers.get_mut(..part.len() / size_of::<u64>()).unwrap_or_default();
+                column.read_offsets(first, &mut *some)?;
+                first += some.len() as u64;
+                for (to, from) in part.as_chunks_mut().0.iter_mut().zip(some) {
+                    *to = from.to_le_bytes();
+                }
+            }
+            Ok(())
+        })?;
+        let values = filled(py, &[total], "|u1", self.is_far(), |bytes| column.read_values(0, bytes))?;
+        Ok((offsets, values))
+    }
+
+    /// Returns the rows of a sparse array, or of a dense one with one dimension, that a selection selects.
+    #[pyo3(signature = (selection=None, columns=None, by_row=false))]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        selection: Option<String>,
+        columns: Option<Vec<String>>,
+        by_row: bool,
+    ) -> PyResult<Rows> {
+        let query = RowQuery { array: self.0.array.clone(), selection, columns, by_row };
+        Rows::new(py, query)
+    }
+
+    /// Returns the lowest and the highest position along each axis of the cells that were written, relative to the
+    /// shape; `None` if there are none.
+    fn non_empty_box(&self, py: Python<'_>) -> PyResult<Option<Vec<(u64, u64)>>> {
+        self.run(py, || {
+            let (whole, written) = (self.0.whole()?, self.0.view()?.non_empty_box());
+            let Some(written) = written.and_then(|written| written.intersection(&whole)) else { return Ok(None) };
+            let ends = written.low.iter().zip(&written.high).zip(&whole.low);
+            Ok(Some(ends.map(|((first, last), low)| (first - low, last - low)).collect()))
+        })
+    }
+
+    fn metadata_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        Ok(metadata::keys(py, &*self.run(py, || self.0.array.metadata())?))
+    }
+
+    fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
+        metadata::value(py, &self.run(py, || self.0.array.metadata())?, key)
+    }
+}
+
+/// The number of offsets that are converted at once.
+const OFFSETS_AT_ONCE: usize = 1 << 16;
+
+impl Opened {
+    fn view(&self) -> Result<Arc<DenseView>> {
+        if self.array.schema().is_sparse() {
+            return Err(Error::usage(format!("{} is sparse: read its rows", self.array.path())));
+        }
+        self.view.get_or_retry(|| Ok(Arc::new(DenseView::new(self.array.clone())?))).cloned()
+    }
+
+    /// Returns the box of all cells: the current domain if one is set, else the domain.
+    fn whole(&self) -> Result<PositionBox> {
+        let view = self.view()?;
+        match &self.array.schema().current_domain {
+            Some(ranges) => view.grid().box_of(ranges).in_field("current domain").in_array(self.array.path()),
+            None => Ok(view.grid().domain()),
+        }
+    }
+
+    fn attribute(&self, number: usize) -> Result<&Attribute> {
+        self.array.schema().attributes.get(number).ok_or_else(|| Error::usage("the array has no such attribute"))
+    }
+
+    fn column(
+        &self,
+        attribute: usize,
+        axes: &[(u64, i64, u64)],
+        file: FieldFile,
+        fill: Vec<u8>,
+    ) -> Result<DenseColumn> {
+        DenseColumn::new(self.view()?, self.selection(axes)?, attribute, file, fill)
+    }
+
+    /// Converts positions within the shape to positions within the domain.
+    fn selection(&self, axes: &[(u64, i64, u64)]) -> Result<Arc<Selection>> {
+        let (whole, view) = (self.whole()?, self.view()?);
+        let grid = view.grid();
+        if axes.len() != grid.axes.len() {
+            return Err(Error::usage(format!("{} indices for {} dimensions", axes.len(), grid.axes.len())));
+        }
+        let axes = axes.iter().zip(&whole.low).zip(&grid.axes).map(|((&(first, step, count), low), axis)| {
+            let first = low.checked_add(first).ok_or_else(|| Error::usage("an index outside the domain"))?;
+            AxisSelection::new([AxisRange { first, step, count }], axis.size)
+        });
+        Ok(Arc::new(Selection::new(axes.collect::<Result<_>>()?)?))
+    }
+}
+
+/// Returns NumPy's type of a cell of fixed size, and the length of a further axis if a cell has several numbers.
+fn cell_type(field: &Attribute) -> (String, Option<u64>) {
+    let (datatype, values) = (field.datatype, field.fill.len() / field.datatype.size());
+    match (is_bytes(datatype), values) {
+        (true, _) => (format!("|{}{values}", if datatype.is_string() { 'S' } else { 'V' }), None),
+        (false, 1) => (npy::dtype(datatype), None),
+        (false, _) => (npy::dtype(datatype), Some(values as u64)),
+    }
+}
+
+fn is_bytes(datatype: Datatype) -> bool {
+    datatype.kind() == Kind::Bytes && datatype.size() == 1
+}
+
+fn scalar<'py>(py: Python<'py>, value: &Scalar) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Scalar::Signed(value) => value.into_pyobject(py)?.into_any(),
+        Scalar::Unsigned(value) => value.into_pyobject(py)?.into_any(),
+        Scalar::Float32(value) => value.into_pyobject(py)?.into_any(),
+        Scalar::Float64(value) => value.into_pyobject(py)?.into_any(),
+        Scalar::Text(text) => PyBytes::new(py, text).into_any(),
+    })
+}

@@ -1,0 +1,46 @@
+//! Metadata of arrays and groups.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tilefs_export::npy;
+use tilefs_format::datatype::Kind;
+use tilefs_format::error::{Error, Result};
+use tilefs_format::text;
+use tilefs_reader::Metadata;
+
+use crate::call;
+
+/// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), and how many there are.
+pub type MetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32);
+
+/// Returns all keys, in byte order.
+pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes>> {
+    metadata.iter().map(|(key, _)| PyBytes::new(py, key)).collect()
+}
+
+/// Returns the value of a key; `None` if there is no such key. Reads a large value.
+pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
+    let Some((_, value)) = metadata.iter().find(|(known, _)| *known == key) else { return Ok(None) };
+    let bytes = call::run(py, || -> Result<Vec<u8>> {
+        if let Some(bytes) = value.bytes() {
+            return Ok(bytes.to_vec());
+        }
+        let length = usize::try_from(value.len()).map_err(|_| Error::unsupported("a value larger than memory"))?;
+        let mut bytes = Vec::new();
+        tilefs_reader::memory::resize(&mut bytes, length, "a value of the metadata")?;
+        value.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    })?;
+    let datatype = value.datatype;
+    if datatype.kind() != Kind::Bytes {
+        return Ok(Some((PyBytes::new(py, &bytes).into_any(), Some(npy::dtype(datatype)), value.count)));
+    }
+    // As in TileDB-Py, text is text and anything else bytes.
+    let shown = match text::decode(datatype, &bytes) {
+        Some(text) => text.into_pyobject(py)?.into_any(),
+        None => PyBytes::new(py, &bytes).into_any(),
+    };
+    Ok(Some((shown, None, value.count)))
+}

@@ -1,0 +1,52 @@
+//! New NumPy arrays whose memory tilefs fills.
+//!
+//! Python's limited interface before 3.11 has no buffers, so the address comes from NumPy's `__array_interface__`.
+//!
+//! The invariant: the memory that is written belongs to an array that this file has just created with `numpy.empty`. It
+//! is contiguous and has `nbytes` bytes, which are checked; nobody else has a reference to the array before it is
+//! filled, so nobody else reads, writes, resizes or frees the memory meanwhile.
+#![allow(unsafe_code)]
+
+use std::ptr;
+use std::slice;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tilefs_format::error::Result;
+
+use crate::call;
+
+/// Returns a new NumPy array of a shape and type whose bytes are those that `fill` writes. It has to write all of them,
+/// and does so without the interpreter's lock. `is_far` tells whether it may wait for a network.
+///
+/// # Errors
+/// NumPy's exceptions for a shape that does not fit into memory, and those of `fill`.
+pub fn filled<'py>(
+    py: Python<'py>,
+    shape: &[u64],
+    dtype: &str,
+    is_far: bool,
+    fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = py.import("numpy")?.call_method1("empty", (PyTuple::new(py, shape)?, dtype))?;
+    let length: usize = array.getattr("nbytes")?.extract()?;
+    let interface = array.getattr("__array_interface__")?;
+    let (address, is_read_only): (usize, bool) = interface.get_item("data")?.extract()?;
+    // NumPy gives strides only for arrays that are not contiguous in row-major order.
+    if is_read_only || !interface.get_item("strides")?.is_none() || (address == 0 && length > 0) {
+        return Err(PyRuntimeError::new_err("numpy.empty returned an array that cannot be filled"));
+    }
+    let fill = move || {
+        if length == 0 {
+            return fill(&mut []);
+        }
+        let start: *mut u8 = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: `array` holds `length` contiguous bytes from `start` on, and lives until this function returns. No
+        // other reference to it exists, so nobody else uses these bytes. NumPy's allocator is foreign code, so for the
+        // compiler the bytes have some value, although nobody has written them.
+        fill(unsafe { slice::from_raw_parts_mut(start, length) })
+    };
+    call::run_for(py, is_far || length >= call::LONG, fill)?;
+    Ok(array)
+}

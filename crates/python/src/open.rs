@@ -1,0 +1,49 @@
+//! Opens an array or a group.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use tilefs::tree::{OpenOptions, Stored, open_stored};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::{Object, threads};
+
+use crate::array::Array;
+use crate::call;
+use crate::group::Group;
+use crate::options::Options;
+
+/// Opens a path or URI.
+#[pyfunction]
+pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAny>> {
+    let options = &options.0;
+    let opened = call::run_long(py, || match stored(uri, options)? {
+        Stored::Array(array) => Ok(Object::Array(array)),
+        Stored::Group(group) => Ok(Object::Group(Box::new(group))),
+        Stored::Directory(directory) => Err(Error::NotAnArray {
+            path: directory.path().to_string(),
+            reason: "a folder of arrays and groups; open one of them".to_owned(),
+        }),
+    })?;
+    shown(py, opened)
+}
+
+/// Opens a path or URI of an array, a group or a folder of these. The first call of a process starts the threads that
+/// decode.
+///
+/// # Errors
+/// As for [`open_stored`].
+pub fn stored(uri: PathBuf, options: &OpenOptions) -> Result<Stored> {
+    static TEAM: Once = Once::new();
+    TEAM.call_once(|| threads::start_team(options.reading.threads));
+    open_stored(&uri, options)
+}
+
+/// Returns the Python object of an array or a group.
+pub fn shown(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
+    match object {
+        Object::Array(array) => Array::new(array).into_py_any(py),
+        Object::Group(group) => Group::new(Arc::new(*group)).into_py_any(py),
+    }
+}

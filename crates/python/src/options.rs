@@ -1,0 +1,93 @@
+//! The options of opening, from Python's keyword arguments.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use tilefs::tree::{OpenOptions, time};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::IndexOptions;
+use tilefs_reader::storage::{CloudOptions, Settings};
+
+use crate::errors::exception;
+
+/// Results of passes over fewer cells than this are not saved: a repeated pass is not noticeable.
+const MIN_CELLS_SAVED: u64 = 1 << 16;
+
+/// Options for opening an array, a group or a tree.
+#[pyclass(frozen, module = "tilefs._tilefs")]
+pub struct Options(pub OpenOptions);
+
+/// A point in time: milliseconds since 1970, or text as in `--at`.
+#[derive(FromPyObject)]
+enum Time {
+    Milliseconds(u64),
+    Text(String),
+}
+
+impl Time {
+    fn milliseconds(self) -> Result<u64> {
+        match self {
+            Time::Milliseconds(milliseconds) => Ok(milliseconds),
+            Time::Text(text) => time::parse(&text),
+        }
+    }
+}
+
+#[pymethods]
+impl Options {
+    #[new]
+    #[pyo3(signature = (*, at=None, from_=None, key_file=None, cache_size=None, threads=None, config=None,
+        settings=Vec::new(), anonymous=false, io_timeout=None, disk_cache=None, disk_cache_size=None, index_dir=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        at: Option<Time>,
+        from_: Option<Time>,
+        key_file: Option<PathBuf>,
+        cache_size: Option<u64>,
+        threads: Option<u16>,
+        config: Option<PathBuf>,
+        settings: Vec<(String, String)>,
+        anonymous: bool,
+        io_timeout: Option<f64>,
+        disk_cache: Option<PathBuf>,
+        disk_cache_size: Option<u64>,
+        index_dir: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let make = || -> Result<OpenOptions> {
+            let mut options = OpenOptions::default();
+            let reading = &mut options.reading;
+            reading.at = at.map(Time::milliseconds).transpose()?;
+            reading.from = from_.map(Time::milliseconds).transpose()?;
+            if let (Some(at), Some(from)) = (reading.at, reading.from)
+                && from > at
+            {
+                return Err(Error::usage("from_ is later than at, so that nothing is left to show"));
+            }
+            reading.key_file = key_file;
+            reading.cache_size = cache_size.unwrap_or(reading.cache_size);
+            reading.threads = threads.map_or(reading.threads, |threads| usize::from(threads.max(1)));
+            let mut all = match &config {
+                Some(file) => Settings::read(file)?,
+                None => Settings::default(),
+            };
+            settings.iter().try_for_each(|(name, value)| all.set_typed(name, value))?;
+            let usual = CloudOptions::default();
+            let io_timeout = io_timeout.map(Duration::try_from_secs_f64).transpose();
+            reading.cloud = CloudOptions {
+                settings: all,
+                anonymous,
+                io_timeout: io_timeout
+                    .map_err(|error| Error::usage(format!("io_timeout: {error}")))?
+                    .unwrap_or(usual.io_timeout),
+                disk_cache: disk_cache.map(|folder| (folder, disk_cache_size.unwrap_or(10 << 30))),
+            };
+            let index =
+                |folder| IndexOptions { folder, most: 1 << 30, is_required: true, least_cells: MIN_CELLS_SAVED };
+            reading.index = index_dir.map(index);
+            Ok(options)
+        };
+        make().map(Options).map_err(|error| exception(py, &error))
+    }
+}

@@ -1,0 +1,79 @@
+//! Runs the tests of the Python package with the module that was built beside this program.
+
+#[path = "../../../tests/support/skip.rs"]
+#[allow(dead_code)]
+mod skip;
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skip::{can_mount, python_with};
+
+/// What the tests import.
+const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata, moto, \
+                     boto3, s3fs";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The folder in which cargo puts the program and, below it, what tests are linked with.
+fn built() -> PathBuf {
+    let this = env::current_exe().unwrap();
+    this.ancestors().nth(2).unwrap().to_owned()
+}
+
+/// Makes a package of the sources and the module; returns the folder to import it from.
+fn package(folder: &Path) -> PathBuf {
+    let sources = root().join("python/src/tilefs");
+    let package = folder.join("import/tilefs");
+    fs::create_dir_all(&package).unwrap();
+    for entry in fs::read_dir(&sources).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            symlink(&path, package.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    symlink(built().join("deps/lib_tilefs.so"), package.join("_tilefs.abi3.so")).unwrap();
+    package.parent().unwrap().to_owned()
+}
+
+fn run_pytest(arguments: &[&str]) {
+    let Some(python) = python_with(NEEDS) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--basetemp"])
+        .arg(folder.path().join("tests"))
+        .args(arguments)
+        .current_dir(root().join("python"))
+        .env("PYTHONPATH", package(folder.path()))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("TILEFS_COMMAND", built().join("tilefs"))
+        .env("TILEFS_TEST_EXPERIMENT", tilefs_fixtures::corpus().join("real/pbmc_soma"))
+        .output()
+        .unwrap();
+    let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}\n{errors}");
+    assert!(printed.contains(" passed"), "{printed}");
+    assert!(!printed.contains("SKIPPED"), "a test skipped itself:\n{printed}");
+}
+
+#[test]
+fn arrays_are_read_in_python() {
+    run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py"]);
+}
+
+#[test]
+fn fsspec_reads_the_tree() {
+    run_pytest(&["tests/test_fs.py", "tests/test_buckets.py"]);
+}
+
+#[test]
+fn python_mounts_and_unmounts() {
+    if can_mount() {
+        run_pytest(&["tests/test_mount.py", "tests/test_readme.py"]);
+    }
+}

@@ -1,0 +1,42 @@
+"""Reads TileDB arrays without the TileDB library.
+
+* :func:`open` an array or a group: ``array["temp"][10:20, ::2]`` is a NumPy array, ``array.read(rows=...)`` an Arrow
+  table
+* :func:`mount` an array as a folder of plain files
+* the fsspec filesystem ``tilefs``, which opens the same files without a mount
+"""
+
+from __future__ import annotations
+
+from ._arrays import Array, Attribute, Dimension, Group, Metadata, Rows, open
+from ._errors import (
+    DamagedError,
+    EncryptionError,
+    Error,
+    MountError,
+    NotFoundError,
+    UnsupportedError,
+    UsageError,
+)
+from ._mount import Mount, mount
+from ._tilefs import __version__
+
+__all__ = [
+    "Array",
+    "Attribute",
+    "DamagedError",
+    "Dimension",
+    "EncryptionError",
+    "Error",
+    "Group",
+    "Metadata",
+    "Mount",
+    "MountError",
+    "NotFoundError",
+    "Rows",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "mount",
+    "open",
+]

@@ -1,0 +1,458 @@
+"""Arrays and groups in process: NumPy arrays, Arrow tables, metadata."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _indices, _options, _selections, _tilefs
+from ._errors import Error
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+# The encodings of the types of text with variable length; other bytes stay bytes.
+_ENCODINGS = {
+    "STRING_ASCII": "utf-8",
+    "STRING_UTF8": "utf-8",
+    "GEOM_WKT": "utf-8",
+    "STRING_UTF16": "utf-16-le",
+    "STRING_UCS2": "utf-16-le",
+    "STRING_UTF32": "utf-32-le",
+    "STRING_UCS4": "utf-32-le",
+}
+
+# Those of bytes without an encoding.
+_BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
+
+
+def open(
+    uri: Any,
+    *,
+    at: Optional[_options.Time] = None,
+    from_: Optional[_options.Time] = None,
+    key: Optional[_options.Key] = None,
+    cache_size: Optional[int] = None,
+    threads: Optional[int] = None,
+    config: Any = None,
+    anonymous: Optional[bool] = None,
+    io_timeout: Optional[float] = None,
+    disk_cache: Any = None,
+    disk_cache_size: Optional[int] = None,
+    index_dir: Any = None,
+) -> "Union[Array, Group]":
+    """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
+
+    :param at: show the array as of this time: ISO 8601 in UTC, milliseconds since 1970, or a date or time of Python;
+        now by default
+    :param from_: ignore everything written before this time
+    :param key: the key of an encrypted array: the path of a file, or the key itself as ``bytes``
+    :param cache_size: memory for decoded tiles and indexes in bytes, 256 MiB by default
+    :param threads: how many threads decode; those of the first object that is opened count for the whole process
+    :param config: settings of TileDB for object stores: a mapping, or the path of a file
+    :param anonymous: do not sign requests to object stores
+    :param io_timeout: how many seconds to retry a request to an object store
+    :param disk_cache: a folder that keeps data from object stores, with at most ``disk_cache_size`` bytes
+    :param index_dir: a folder that keeps the results of passes over all cells for later processes
+    :raises NotFoundError: if there is neither an array nor a group
+    :raises Error: if the schema cannot be read; the subclass says why
+    """
+    options = {name: value for name, value in locals().items() if name != "uri" and value is not None}
+    opened = _options.opened(_tilefs.open, uri, options)
+    # Another process that unpickles it shows the array as of the same time.
+    return _shown(opened, (_open_again, (str(uri), {**options, "at": opened.time()})))
+
+
+def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
+    return open(uri, **options)
+
+
+def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Group]":
+    return Array(opened, origin) if isinstance(opened, _tilefs.Array) else Group(opened, origin)
+
+
+class _Opened:
+    """What arrays and groups share: they can be closed, and are opened again where they are unpickled."""
+
+    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
+        self._inner: Any = opened
+        self._origin = origin
+        self._uri: str = opened.uri()
+
+    @property
+    def _opened(self) -> Any:
+        if self._inner is None:
+            raise Error(f"{self._uri} is closed")
+        return self._inner
+
+    @property
+    def uri(self) -> str:
+        """The path or URI."""
+        return self._uri
+
+    @property
+    def metadata(self) -> "Metadata":
+        """The metadata, by key."""
+        return Metadata(self)
+
+    def close(self) -> None:
+        """Releases the memory and the files. Reads that are under way finish; later ones are errors."""
+        self._inner = None
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
+        return self._origin
+
+
+class Dimension(NamedTuple):
+    """A dimension of an array."""
+
+    name: str
+    #: The type of coordinates; ``object`` for text.
+    dtype: "numpy.dtype[Any]"
+    #: The lowest and the highest coordinate, both included; ``None`` for text.
+    domain: Optional[Tuple[Any, Any]]
+
+
+class Array(_Opened):
+    """An array as of one time. ``array["temp"]`` is an attribute of a dense array, which is indexed as a NumPy array;
+    :meth:`read` returns rows of a sparse one."""
+
+    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
+        super().__init__(opened, origin)
+        self._schema: Optional[Dict[str, Any]] = None
+        self._attributes: Optional[Dict[str, Attribute]] = None
+        self._shape: Optional[Tuple[int, ...]] = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the array stores only the cells that were written."""
+        return bool(self._opened.is_sparse())
+
+    @property
+    def schema(self) -> Dict[str, Any]:
+        """The whole schema, as in ``schema.json`` of a mount."""
+        if self._schema is None:
+            self._schema = json.loads(self._opened.schema_json())
+        return self._schema
+
+    @property
+    def attributes(self) -> "Mapping[str, Attribute]":
+        """The attributes, by name."""
+        if self._attributes is None:
+            outlines = self._opened.attributes()
+            self._attributes = {one[0]: Attribute(self, number, *one) for number, one in enumerate(outlines)}
+        return self._attributes
+
+    @property
+    def dimensions(self) -> Tuple[Dimension, ...]:
+        """The dimensions, in order. The domain is the current domain, if the array has one."""
+        import numpy
+
+        def dimension(name: str, _: str, dtype: Optional[str], ends: Any) -> Dimension:
+            kind = numpy.dtype(dtype or object)
+            domain = ends and tuple(_coordinate(end, kind) for end in ends)
+            return Dimension(name, kind, domain)
+
+        return tuple(dimension(*one) for one in self._opened.dimensions())
+
+    @property
+    def domain(self) -> Tuple[Optional[Tuple[Any, Any]], ...]:
+        """The lowest and the highest coordinate of each dimension, both included."""
+        return tuple(dimension.domain for dimension in self.dimensions)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of cells along each axis of a dense array."""
+        if self._shape is None:
+            self._shape = tuple(self._opened.shape())
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._opened.dimensions())
+
+    @property
+    def nonempty(self) -> Optional[Tuple[slice, ...]]:
+        """The smallest box of positions of a dense array that contains all written cells; ``None`` if there are none.
+        ``array["temp"][array.nonempty]`` reads it."""
+        box = self._opened.non_empty_box()
+        return box and tuple(slice(first, last + 1) for first, last in box)
+
+    @property
+    def time(self) -> int:
+        """The time as of which the array is read, in milliseconds since 1970."""
+        return int(self._opened.time())
+
+    def __getitem__(self, name: str) -> "Attribute":
+        try:
+            return self.attributes[name]
+        except KeyError:
+            raise KeyError(f"{self.uri} has no attribute {name!r}; it has {', '.join(self.attributes)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.attributes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.attributes)
+
+    def read(
+        self, rows: Any = None, columns: Optional[Sequence[str]] = None, *, order: str = "array"
+    ) -> "Rows":
+        """Rows of a sparse array, or of a dense one with one dimension. Nothing is read before the rows are consumed.
+
+        :param rows: which rows: a mapping from dimensions to ranges, a tuple of ranges in the order of the dimensions,
+            or a range of the first dimension. A range is a coordinate, a slice whose ends are both included, as in
+            pandas' ``loc``, or a list of these. Text is a selection as in ``slice/`` of a mount.
+        :param columns: names of dimensions and attributes, in the wanted order; all by default
+        :param order: ``"array"``, the array's own and fastest order, or ``"row"``, by coordinates
+        """
+        if order not in ("array", "row"):
+            raise ValueError(f'order is "array" or "row", not {order!r}')
+        if isinstance(columns, str):
+            columns = [columns]
+        names = [one[0] for one in self._opened.dimensions()]
+        selection = _selections.text_of(rows, names)
+        return Rows(self._opened.rows(selection, columns and list(columns), order == "row"))
+
+    def __repr__(self) -> str:
+        if self._inner is None:
+            return f"<tilefs.Array {self.uri!r}, closed>"
+        kind = "sparse" if self.is_sparse else "dense"
+        dimensions = ", ".join(dimension.name for dimension in self.dimensions)
+        return f"<tilefs.Array {self.uri!r}: {kind} [{dimensions}], {', '.join(self.attributes)}>"
+
+
+class Attribute:
+    """An attribute of an array. That of a dense array is indexed like a NumPy array, by 0-based positions along each
+    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage."""
+
+    def __init__(
+        self,
+        array: Array,
+        number: int,
+        name: str,
+        datatype: str,
+        value_type: str,
+        cell_type: Optional[str],
+        values_per_cell: Optional[int],
+        nullable: bool,
+        enumeration: Optional[str],
+    ) -> None:
+        self._array = array
+        self._number = number
+        self._value_type = value_type
+        self._cell_type = cell_type
+        #: The name.
+        self.name = name
+        #: The type in TileDB.
+        self.datatype = datatype
+        #: How many values a cell has; ``None`` if each has its own number.
+        self.values_per_cell = values_per_cell
+        #: Whether cells can be null.
+        self.nullable = nullable
+        #: The name of the enumeration whose codes the values are.
+        self.enumeration = enumeration
+
+    @property
+    def dtype(self) -> "numpy.dtype[Any]":
+        """The type of the arrays that indices return; ``object`` for cells of variable size."""
+        import numpy
+
+        return numpy.dtype(object if self._cell_type is None else self._cell_type)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of cells along each axis; if a cell has several numbers, their number is the last."""
+        return self._array.shape + self._cell_shape
+
+    @property
+    def _cell_shape(self) -> Tuple[int, ...]:
+        # Bytes and characters are one value of NumPy, however many they are.
+        if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
+            return ()
+        return (self.values_per_cell,)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The product of the shape."""
+        product = 1
+        for length in self.shape:
+            product *= length
+        return product
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        opened, shape = self._array._opened, self._array.shape
+        axes, shaping = _indices.resolve(key, shape)
+        if self.values_per_cell is None:
+            result = self._read_variable(opened, axes)
+        else:
+            result = opened.read(self._number, axes)
+        if self.nullable:
+            import numpy
+
+            nulls = opened.read_nulls(self._number, axes)
+            if result.dtype == object:
+                result[nulls] = None
+            else:
+                nulls = nulls.reshape(nulls.shape + (1,) * len(self._cell_shape))
+                result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
+        return result[shaping]
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
+        import numpy
+
+        if copy is False:
+            raise ValueError("the values of an attribute are read into a new array")
+        if self.nullable:
+            # NumPy would drop the mask without a word.
+            raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
+        return numpy.asarray(self[...], dtype=dtype)
+
+    def _read_variable(self, opened: Any, axes: List[_indices.Axis]) -> "numpy.ndarray[Any, Any]":
+        import numpy
+
+        offsets, stored = opened.read_variable(self._number, axes)
+        cells = numpy.empty(len(offsets) - 1, dtype=object)
+        ends = offsets.tolist()
+        pairs = zip(ends, ends[1:])
+        encoding = _ENCODINGS.get(self.datatype)
+        if encoding is not None:
+            text = stored.tobytes()
+            try:
+                cells[:] = [text[start:end].decode(encoding) for start, end in pairs]
+            except UnicodeDecodeError as error:
+                raise Error(f"{self._array.uri}: a cell of {self.name} is not {encoding.upper()}: {error}") from None
+        elif self.datatype in _BYTES:
+            text = stored.tobytes()
+            cells[:] = [text[start:end] for start, end in pairs]
+        else:
+            numbers = stored.view(self._value_type)
+            size = numbers.dtype.itemsize
+            for number, (start, end) in enumerate(pairs):
+                cells[number] = numbers[start // size : end // size]
+        return cells.reshape([count for _, _, count in axes])
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Attribute {self.name!r} of {self._array.uri!r}: {self.dtype}>"
+
+
+class Rows:
+    """Rows of an array, for everything that takes Arrow tables: ``pyarrow.table(rows)``, ``polars.DataFrame(rows)``,
+    ``pandas.DataFrame.from_arrow(rows)``, or DuckDB's ``FROM rows``. Each reads the rows anew, batch by batch."""
+
+    def __init__(self, rows: "_tilefs.Rows") -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._rows.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        """The number of rows. If fragments may hold the same cells, this reads their coordinates."""
+        return self._rows.count()
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The rows as a table of pyarrow."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+    def to_pandas(self, **options: Any) -> "pandas.DataFrame":
+        """The rows as a DataFrame, by way of pyarrow, whose ``to_pandas`` takes the options."""
+        return self.to_arrow().to_pandas(**options)
+
+
+class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
+    """A group: a mapping from the names of its members to arrays and groups. A member is opened when it is looked up."""
+
+    def _members(self) -> Dict[str, int]:
+        numbers: Dict[str, int] = {}
+        for number, (name, *_) in enumerate(self._opened.members()):
+            # Of several members with one name, the first counts.
+            numbers.setdefault(name, number)
+        return numbers
+
+    @property
+    def members(self) -> Tuple[Tuple[str, Optional[str], str], ...]:
+        """The name, the kind (``"array"``, ``"group"``, or ``None`` if the group does not tell) and the URI of each
+        member."""
+        return tuple((name, kind, uri) for name, kind, uri, _ in self._opened.members())
+
+    def __getitem__(self, name: str) -> Union[Array, "Group"]:
+        members = self._members()
+        if name not in members:
+            raise KeyError(f"{self.uri} has no member {name!r}; it has {', '.join(members)}")
+        return _shown(self._opened.open_member(members[name]), (_open_member, (self, name)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members())
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    def __repr__(self) -> str:
+        if self._inner is None:
+            return f"<tilefs.Group {self.uri!r}, closed>"
+        return f"<tilefs.Group {self.uri!r}: {', '.join(self)}>"
+
+
+def _open_member(group: Group, name: str) -> Union[Array, Group]:
+    return group[name]
+
+
+class Metadata(Mapping[str, Any]):
+    """The metadata of an array or a group. Numbers are numbers of Python, or tuples of them; text is ``str``, other
+    bytes are ``bytes``, and a key without a value has ``()``."""
+
+    def __init__(self, owner: _Opened) -> None:
+        self._owner = owner
+
+    def __getitem__(self, key: str) -> Any:
+        import numpy
+
+        found = self._owner._opened.metadata_value(key.encode("utf-8", "surrogateescape"))
+        if found is None:
+            raise KeyError(key)
+        value, dtype, count = found
+        if dtype is None:
+            return value
+        numbers = numpy.frombuffer(value, dtype=dtype)
+        # Dates stay NumPy's, because those of Python do not have all their units.
+        values = tuple(numbers) if numbers.dtype.kind in "mM" else tuple(numbers.tolist())
+        return values[0] if count == 1 else values
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.decode("utf-8", "surrogateescape") for key in self._owner._opened.metadata_keys())
+
+    def __len__(self) -> int:
+        return len(self._owner._opened.metadata_keys())
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+
+
+def _coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
+    import numpy
+
+    if dtype.kind in "mM":
+        return numpy.array(value, dtype="int64").view(dtype)[()]
+    return value

@@ -1,0 +1,72 @@
+"""The options of opening, in the form that the extension module takes."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from typing import Any, Callable, Dict, Mapping, TypeVar, Union
+
+from . import _tilefs
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+T = TypeVar("T")
+Time = Union[int, str, datetime.datetime, datetime.date]
+Key = Union[str, "os.PathLike[str]", bytes]
+
+
+def milliseconds(time: Any) -> Any:
+    """Milliseconds since 1970, or text as it is. Like the program, this takes a time without a zone for UTC."""
+    if type(time).__name__ == "datetime64":
+        return int(time.astype("datetime64[ms]").astype("int64"))
+    if isinstance(time, datetime.datetime):
+        zoned = time if time.tzinfo else time.replace(tzinfo=datetime.timezone.utc)
+        return (zoned - _EPOCH) // datetime.timedelta(milliseconds=1)
+    if isinstance(time, datetime.date):
+        return time.isoformat()
+    return time
+
+
+def opened(call: Callable[[str, "_tilefs.Options"], T], uri: Any, options: Mapping[str, Any]) -> T:
+    """Calls ``call`` with a URI and options. A key in memory goes through a pipe, because a key is read from a file."""
+    uri = os.fspath(uri)
+    key = options.get("key")
+    if isinstance(key, (bytes, bytearray)):
+        with KeyPipe(bytes(key)) as pipe:
+            return call(uri, _made({**options, "key": pipe.path}))
+    return call(uri, _made(options))
+
+
+def _made(options: Mapping[str, Any]) -> "_tilefs.Options":
+    arguments: Dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    for name in ("at", "from_"):
+        if name in arguments:
+            arguments[name] = milliseconds(arguments[name])
+    config = arguments.pop("config", None)
+    if isinstance(config, Mapping):
+        arguments["settings"] = [(str(name), str(value)) for name, value in config.items()]
+    elif config is not None:
+        arguments["config"] = os.fspath(config)
+    if "key" in arguments:
+        arguments["key_file"] = os.fspath(arguments.pop("key"))
+    return _tilefs.Options(**arguments)
+
+
+class KeyPipe:
+    """A pipe that holds a key, so that it is in no file; ``path`` is its name for this process."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) > 1024:
+            raise ValueError("a key has 32 bytes, or 64 hexadecimal digits")
+        self.descriptor, writer = os.pipe()
+        try:
+            os.write(writer, key)
+        finally:
+            os.close(writer)
+        self.path = f"/dev/fd/{self.descriptor}"
+
+    def __enter__(self) -> "KeyPipe":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)

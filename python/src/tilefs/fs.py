@@ -1,0 +1,222 @@
+"""The fsspec filesystem ``tilefs``: the files of a mount, without a mount.
+
+``fsspec.open("tilefs://parquet/cells.parquet", uri="cells.tdb")``, or as a chain of URLs:
+``"tilefs://parquet/cells.parquet::file:///data/cells.tdb"``. A chain needs fsspec's package for the last protocol, such
+as ``s3fs`` for ``s3://``; ``uri=`` needs none.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import datetime
+import errno
+import os
+from typing import Any, Dict, List, NoReturn, Optional, Tuple
+
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
+from . import _options, _tilefs
+from ._errors import UsageError
+
+# Reads at the same time. Most of them wait, for storage or for a tile that another one decodes.
+_AT_ONCE = 16
+
+# Options of every filesystem, which libraries pass on.
+_FOR_FSSPEC = ("asynchronous", "batch_size", "loop", "skip_instance_cache", "use_listings_cache")
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+class TilefsFileSystem(AbstractFileSystem):
+    """The files of an array, a group or a folder of these, read-only.
+
+    :param uri: a path or URI, as for :func:`tilefs.open`. In a chain of URLs, ``fo``, ``target_protocol`` and
+        ``target_options`` stand for it.
+    :param options: as for :func:`tilefs.open`: ``at``, ``key``, ``cache_size``, ``config``, ``anonymous`` ...
+    """
+
+    protocol = "tilefs"
+    root_marker = ""
+    cachable = True
+
+    def __init__(
+        self,
+        uri: Any = None,
+        *,
+        fo: Optional[str] = None,
+        target_protocol: Optional[str] = None,
+        target_options: Optional[Dict[str, Any]] = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        for name in _FOR_FSSPEC:
+            options.pop(name, None)
+        if uri is None:
+            if fo is None:
+                raise UsageError("which array? give uri=..., or chain URLs: tilefs://PATH::file:///ARRAY")
+            uri = fo if target_protocol in (None, "file", "local") else f"{target_protocol}://{fo}"
+            options = {**_of_target(target_options or {}), **options}
+        self.uri = os.fspath(uri)
+        self._tree = _options.opened(_tilefs.Tree, self.uri, options)
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        path = os.fspath(path)
+        prefix = f"{cls.protocol}:"
+        return (path[len(prefix) :] if path.startswith(prefix) else path).strip("/")
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> List[Any]:
+        """The entries of a folder, as in a mount; or a file itself. Further files open by name."""
+        path = self._strip_protocol(path)
+        if not detail:
+            names = self._tree.names(path)
+            return [path] if names is None else [_join(path, name) for name, _ in names]
+        entries = self._tree.list(path)
+        if entries is None:
+            return [self.info(path)]
+        return [_info(_join(path, name), *outline) for name, outline in entries]
+
+    def info(self, path: str, **kwargs: Any) -> Dict[str, Any]:
+        """The name, type, size and time of a file or folder."""
+        path = self._strip_protocol(path)
+        return _info(path, *self._tree.info(path))
+
+    def modified(self, path: str) -> datetime.datetime:
+        """The time of the last commit to the data that a file or folder shows."""
+        return _EPOCH + datetime.timedelta(seconds=self.info(path)["mtime"])
+
+    def created(self, path: str) -> datetime.datetime:
+        """The same as :meth:`modified`."""
+        return self.modified(path)
+
+    def ukey(self, path: str) -> str:
+        """A text that differs if a file has changed."""
+        info = self.info(path)
+        return f"{self.uri} {info['name']} {info['size']} {info['mtime']}"
+
+    def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **kwargs: Any) -> bytes:
+        """The bytes of a file, or of a range of it, which is clipped to the file."""
+        return self._tree.read(self._strip_protocol(path), start, end)
+
+    def cat_ranges(
+        self,
+        paths: List[str],
+        starts: Any,
+        ends: Any,
+        max_gap: Optional[int] = None,
+        on_error: str = "return",
+        **kwargs: Any,
+    ) -> List[Any]:
+        """The bytes of ranges of files, which are read at the same time. ``max_gap`` is of no use here: ranges of one
+        tile share its decoded cells."""
+        if not isinstance(paths, list):
+            raise TypeError("paths must be a list")
+        starts, ends = (list(one) if isinstance(one, (list, tuple)) else [one] * len(paths) for one in (starts, ends))
+        if not len(starts) == len(ends) == len(paths):
+            raise ValueError("as many starts and ends as paths")
+        return self._read_all(list(zip(paths, starts, ends)), on_error)
+
+    def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
+        """The bytes of a file, or of several by path, which are read at the same time."""
+        paths = self.expand_path(path, recursive=recursive)
+        if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip_protocol(path):
+            return self.cat_file(paths[0], **kwargs)
+        if recursive:
+            paths = [one for one in paths if self.isfile(one)]
+        found = self._read_all([(one, None, None) for one in paths], "raise" if on_error == "raise" else "return")
+        pairs = zip(paths, found)
+        return {one: read for one, read in pairs if on_error != "omit" or not isinstance(read, Exception)}
+
+    def _read_all(self, ranges: List[Tuple[str, Optional[int], Optional[int]]], on_error: str) -> List[Any]:
+        def read(path: str, start: Optional[int], end: Optional[int]) -> Any:
+            try:
+                return self.cat_file(path, start, end)
+            except Exception as error:
+                if on_error == "raise":
+                    raise
+                return error
+
+        if len(ranges) == 1:
+            return [read(*ranges[0])]
+        with concurrent.futures.ThreadPoolExecutor(_AT_ONCE, "tilefs") as threads:
+            return list(threads.map(lambda one: read(*one), ranges))
+
+    def _open(self, path: str, mode: str = "rb", block_size: Any = None, **kwargs: Any) -> "TilefsFile":
+        if mode != "rb":
+            _refuse(path)
+        if self.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return TilefsFile(self, path, mode, self.blocksize if block_size in (None, "default") else block_size, **kwargs)
+
+    def invalidate_cache(self, path: Optional[str] = None) -> None:
+        """Shows what has been committed since the filesystem was made, unless it was made with ``at``."""
+        self._tree.refresh()
+        super().invalidate_cache(path)
+
+    # fsspec's own methods for these do nothing or write through `open`.
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        _refuse(path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        if not (exist_ok and self.isdir(path)):
+            _refuse(path)
+
+    def rmdir(self, path: str) -> None:
+        _refuse(path)
+
+    def _rm(self, path: str) -> None:
+        _refuse(path)
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
+        _refuse(path)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        _refuse(path2)
+
+    def mv(self, path1: Any, path2: Any, *args: Any, **kwargs: Any) -> None:
+        _refuse(path1)
+
+    def put_file(self, lpath: str, rpath: str, *args: Any, **kwargs: Any) -> None:
+        _refuse(rpath)
+
+    def pipe_file(self, path: str, value: bytes, *args: Any, **kwargs: Any) -> None:
+        _refuse(path)
+
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        _refuse(path)
+
+
+class TilefsFile(AbstractBufferedFile):
+    """A file that is open for reading."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self.fs.cat_file(self.path, start, end)  # type: ignore[no-any-return]
+
+
+def _refuse(path: Any) -> NoReturn:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _info(path: str, size: Optional[int], mtime: float) -> Dict[str, Any]:
+    kind = "directory" if size is None else "file"
+    return {"name": path, "size": size or 0, "type": kind, "mtime": mtime}
+
+
+def _of_target(options: Dict[str, Any]) -> Dict[str, Any]:
+    """The options of tilefs for those of the filesystem of an object store."""
+    ours: Dict[str, Any] = {}
+    for name, value in options.items():
+        if name == "anon":
+            ours["anonymous"] = bool(value)
+        elif name == "endpoint_url":
+            ours["config"] = {"vfs.s3.endpoint_override": value}
+        elif name not in _FOR_FSSPEC:
+            raise UsageError(f"tilefs has no option for the target option {name!r}: give uri=... and its own options")
+    return ours

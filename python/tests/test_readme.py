@@ -1,0 +1,35 @@
+"""The examples of the README run, and print what they should."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+README = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PRINTED = [
+    "(100, 200) (10, 100) float32 12.09",
+    "33 ['B cell', 'größer', 'T cell']",
+    "1000 19.59",
+    "            20.0            20.01",
+    "20.0 {",
+]
+
+
+def test_there_are_five_examples():
+    assert len(EXAMPLES) == len(PRINTED) == 5
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_each_example_runs(tmp_path, demo, cells, mountable, number):
+    shutil.copytree(demo, tmp_path / "dem.tdb")
+    shutil.copytree(cells[0], tmp_path / "cells.tdb")
+    # The entry point of the wheel, which is not installed here.
+    register = "import fsspec; fsspec.register_implementation('tilefs', 'tilefs.fs.TilefsFileSystem')\n"
+    command = [sys.executable, "-X", "utf8", "-c", register + EXAMPLES[number]]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
+    assert ran.returncode == 0, ran.stderr
+    assert PRINTED[number] in ran.stdout, ran.stdout
