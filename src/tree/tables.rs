@@ -126,16 +126,18 @@ fn arrow_file(fields: &FieldFolder) -> LazyFile {
 /// As for the table; [`Error::Usage`] for an unknown column.
 pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dyn Content>> {
     let Some(names) = names else {
-        let columns = columns(fields)?;
-        return Ok(arrow(&columns, notes(fields, &columns)).map_err(unrepresentable)?.content);
+        let mut columns = columns(fields)?;
+        let notes = notes(fields, &mut columns);
+        return Ok(arrow(&columns, notes).map_err(unrepresentable)?.content);
     };
     let made = columns_of(fields, |name| names.iter().any(|wanted| wanted == name))?;
     let pick = |name: &String| {
         let found = made.iter().find(|column| column.field.name == *name).cloned();
         found.ok_or_else(|| unknown_column(fields, name))
     };
-    let columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
-    let exported = arrow(&columns, notes(fields, &columns)).map_err(unrepresentable)?;
+    let mut columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
+    let notes = notes(fields, &mut columns);
+    let exported = arrow(&columns, notes).map_err(unrepresentable)?;
     match exported.left_out.first() {
         Some((name, reason)) => Err(Error::unsupported(format!("the column {name}: {reason}"))),
         None => Ok(exported.content),
