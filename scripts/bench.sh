@@ -2,7 +2,7 @@
 # Compares the speed of tilefs with that of libtiledb. Alternates between the two in one run; prints a table per
 # section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats single_cell cloud serve scale versions;
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats single_cell cloud serve scale variants versions;
 #                                           the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
@@ -19,8 +19,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | single_cell | cloud | serve | scale | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, single_cell, cloud, serve, scale and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | single_cell | cloud | serve | scale | variants | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, single_cell, cloud, serve, scale, variants and versions" >&2; exit 2 ;;
     esac
 done
 

@@ -17,6 +17,7 @@ use super::parts::PartByPart;
 use super::sparse::SparseSubarray;
 use super::subarray::{FieldId, Subarray, column};
 use super::tables::measured;
+use super::variant_forms::VcfRecords;
 use super::variants::{Sample, VariantDataset, extent_attributes};
 
 /// The dimension of contigs of layout 4, its place among the dimensions, and that of samples.
@@ -52,7 +53,7 @@ struct Part {
     positions: Option<RangeInclusive<u32>>,
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum PartContig {
     One(Vec<u8>),
     /// Contigs that the header does not name.
@@ -97,36 +98,6 @@ impl SampleFile {
 
     fn head(&self) -> Result<Vec<u8>> {
         self.header.text(self.sample.has_column().then_some(self.sample.name.as_slice()))
-    }
-
-    /// Returns the file. Its length takes a pass over all records.
-    ///
-    /// # Errors
-    /// Fails if a record cannot be read or shown.
-    pub fn content(&self) -> Result<Arc<dyn Content>> {
-        let head = self.head()?;
-        // The lines also depend on what is not in the array of variant calls, or may change there.
-        let digest = Sha256::digest(&head);
-        let mut contents: Vec<Arc<dyn Content>> = vec![Arc::new(head)];
-        for part in &self.parts {
-            let rows = self.rows(part, part.subarray.clone())?;
-            let what = format_args!("variants {digest:?} {:?} {:?}", self.dataset.layout, part.positions);
-            contents.push(Arc::new(measured(&*part.subarray, what, rows)?));
-        }
-        let total = contents.iter().try_fold(0u64, |total, content| total.checked_add(content.len()));
-        match total.filter(|&total| total <= i64::MAX as u64) {
-            Some(_) => Ok(Arc::new(Concat::new(contents))),
-            None => Err(Error::unsupported("the text would be longer than 2^63 bytes")),
-        }
-    }
-
-    /// Returns the same bytes in sequence: the first ones before any but the first records are read.
-    ///
-    /// # Errors
-    /// Fails if the header cannot be a text.
-    pub fn forward(self) -> Result<impl Forward> {
-        let head = Some(self.head()?);
-        Ok(InSequence { parts: self.parts.iter().cloned().collect(), file: Arc::new(self), head, current: None })
     }
 
     /// Returns the lines of some rows of a part.
@@ -181,6 +152,35 @@ impl SampleFile {
     }
 }
 
+impl VcfRecords for SampleFile {
+    fn content(self: Arc<Self>) -> Result<Arc<dyn Content>> {
+        let head = self.head()?;
+        // The lines also depend on what is not in the array of variant calls, or may change there.
+        let digest = Sha256::digest(&head);
+        let mut contents: Vec<Arc<dyn Content>> = vec![Arc::new(head)];
+        for part in &self.parts {
+            let rows = self.rows(part, part.subarray.clone())?;
+            let what = format_args!("variants {digest:?} {:?} {:?}", self.dataset.layout, part.positions);
+            contents.push(Arc::new(measured(&*part.subarray, what, rows)?));
+        }
+        let total = contents.iter().try_fold(0u64, |total, content| total.checked_add(content.len()));
+        match total.filter(|&total| total <= i64::MAX as u64) {
+            Some(_) => Ok(Arc::new(Concat::new(contents))),
+            None => Err(Error::unsupported("the text would be longer than 2^63 bytes")),
+        }
+    }
+
+    fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>> {
+        let head = Some(self.head()?);
+        Ok(Box::new(InSequence { parts: self.parts.iter().cloned().collect(), file: self, head, current: None }))
+    }
+
+    fn index(&self, text: &dyn Content) -> Result<Vec<u8>> {
+        let places: Vec<_> = self.parts.iter().map(|part| (&part.contig, &part.positions)).collect();
+        self.dataset.index(format_args!("{:?} {places:?}", self.sample), &self.head()?, text)
+    }
+}
+
 /// Returns the cells of a selection, sorted by coordinates.
 fn selected(dataset: &VariantDataset, ranges: Vec<Option<Vec<CoordinateRange>>>) -> Arc<dyn Subarray> {
     Arc::new(SparseSubarray::selected(dataset.data.clone(), ranges))
@@ -216,7 +216,7 @@ fn contig_part(
 
 /// Returns the contigs of a sample in the order of its header, then those that the header does not name.
 fn all_contigs(dataset: &VariantDataset, sample: &Sample, header: &Header) -> Result<Vec<Part>> {
-    let spans = contig_spans(dataset, sample)?;
+    let spans = contig_spans(dataset, std::slice::from_ref(sample))?;
     let is_there = |contig: &&Vec<u8>| spans.iter().any(|(low, high)| (low..=high).contains(contig));
     let named = header.contigs().iter().filter(is_there).map(|contig| contig_part(dataset, sample, contig, None));
     let mut parts: Vec<Part> = named.collect();
@@ -232,9 +232,41 @@ fn all_contigs(dataset: &VariantDataset, sample: &Sample, header: &Header) -> Re
     Ok(parts)
 }
 
-/// Returns between which contigs, both included, the records of a sample are: those of each fragment that may have some.
-fn contig_spans(dataset: &VariantDataset, sample: &Sample) -> Result<BTreeSet<(Vec<u8>, Vec<u8>)>> {
+/// Returns the names of the contigs on which some samples may have records: those of a header in its order, then the
+/// others, sorted. Only contigs that no header names are searched for, in the tiles that may have some.
+///
+/// # Errors
+/// Fails if a footer, or a coordinate of these tiles, cannot be read.
+pub fn contig_names(dataset: &VariantDataset, samples: &[Sample], named: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    if let Some(numbered) = dataset.numbered()? {
+        let mut names = named.to_vec();
+        names.extend(
+            numbered.contigs.names().filter(|name| !named.iter().any(|known| known == name)).map(<[u8]>::to_vec),
+        );
+        return Ok(names);
+    }
+    let spans = contig_spans(dataset, samples)?;
+    let is_there = |contig: &&Vec<u8>| spans.iter().any(|(low, high)| (low..=high).contains(contig));
+    let mut names: Vec<Vec<u8>> = named.iter().filter(is_there).cloned().collect();
+    let known: HashSet<&Vec<u8>> = named.iter().collect();
+    if spans.iter().any(|(low, high)| low != high || !known.contains(low)) {
+        let mut others = BTreeSet::new();
+        let rows = dataset.data.rows()?.columns(&[CONTIG])?;
+        for batch in rows.select(&[Some(between(named)), None, None])?.batches()? {
+            let batch = batch?;
+            let contigs = batch.column(CONTIG)?;
+            others.extend((0..batch.len()).filter_map(|row| contigs.get(row)).map(<[u8]>::to_vec));
+        }
+        names.extend(others);
+    }
+    Ok(names)
+}
+
+/// Returns between which contigs, both included, the records of some samples are: those of each fragment that may have
+/// some.
+fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet<(Vec<u8>, Vec<u8>)>> {
     let (data, mut spans) = (&dataset.data, BTreeSet::new());
+    let names: BTreeSet<&[u8]> = samples.iter().map(|sample| sample.name.as_slice()).collect();
     data.read_outlines();
     for fragment in 0..data.fragment_count() {
         let outline = data.outline(fragment)?;
@@ -245,7 +277,8 @@ fn contig_spans(dataset: &VariantDataset, sample: &Sample) -> Result<BTreeSet<(V
                 _ => None,
             }
         };
-        let has_sample = span(SAMPLE_AXIS).is_none_or(|(low, high)| (low..=high).contains(&sample.name));
+        let has_sample = span(SAMPLE_AXIS)
+            .is_none_or(|(low, high)| low <= high && names.range(low.as_slice()..=high.as_slice()).next().is_some());
         if has_sample {
             // Above all ASCII texts, where a fragment does not tell.
             spans.insert(span(CONTIG_AXIS).unwrap_or((Vec::new(), vec![0xff])));

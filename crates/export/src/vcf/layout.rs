@@ -26,9 +26,12 @@ pub struct Layout {
 /// The positions of one cell, all counted in the same way: its coordinate, and the first and the last position of its
 /// record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CellPositions {
+pub struct CellPositions {
+    /// The coordinate along the dimension of positions.
     pub coordinate: u32,
+    /// The first position of the record.
     pub start: u32,
+    /// The last position of the record.
     pub end: u32,
 }
 
@@ -58,7 +61,7 @@ impl Layout {
     }
 
     /// Returns whether cells are sorted by the last position of their records, not by the first.
-    pub(super) fn is_by_end(&self) -> bool {
+    pub fn is_by_end(&self) -> bool {
         self.version == 2
     }
 
@@ -66,7 +69,7 @@ impl Layout {
     ///
     /// # Errors
     /// Fails if the record has no cell at this coordinate.
-    pub(super) fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
+    pub fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
         let CellPositions { coordinate, start, end } = cell;
         let misplaced = || {
             let reason = format!("a cell at {coordinate} for a record from {start} to {end}");
@@ -125,6 +128,11 @@ impl Contigs {
             return Err(Error::damaged("contigs that overlap, in contig_offsets"));
         }
         Ok(Contigs { contigs })
+    }
+
+    /// Returns the names of the contigs in the order of their positions.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.contigs.iter().map(|contig| contig.name.as_slice())
     }
 
     /// Returns the first position of the contig at a position, and its name.

@@ -14,6 +14,7 @@ mod bgzf;
 pub mod fields;
 mod header;
 mod layout;
+mod merge;
 mod record;
 mod rows;
 mod tabix;
@@ -22,7 +23,8 @@ mod tests;
 
 pub use bgzf::{Bgzf, BgzfForward};
 pub use header::Header;
-pub use layout::{Contigs, Layout, sample_numbers};
+pub use layout::{CellPositions, Contigs, Layout, sample_numbers};
+pub use merge::{FileRecord, MergedFile, Merger};
 pub use record::Record;
 pub use rows::{Columns, ContigOf, Extracted, ExtractedKind, VariantRows};
 pub use tabix::tabix;

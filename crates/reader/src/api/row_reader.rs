@@ -27,6 +27,7 @@ const DEFAULT_BATCH_ROWS: u64 = 1 << 16;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct RowReader {
     view: Arc<SparseView>,
     fields: Vec<RowField>,
