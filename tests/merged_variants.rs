@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::skip::python_with;
-use support::vcf::{bytes, has, node, opened, printed, text};
+use support::vcf::{bytes, file, has, node, opened, printed, text};
 use tilefs::tree::Folder;
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
@@ -130,7 +130,9 @@ fn random_cohorts_are_merged_as_bcftools_does() {
         let wanted = merged_by_bcftools(&files_of, &path("wanted.vcf"));
         check_same(own.to_str().unwrap(), &wanted, &format!("{what}, samples {list}"));
 
-        for region in ["chr10:20-45", "chr2:60-60", "chr1:1-200", "chr10"] {
+        for region in
+            ["chr10:20-45", "chr2:60-60", "chr1:1-200", "chr10", "chr1:80-,chr10:90-95,chr10:11-40,chr1:20-40,chr10:41"]
+        {
             let compressed = path("region.vcf.gz");
             fs::write(&compressed, bytes(&root, &format!("vcf/merged/{region}.vcf.gz"))).unwrap();
             let slice = |name: &String| {
@@ -142,6 +144,26 @@ fn random_cohorts_are_merged_as_bcftools_does() {
         }
     }
     assert!(records > 300 && in_regions > 150, "{records} records, {in_regions} in regions");
+}
+
+#[test]
+fn a_cell_where_its_record_has_none_is_an_error_that_names_its_fragment() {
+    let Some(python) = python_with("tiledb") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let root = dataset(&python, folder.path(), "4", 3);
+    assert!(!text(&root, "vcf/merged/all.vcf").is_empty());
+    // With another distance of anchors, those of long records are misplaced.
+    let made = folder.path().join("dataset/data");
+    let code =
+        "import numpy, sys, tiledb\nwith tiledb.open(sys.argv[1], 'w') as a: a.meta['anchor_gap'] = numpy.uint32(7)";
+    run(&python, &["-c", code, made.to_str().unwrap()]);
+    let root = opened(&folder.path().join("dataset"));
+    let error = file(&root, "vcf/merged/all.vcf").open().map(|_| ()).unwrap_err();
+    let told = error.to_string();
+    assert_eq!(error.errno(), libc::EIO);
+    for part in ["a cell at", "dataset/data", "fragment __", "file cell ", "field start_pos"] {
+        assert!(told.contains(part), "{told}");
+    }
 }
 
 #[test]

@@ -2,16 +2,18 @@
 //! are merged: by position, then sample by sample.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{CellPositions, FileRecord, Record};
+use tilefs_export::vcf::{CellPositions, FileRecord, Record, Window};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};
 
 use super::variants::{Sample, VariantDataset, extent_attributes};
+
+/// The dimension of samples.
+const SAMPLE: &str = "sample";
 
 /// The cells of some samples.
 pub struct SampleCells {
@@ -41,27 +43,24 @@ struct FieldNames {
     format: Vec<(String, Vec<u8>)>,
 }
 
-/// Records of one contig that begin at some positions.
+/// Records of one contig.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// The contig.
-    pub contig: Vec<u8>,
+pub struct Span {
+    /// The contig; `None` where no contig is, and no record may be.
+    pub contig: Option<Vec<u8>>,
     /// The position of the dataset at which the contig begins; 0 in layout 4.
     pub contig_start: u32,
-    /// The first positions of the records, counted as the dataset does.
-    pub starts: RangeInclusive<u32>,
-    /// The records end here or behind it.
-    pub least_end: u32,
-    /// Set for records that begin before a region and are found by their anchors: the first coordinate of the region.
-    pub anchored_at: Option<u32>,
+    /// The records, by positions as the dataset counts them.
+    pub window: Window,
 }
 
 /// The records of a window.
 pub struct WindowRecords {
     batches: Vec<RowBatch>,
     order: Vec<RecordKey>,
-    contig: Vec<u8>,
-    contig_start: u32,
+    span: Span,
+    /// The reader of the batches, to find out where a row is stored.
+    reader: RowReader,
 }
 
 /// A record: its first position, the number of its sample, and its row.
@@ -99,17 +98,18 @@ impl SampleCells {
         };
         let fields = FieldNames { coordinate, start, end, info: of_kind("info_"), format: of_kind("fmt_") };
         let own = fields.info.iter().chain(&fields.format).map(|(attribute, _)| attribute.as_str());
-        let fixed = ["sample", coordinate, start, end, "qual", "alleles", "id", "filter_ids", "info", "fmt"];
+        let fixed = [SAMPLE, coordinate, start, end, "qual", "alleles", "id", "filter_ids", "info", "fmt"];
         let names: Vec<&str> = fixed.into_iter().chain(own).collect();
         let reader = dataset.data.rows()?.columns(&names)?.rows_of_batch(u64::from(u32::MAX));
         Ok(SampleCells { dataset, reader, numbers, ranges, fields })
     }
 
-    fn select(&self, contig: &[u8], coordinates: RangeInclusive<u32>) -> Result<RowReader> {
+    fn select(&self, span: &Span) -> Result<RowReader> {
+        let coordinates = self.dataset.layout.coordinates(&span.window);
         let end = |position: &u32| Some(Scalar::Unsigned((*position).into()));
         let range = CoordinateRange { low: end(coordinates.start()), high: end(coordinates.end()), step: 1 };
         let (samples, positions) = (self.ranges.clone(), Some(vec![range]));
-        let contig = Some(Scalar::Text(contig.to_vec()));
+        let contig = span.contig.clone().map(Scalar::Text);
         let contig = CoordinateRange { low: contig.clone(), high: contig, step: 1 };
         self.reader.clone().select(&match self.dataset.layout.version() {
             4 => vec![Some(vec![contig]), positions, samples],
@@ -117,73 +117,69 @@ impl SampleCells {
         })
     }
 
-    /// Returns the coordinates of the cells by which the records of a window are found.
-    fn coordinates(&self, window: &Window) -> RangeInclusive<u32> {
-        let (layout, starts) = (&self.dataset.layout, &window.starts);
-        match window.anchored_at {
-            Some(low) => low..=low.saturating_add(layout.anchor_gap()),
-            None if layout.is_by_end() => *starts.start()..=starts.end().saturating_add(layout.anchor_gap()),
-            None => starts.clone(),
-        }
-    }
-
-    /// Returns the number of cells by which the records of a window are found. Reads coordinates of the tiles that lie
-    /// at its ends.
+    /// Returns the number of cells by which the records of a span are found. Reads coordinates of the tiles that lie at
+    /// its ends.
     ///
     /// # Errors
     /// Fails if these, or R-trees, cannot be read.
-    pub fn count(&self, window: &Window) -> Result<u64> {
-        let selected = self.select(&window.contig, self.coordinates(window))?;
+    pub fn count(&self, span: &Span) -> Result<u64> {
+        let selected = self.select(span)?;
         match selected.known_count()?.most() {
             0 => Ok(0),
             _ => selected.count(),
         }
     }
 
-    /// Reads the records of a window.
+    /// Reads the records of a span.
     ///
     /// # Errors
-    /// Fails if a cell cannot be read, lies where its record has none, or belongs to a sample without a header.
-    pub fn read(&self, window: &Window) -> Result<WindowRecords> {
+    /// Fails if a cell cannot be read, lies where its record has none, or belongs to a sample without a header; the error
+    /// names its fragment.
+    pub fn read(&self, span: &Span) -> Result<WindowRecords> {
         let read = || {
-            let batches =
-                self.select(&window.contig, self.coordinates(window))?.batches()?.collect::<Result<Vec<_>>>()?;
+            let reader = self.select(span)?;
+            let batches = reader.clone().batches()?.collect::<Result<Vec<_>>>()?;
+            let mut records = WindowRecords { batches, order: Vec::new(), span: span.clone(), reader };
             let mut order = Vec::new();
-            for (number, batch) in batches.iter().enumerate() {
-                self.add_wanted(window, number as u32, batch, &mut order)?;
+            for (number, batch) in records.batches.iter().enumerate() {
+                self.add_wanted(&records, number as u32, batch, &mut order)?;
             }
             order.sort_unstable();
-            let (contig, contig_start) = (window.contig.clone(), window.contig_start);
-            Ok(WindowRecords { batches, order, contig, contig_start })
+            records.order = order;
+            Ok(records)
         };
         read().in_array(self.dataset.data.path())
     }
 
-    fn add_wanted(&self, window: &Window, number: u32, batch: &RowBatch, order: &mut Vec<RecordKey>) -> Result<()> {
-        let [coordinate, start, end] =
-            [self.fields.coordinate, self.fields.start, self.fields.end].map(|name| batch.column(name));
-        let (coordinate, start, end, sample) = (coordinate?, start?, end?, batch.column("sample")?);
+    fn add_wanted(
+        &self,
+        records: &WindowRecords,
+        number: u32,
+        batch: &RowBatch,
+        order: &mut Vec<RecordKey>,
+    ) -> Result<()> {
+        let (layout, fields) = (&self.dataset.layout, &self.fields);
+        let (coordinate, start) = (batch.column(fields.coordinate)?, batch.column(fields.start)?);
+        let (end, sample) = (batch.column(fields.end)?, batch.column(SAMPLE)?);
         for row in 0..batch.len() {
             let cell = CellPositions {
                 coordinate: number_at(coordinate, row),
                 start: number_at(start, row),
                 end: number_at(end, row),
             };
-            let before = self.dataset.layout.cell_before(cell)?;
-            let is_its_cell = match window.anchored_at {
-                Some(low) => before.is_none_or(|before| before < low),
-                None => before.is_none(),
-            };
-            let is_wanted = window.starts.contains(&cell.start) && cell.end.max(cell.start) >= window.least_end;
-            if is_its_cell && is_wanted {
-                let bytes = sample.get(row).unwrap_or_default();
-                let found = match bytes.first_chunk().filter(|_| self.dataset.layout.version() < 4) {
+            let row = u32::try_from(row).map_err(|_| Error::internal("a batch of 2^32 rows"))?;
+            let is_wanted = layout.is_in_window(&records.span.window, cell);
+            if is_wanted.map_err(|error| records.locate(error, number, row).in_field(fields.coordinate))? {
+                let bytes = sample.get(row as usize).unwrap_or_default();
+                let found = match bytes.first_chunk().filter(|_| layout.version() < 4) {
                     Some(number) => self.numbers.get(&Coordinate::Number(u32::from_le_bytes(*number))),
                     None => self.numbers.get(&Coordinate::Name(bytes.to_vec())),
                 };
-                let unknown = || Error::damaged("a record of a sample that has no header").in_field("sample");
+                let unknown = || {
+                    let reason = "a record of a sample that has no header";
+                    records.locate(Error::damaged(reason), number, row).in_field(SAMPLE)
+                };
                 let sample = *found.ok_or_else(unknown)?;
-                let row = u32::try_from(row).map_err(|_| Error::internal("a batch of 2^32 rows"))?;
                 order.push(RecordKey { start: cell.start, sample, batch: number, row });
             }
         }
@@ -218,11 +214,15 @@ impl SampleCells {
                 let columns = columns.get(key.batch as usize).ok_or_else(lost)?;
                 let row = key.row as usize;
                 let end = number_at(columns.end, row);
-                let before = || Error::damaged(format!("a record that ends at {end}, before its contig begins"));
+                let misplaced = || {
+                    let reason = format!("a record from {} to {end}, where its contig is not", key.start);
+                    Error::damaged(reason).in_field(self.fields.start)
+                };
+                let Span { contig, contig_start, .. } = &records.span;
                 let record = Record {
-                    contig: &records.contig,
-                    start: key.start.checked_sub(records.contig_start).ok_or_else(before)?,
-                    end: end.checked_sub(records.contig_start).ok_or_else(before)?,
+                    contig: contig.as_ref().ok_or_else(misplaced)?,
+                    start: key.start.checked_sub(*contig_start).ok_or_else(misplaced)?,
+                    end: end.checked_sub(*contig_start).ok_or_else(misplaced)?,
                     quality: number_at(columns.quality, row),
                     alleles: columns.alleles.get(row).unwrap_or_default(),
                     id: columns.id.get(row).unwrap_or_default(),
@@ -234,8 +234,15 @@ impl SampleCells {
                 };
                 Ok(FileRecord { file: key.sample as usize, record })
             };
-            let at_position = position.iter().enumerate().map(record).collect::<Result<Vec<_>>>()?;
-            visit(&at_position)?;
+            let made = position.iter().enumerate().map(record).collect::<Result<Vec<_>>>();
+            let visited = made.and_then(|at_position| visit(&at_position));
+            if let Err(error) = visited {
+                // Of several samples, the error names its own.
+                return Err(match position {
+                    [only] => records.locate(error, only.batch, only.row),
+                    _ => error,
+                });
+            }
         }
         Ok(())
     }
@@ -245,6 +252,21 @@ impl WindowRecords {
     /// Returns the records in order.
     pub fn order(&self) -> &[RecordKey] {
         &self.order
+    }
+
+    /// Adds to an error the fragment in which a row is stored, and its cell there.
+    fn locate(&self, error: Error, batch: u32, row: u32) -> Error {
+        match self.reader.origin(batch as usize, row.into()) {
+            Ok(Some((fragment, cell))) => {
+                let error = error.in_fragment(&fragment);
+                match error.place().is_some_and(|place| place.file.is_none()) {
+                    true => error.in_file(format_args!("cell {cell}")),
+                    false => error,
+                }
+            }
+            // The error itself counts.
+            Ok(None) | Err(_) => error,
+        }
     }
 }
 

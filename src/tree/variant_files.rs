@@ -16,8 +16,8 @@ use super::listing::Sizing;
 use super::names::escape;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::variant_forms::{ENDINGS, FindRecords, Form, KeptFiles};
-use super::variant_merge::MergedRecords;
-use super::variant_rows::{ALL, Region, SampleFile};
+use super::variant_regions::{self, Region};
+use super::variant_text::VariantText;
 use super::variants::{Sample, VariantDataset};
 
 /// The name of the folder.
@@ -77,7 +77,7 @@ impl Samples {
 /// The folder of some samples, for all records or those of a region.
 pub struct VariantFiles {
     samples: Samples,
-    region: Option<Arc<Region>>,
+    regions: Option<Arc<Vec<Region>>>,
     modified: SystemTime,
     kept: KeptFiles,
 }
@@ -88,8 +88,8 @@ impl VariantFiles {
         Self::of(Samples { dataset, chosen: None }, None, modified)
     }
 
-    fn of(samples: Samples, region: Option<Arc<Region>>, modified: SystemTime) -> Self {
-        VariantFiles { samples, region, modified, kept: KeptFiles::new(modified) }
+    fn of(samples: Samples, regions: Option<Arc<Vec<Region>>>, modified: SystemTime) -> Self {
+        VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
     }
 
     /// Returns a form of the file of a sample, if there is such a sample.
@@ -101,14 +101,16 @@ impl VariantFiles {
             return Ok(None);
         }
         let Some(sample) = self.samples.sample(&sample)? else { return Ok(None) };
-        let (dataset, region) = (self.samples.dataset.clone(), self.region.clone());
-        let find: FindRecords =
-            Arc::new(move || Ok(Arc::new(SampleFile::new(dataset.clone(), sample.clone(), region.as_deref())?)));
+        let (dataset, regions) = (self.samples.dataset.clone(), self.regions.clone());
+        let find: FindRecords = Arc::new(move || {
+            let regions = regions.as_ref().map(|regions| regions.as_slice());
+            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions)?))
+        });
         Ok(Some(self.kept.file(stem, form, &find)))
     }
 
     fn folder(&self, name: &str) -> Result<Option<Node>> {
-        if self.region.is_some() {
+        if self.regions.is_some() {
             return Ok(None);
         }
         let (samples, modified) = (self.samples.clone(), self.modified);
@@ -128,7 +130,7 @@ impl VariantFiles {
 
 impl Folder for VariantFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name == SAMPLES && self.region.is_none() {
+        if name == SAMPLES && self.regions.is_none() {
             let samples = self.samples.clone();
             let make = move || Ok(Arc::new(sample_lines(&samples.all()?)) as _);
             return Ok(Some(Node::File(Arc::new(LazyFile::new(self.modified, make)))));
@@ -149,7 +151,7 @@ impl Folder for VariantFiles {
     fn list(&self) -> Result<Vec<Entry>> {
         let of_file = |name: String| Entry { name, kind: EntryKind::File };
         let mut entries = Vec::new();
-        if self.region.is_none() {
+        if self.regions.is_none() {
             entries.push(of_file(SAMPLES.to_owned()));
         }
         let rows = self.samples.dataset.row_count()?;
@@ -182,11 +184,11 @@ struct MergedFiles {
 }
 
 impl MergedFiles {
-    /// Returns the region that the name of a file names; `None` for everything.
-    fn region(stem: &str) -> std::result::Result<Option<Region>, String> {
+    /// Returns the regions that the name of a file names; `None` for everything.
+    fn regions(stem: &str) -> std::result::Result<Option<Vec<Region>>, String> {
         match stem {
             EVERYTHING => Ok(None),
-            _ => Region::parse(stem).map(Some),
+            _ => variant_regions::parse_list(stem).map(Some),
         }
     }
 }
@@ -194,11 +196,11 @@ impl MergedFiles {
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
-        let Ok(region) = Self::region(stem) else { return Ok(None) };
+        let Ok(regions) = Self::regions(stem) else { return Ok(None) };
         let samples = self.samples.clone();
         let find: FindRecords = Arc::new(move || {
             let is_all = samples.chosen.is_none();
-            let records = MergedRecords::new(samples.dataset.clone(), &samples.all()?, is_all, region.as_ref())?;
+            let records = VariantText::merged(samples.dataset.clone(), &samples.all()?, is_all, regions.as_deref())?;
             Ok(Arc::new(records))
         });
         Ok(Some(Node::File(self.kept.file(stem, form, &find))))
@@ -206,7 +208,7 @@ impl Folder for MergedFiles {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         let (_, stem) = Form::of_name(name)?;
-        Self::region(stem).err()
+        Self::regions(stem).err()
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -246,13 +248,13 @@ struct VariantSlices {
 
 impl Folder for VariantSlices {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Ok(region) = Region::parse(name) else { return Ok(None) };
-        let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(region)), self.modified);
+        let Ok(regions) = variant_regions::parse_list(name) else { return Ok(None) };
+        let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(regions)), self.modified);
         Ok(Some(Node::Folder(Arc::new(files))))
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        Region::parse(name).err()
+        variant_regions::parse_list(name).err()
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -261,52 +263,5 @@ impl Folder for VariantSlices {
 
     fn modified(&self) -> SystemTime {
         self.modified
-    }
-}
-
-impl Region {
-    /// Parses a region as bcftools writes it: `1`, `1:12000`, `1:12000-` or `1:12000-13000`, with positions from 1, both
-    /// ends included. The contig may have percent escapes, and colons.
-    fn parse(text: &str) -> std::result::Result<Self, String> {
-        let is_positions = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
-        let (contig, positions) = match text.rsplit_once(':').filter(|(_, positions)| is_positions(positions)) {
-            Some((contig, positions)) => (contig, Some(positions)),
-            None => (text, None),
-        };
-        let position = |text: &str| {
-            let position = text.parse::<u32>().ok().and_then(|position| position.checked_sub(1));
-            position.ok_or_else(|| format!("{text:?} is not a position; write a region as 1:12000-13000"))
-        };
-        let positions = match positions.map(|positions| (positions, positions.split_once('-'))) {
-            None => ALL,
-            Some((only, None)) => position(only)?..=position(only)?,
-            Some((_, Some((low, "")))) => position(low)?..=u32::MAX,
-            Some((_, Some((low, high)))) => position(low)?..=position(high)?,
-        };
-        if positions.is_empty() {
-            return Err(format!("{text} ends before it begins"));
-        }
-        let contig =
-            percent::unescape(contig).map_err(|at| format!("the escape at byte {at} of {text:?} is broken"))?;
-        Ok(Region { contig, positions })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn regions_are_those_of_bcftools() {
-        let region = |contig: &str, positions| Ok(Region { contig: contig.as_bytes().to_vec(), positions });
-        assert_eq!(Region::parse("1:12000-13000"), region("1", 11_999..=12_999));
-        assert_eq!(Region::parse("chrX"), region("chrX", 0..=u32::MAX));
-        assert_eq!(Region::parse("chrX:7"), region("chrX", 6..=6));
-        assert_eq!(Region::parse("chrX:7-"), region("chrX", 6..=u32::MAX));
-        assert_eq!(Region::parse("HLA*01:a:5-6"), region("HLA*01:a", 4..=5));
-        assert_eq!(Region::parse("a%2Fb%3A1"), region("a/b:1", 0..=u32::MAX));
-        for wrong in ["1:0", "1:5-4", "1:5-x", "1:5-6-7", "1:99999999999", "%zz"] {
-            assert!(Region::parse(wrong).is_err(), "{wrong}");
-        }
     }
 }

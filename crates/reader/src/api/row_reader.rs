@@ -135,6 +135,18 @@ impl RowReader {
         Ok(RowBatches { reader: self, next: 0, parts })
     }
 
+    /// Returns where a row of a batch is stored: the name of its fragment, and the number of the cell there. `None`
+    /// past the last row.
+    ///
+    /// # Errors
+    /// As for [`RowReader::batches`].
+    pub fn origin(&self, batch: usize, row: u64) -> Result<Option<(String, u64)>> {
+        let parts = self.view.parts(self.rows_of_batch)?;
+        let part = parts.get(batch).ok_or_else(|| Error::usage(format!("there is no batch {batch}")))?;
+        let cell = self.view.part(part)?.stored_cell(row)?;
+        Ok(cell.map(|(fragment, position)| (self.view.array().fragment_name(fragment).to_owned(), position)))
+    }
+
     fn read_part(&self, number: usize) -> Result<RowBatch> {
         let parts = self.view.parts(self.rows_of_batch)?;
         let part = parts.get(number).ok_or_else(|| Error::internal("no such part"))?;

@@ -1,4 +1,4 @@
-//! Samples of a dataset merged into one VCF file: the lines of [`Merger`], window by window.
+//! The text of a VCF file of a dataset: the records of one sample, or of several merged, window by window.
 //!
 //! A window of positions is as wide as to have about a fixed number of cells; its lines are made in pieces of about
 //! [`PIECE`] bytes on all cores. For reading at any place, one pass records which positions each piece has, and how long
@@ -11,15 +11,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{MergedFile, Merger};
+use tilefs_export::vcf::{FileRecord, Header, MergedFile, Merger, Window};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
-use super::variant_cells::{RecordKey, SampleCells, Window, WindowRecords};
+use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
+use super::variant_contigs::contig_names;
 use super::variant_forms::VcfRecords;
-use super::variant_rows::{ALL, Region, contig_names};
+use super::variant_regions::{ALL, Region};
 use super::variants::{Sample, VariantDataset};
 
 /// Number of cells of a window, at least, and for each sample.
@@ -35,64 +36,128 @@ const PIECE: usize = 1 << 20;
 /// Number of pieces that are kept for readers of nearby places.
 const KEPT: usize = 4;
 
-/// The records of some samples, merged. Memory: the merged header and the name of each sample, and while lines are made
-/// a window of cells and a few pieces of text.
-pub struct MergedRecords {
+/// The records of some samples as text. Memory: the header and the name of each sample, and while lines are made a
+/// window of cells and a few pieces of text.
+pub struct VariantText {
     dataset: Arc<VariantDataset>,
-    merger: Merger,
+    lines: Lines,
+    samples: usize,
     cells: SampleCells,
     /// All windows in order, each as wide as can be.
-    spans: Vec<Window>,
+    spans: Vec<Span>,
 }
 
-impl MergedRecords {
-    /// Finds the contigs of some samples. Reads their headers and the footers of fragments. `is_all` tells whether the
-    /// dataset has no other samples.
+/// How records become lines.
+enum Lines {
+    /// Those of one sample, each as a line.
+    Separate {
+        header: Arc<Header>,
+        sample: Option<Vec<u8>>,
+    },
+    Merged(Merger),
+}
+
+impl Lines {
+    fn head(&self) -> Result<Vec<u8>> {
+        match self {
+            Lines::Separate { header, sample } => header.text(sample.as_deref()),
+            Lines::Merged(merger) => merger.head(),
+        }
+    }
+
+    /// Returns the contigs of the header.
+    fn contigs(&self) -> &[Vec<u8>] {
+        match self {
+            Lines::Separate { header, .. } => header.contigs(),
+            Lines::Merged(merger) => merger.contigs(),
+        }
+    }
+
+    /// Appends the lines of all records at one position.
+    fn append(&self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Lines::Separate { header, sample } => {
+                records.iter().try_for_each(|one| one.record.append(header, sample.is_some(), out))
+            }
+            Lines::Merged(merger) => merger.append(records, out),
+        }
+    }
+}
+
+impl VariantText {
+    /// Finds the records of one sample, or those that overlap some regions, which do not overlap each
+    /// other. Reads its header and the footers of fragments.
     ///
     /// # Errors
     /// Fails if these cannot be read.
-    pub fn new(
+    pub fn of_sample(dataset: Arc<VariantDataset>, sample: &Sample, regions: Option<&[Region]>) -> Result<Self> {
+        let header = Arc::new(dataset.header(sample)?);
+        let lines = Lines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
+        Self::new(dataset, lines, std::slice::from_ref(sample), false, regions)
+    }
+
+    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether the dataset has no
+    /// others.
+    ///
+    /// # Errors
+    /// As for [`VariantText::of_sample`].
+    pub fn merged(
         dataset: Arc<VariantDataset>,
         samples: &[Sample],
         is_all: bool,
-        region: Option<&Region>,
+        regions: Option<&[Region]>,
     ) -> Result<Self> {
         let headers = dataset.headers(samples)?;
         let files = samples
             .iter()
             .zip(headers)
             .map(|(sample, header)| MergedFile { header, sample: sample.has_column().then(|| sample.name.clone()) });
-        let merger = Merger::new(files.collect())?;
-        let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
-        let contigs = match region {
-            Some(region) => vec![region.clone()],
-            None => {
-                let names = contig_names(&dataset, samples, merger.contigs())?;
-                names.into_iter().map(|contig| Region { contig, positions: ALL }).collect()
-            }
-        };
-        let mut spans = Vec::new();
-        for region in contigs {
-            add_spans(&dataset, &region, &mut spans)?;
-        }
-        Ok(MergedRecords { dataset, merger, cells, spans })
+        let lines = Lines::Merged(Merger::new(files.collect())?);
+        Self::new(dataset, lines, samples, is_all, regions)
     }
 
-    fn head(&self) -> Result<Vec<u8>> {
-        self.merger.head()
+    fn new(
+        dataset: Arc<VariantDataset>,
+        lines: Lines,
+        samples: &[Sample],
+        is_all: bool,
+        regions: Option<&[Region]>,
+    ) -> Result<Self> {
+        let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
+        let mut spans = Vec::new();
+        match regions {
+            Some(regions) => {
+                let place = |region: &&Region| lines.contigs().iter().position(|contig| *contig == region.contig);
+                let mut ordered: Vec<&Region> = regions.iter().collect();
+                // Stable: those of a contig keep their order, and contigs without a line come last.
+                ordered.sort_by_key(|region| place(region).unwrap_or(usize::MAX));
+                let before = [None].into_iter().chain(ordered.iter().copied().map(Some));
+                for (region, before) in ordered.iter().zip(before) {
+                    let before = before.filter(|before| before.contig == region.contig);
+                    add_spans(&dataset, region, before, &mut spans)?;
+                }
+            }
+            None => {
+                for contig in contig_names(&dataset, samples, lines.contigs())? {
+                    add_spans(&dataset, &Region { contig, positions: ALL }, None, &mut spans)?;
+                }
+                add_gaps(&dataset, &mut spans)?;
+            }
+        }
+        Ok(VariantText { dataset, lines, samples: samples.len(), cells, spans })
     }
 
     /// Returns the number of cells of a window.
     fn window_cells(&self) -> u64 {
-        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.merger.files().len() as u64))
+        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples as u64))
     }
 
     /// Returns the lines of some records of a window.
-    fn lines(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
+    fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
-            self.merger.append(at_position, &mut text)
+            self.lines.append(at_position, &mut text)
         });
         made.in_array(self.dataset.data.path())?;
         Ok(text)
@@ -101,9 +166,9 @@ impl MergedRecords {
     /// Returns the text of a piece.
     fn text(&self, piece: &Piece) -> Result<Vec<u8>> {
         let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
-        let window = Window { starts: piece.first..=piece.last, ..span.clone() };
-        let records = self.cells.read(&window)?;
-        self.lines(&records, records.order())
+        let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
+        let records = self.cells.read(&Span { window, ..span.clone() })?;
+        self.text_of(&records, records.order())
     }
 
     /// Returns all pieces, and the length of their text.
@@ -121,7 +186,8 @@ impl MergedRecords {
 
     /// Describes the records among those of the dataset.
     fn description(&self) -> String {
-        format!("merged {:?}", self.spans)
+        let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
+        format!("{kind} {:?}", self.spans)
     }
 
     /// Restores pieces that an earlier mount has saved; `None` if they are not such.
@@ -151,9 +217,9 @@ fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
     [length].into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
 }
 
-impl VcfRecords for MergedRecords {
+impl VcfRecords for VariantText {
     fn content(self: Arc<Self>) -> Result<Arc<dyn Content>> {
-        let head = self.head()?;
+        let head = self.lines.head()?;
         let saved = &self.dataset.data.context().saved;
         let key = self.dataset.saved_key(self.description(), &head)?;
         let (pieces, length) = match key.and_then(|key| saved.get(&key, |bytes| self.decode(bytes))) {
@@ -170,21 +236,21 @@ impl VcfRecords for MergedRecords {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let lines = MergedContent { records: self, pieces, length, kept };
+        let lines = TextContent { records: self, pieces, length, kept };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
     fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>> {
-        Ok(Box::new(InSequence { head: Some(self.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
+        Ok(Box::new(InSequence { head: Some(self.lines.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
     }
 
     fn index(&self, text: &dyn Content) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.head()?, text)
+        self.dataset.index(self.description(), &self.lines.head()?, text)
     }
 }
 
-/// Adds the windows of a region.
-fn add_spans(dataset: &VariantDataset, region: &Region, spans: &mut Vec<Window>) -> Result<()> {
+/// Adds the windows of a region. Records that overlap the region before it are left out, if there is one on the contig.
+fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>, spans: &mut Vec<Span>) -> Result<()> {
     let (contig_start, positions) = match dataset.numbered()? {
         None => (0, region.positions.clone()),
         Some(numbered) => {
@@ -194,20 +260,24 @@ fn add_spans(dataset: &VariantDataset, region: &Region, spans: &mut Vec<Window>)
             (*whole.start(), positions)
         }
     };
-    let contig = region.contig.clone();
-    if region.positions == ALL {
-        spans.push(Window { contig, contig_start, starts: positions, least_end: 0, anchored_at: None });
-        return Ok(());
-    }
-    // The records that begin before the coordinates of the region are found by their anchors.
-    let low = *dataset.layout.coordinates_of(&positions).start();
-    let least_end = *positions.start();
-    if low > contig_start {
-        let starts = contig_start..=low - 1;
-        spans.push(Window { contig: contig.clone(), contig_start, starts, least_end, anchored_at: Some(low) });
-    }
-    let starts = low.max(contig_start)..=*positions.end();
-    spans.push(Window { contig, contig_start, starts, least_end, anchored_at: None });
+    let windows = match region.positions == ALL {
+        true => vec![Window { starts: positions, least_end: 0, anchored_at: None }],
+        false => {
+            // A record that overlaps both begins at the end of the region before it, or earlier.
+            let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
+            dataset.layout.windows(&positions, contig_start.saturating_add(first))
+        }
+    };
+    let contig = Some(region.contig.clone());
+    spans.extend(windows.into_iter().map(|window| Span { contig: contig.clone(), contig_start, window }));
+    Ok(())
+}
+
+/// Adds the positions where no contig is, so that a record there is an error.
+fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
+    let gaps = dataset.numbered()?.map(|numbered| numbered.contigs.gaps()).unwrap_or_default();
+    let window = |starts| Window { starts, least_end: 0, anchored_at: None };
+    spans.extend(gaps.into_iter().map(|gap| Span { contig: None, contig_start: 0, window: window(gap) }));
     Ok(())
 }
 
@@ -226,7 +296,7 @@ type MadePiece = (Piece, Vec<u8>);
 
 /// Goes through all records in order.
 struct Walk {
-    records_of: Arc<MergedRecords>,
+    records_of: Arc<VariantText>,
     span: usize,
     /// The first position of the span that is not in a window yet.
     next: Option<u32>,
@@ -242,9 +312,9 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(records_of: Arc<MergedRecords>) -> Self {
-        let text_of_position = 64 + 8 * records_of.merger.files().len();
-        let next = records_of.spans.first().map(|span| *span.starts.start());
+    fn new(records_of: Arc<VariantText>) -> Self {
+        let text_of_position = 64 + 8 * records_of.samples;
+        let next = records_of.spans.first().map(|span| *span.window.starts.start());
         Walk { records_of, span: 0, next, width: FIRST_WINDOW, window: None, done: 0, text_of_position, records: 0 }
     }
 
@@ -260,7 +330,7 @@ impl Walk {
                     let keys = parts.get(number).cloned().and_then(|part| rest.get(part)).unwrap_or_default();
                     let ends = keys.first().zip(keys.last()).map_or((0, 0), |(first, last)| (first.start, last.start));
                     let piece = Piece { span: self.span, first: ends.0, last: ends.1, place: 0 };
-                    Ok::<_, Error>((piece, self.records_of.lines(window, keys)?))
+                    Ok::<_, Error>((piece, self.records_of.text_of(window, keys)?))
                 })?;
                 let done = parts.last().map_or(0, |part| part.end);
                 let positions = rest[..done].chunk_by(|one, next| one.start == next.start).count();
@@ -281,35 +351,35 @@ impl Walk {
         let Some(span) = self.records_of.spans.get(self.span) else { return Ok(false) };
         let Some(first) = self.next else {
             self.span += 1;
-            self.next = self.records_of.spans.get(self.span).map(|span| *span.starts.start());
+            self.next = self.records_of.spans.get(self.span).map(|span| *span.window.starts.start());
             return Ok(true);
         };
         let wanted = self.records_of.window_cells();
         let window = |width: u32| {
-            let last = first.saturating_add(width - 1).min(*span.starts.end());
-            Window { starts: first..=last, ..span.clone() }
+            let last = first.saturating_add(width - 1).min(*span.window.starts.end());
+            Span { window: Window { starts: first..=last, ..span.window.clone() }, ..span.clone() }
         };
         let (mut found, cells) = loop {
             let found = window(self.width);
             let cells = self.records_of.cells.count(&found)?;
             // Anchors are at the same coordinates, however many records begin there.
-            if cells <= wanted.saturating_mul(2) || self.width == 1 || found.anchored_at.is_some() {
+            if cells <= wanted.saturating_mul(2) || self.width == 1 || found.window.anchored_at.is_some() {
                 break (found, cells);
             }
             let share = u128::from(self.width) * u128::from(wanted) / u128::from(cells);
             self.width = u32::try_from(share).unwrap_or(self.width).clamp(1, self.width - 1);
         };
-        if found.anchored_at.is_some() {
-            found.starts = span.starts.clone();
+        if found.window.anchored_at.is_some() {
+            found.window.starts = span.window.starts.clone();
         }
-        let last = *found.starts.end();
+        let last = *found.window.starts.end();
         if cells > 0 {
             let window = self.records_of.cells.read(&found)?;
             self.records += window.order().len() as u64;
             self.window = Some(window);
         }
         self.done = 0;
-        self.next = last.checked_add(1).filter(|next| next <= span.starts.end());
+        self.next = last.checked_add(1).filter(|next| next <= span.window.starts.end());
         let growth = (wanted / cells.max(1)).clamp(1, 8) as u32;
         self.width = self.width.saturating_mul(growth);
         Ok(true)
@@ -333,7 +403,7 @@ fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usiz
     parts
 }
 
-/// The bytes of a merged file in sequence.
+/// The bytes of a file in sequence.
 struct InSequence {
     head: Option<Vec<u8>>,
     walk: Walk,
@@ -357,15 +427,15 @@ impl Forward for InSequence {
     }
 }
 
-/// The lines of a merged file, readable at any place. Memory: 24 bytes for each [`PIECE`] of text, and a few pieces.
-struct MergedContent {
-    records: Arc<MergedRecords>,
+/// The lines of a file, readable at any place. Memory: 24 bytes for each [`PIECE`] of text, and a few pieces.
+struct TextContent {
+    records: Arc<VariantText>,
     pieces: Vec<Piece>,
     length: u64,
     kept: Mutex<LruCache<usize, Arc<Vec<u8>>>>,
 }
 
-impl MergedContent {
+impl TextContent {
     /// Returns where a piece begins and ends.
     fn place(&self, number: usize) -> Range<u64> {
         let start = |number: usize| self.pieces.get(number).map_or(self.length, |piece| piece.place);
@@ -394,7 +464,7 @@ impl MergedContent {
     }
 }
 
-impl Content for MergedContent {
+impl Content for TextContent {
     fn len(&self) -> u64 {
         self.length
     }
@@ -407,7 +477,7 @@ impl Content for MergedContent {
             let text = self.text(number)?;
             let within = at.checked_sub(place.start).and_then(|from| text.get(usize::try_from(from).ok()?..));
             let within = within.filter(|within| !within.is_empty());
-            let within = within.ok_or_else(|| Error::internal("a read past the end of a merged file"))?;
+            let within = within.ok_or_else(|| Error::internal("a read past the end of a text"))?;
             let (mut now, later) = rest.split_at(within.len() as u64);
             if let Some(now) = now.wanted() {
                 now.copy_from_slice(&within[..now.len()]);
