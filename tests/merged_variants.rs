@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::skip::python_with;
-use support::vcf::{bytes, file, has, node, opened, printed, text};
-use tilefs::tree::Folder;
+use support::vcf::{bytes, file, has, names, node, opened, printed, text};
+use tilefs::tree::{Folder, OpenOptions, VariantLists, open};
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
 const COHORTS: u64 = 12;
@@ -144,6 +144,32 @@ fn random_cohorts_are_merged_as_bcftools_does() {
         }
     }
     assert!(records > 300 && in_regions > 150, "{records} records, {in_regions} in regions");
+}
+
+#[test]
+fn lists_in_files_are_named_in_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let mut lists = VariantLists::default();
+    lists.add_samples(&list("both.txt", "NA/1\nB 2\n")).unwrap();
+    lists.add_samples(&list("unknown.txt", "C\n")).unwrap();
+    lists.add_regions(&list("some.bed", "chr10\t299\t340\nchr1\t99\t102\nchr10\t0\t8\n")).unwrap();
+    let dataset = tilefs_fixtures::fixtures().join("variants/v4");
+    let root = open(&dataset, &OpenOptions { variant_lists: lists, ..OpenOptions::default() }).unwrap();
+    assert_eq!(text(&root, "vcf/samples=@both/samples.txt"), "NA/1\nB 2\n");
+    let regions = "chr10:300-340,chr1:100-102,chr10:1-8";
+    let named = text(&root, "vcf/samples=@both/merged/@some.vcf");
+    assert_eq!(named, text(&root, &format!("vcf/samples=NA%2F1,B 2/merged/{regions}.vcf")));
+    assert!(named.lines().filter(|line| !line.starts_with('#')).count() > 2);
+    assert_eq!(text(&root, "vcf/slice/@some/B 2.vcf"), text(&root, &format!("vcf/slice/{regions}/B 2.vcf")));
+    assert_eq!(names(&root, "vcf/slice"), ["@some"]);
+    for none in ["vcf/samples=@some", "vcf/slice/@both", "vcf/merged/@none.vcf", "vcf/samples=@unknown"] {
+        assert!(node(&root, none).is_none(), "{none}");
+    }
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Mount {
         // threads must block the signals.
         make_room_for_files();
         let signals = Signals::hold()?;
-        let mut options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(&self.slices)?;
         options.shown = self.views.shown();
         // Other users would otherwise see data that only this user may read.
         let may_be_shared = fuse::descriptor(self.mountpoint()).is_some();

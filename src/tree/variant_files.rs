@@ -5,6 +5,7 @@
 //! for chosen samples. Beside each file is the same in BGZF (`.vcf.gz`), for readers that look for records by position
 //! in the index `.vcf.gz.tbi`. `vcf/samples.txt` has the names of all samples.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -15,7 +16,9 @@ use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::names::escape;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
+use super::options::OpenOptions;
 use super::variant_forms::{ENDINGS, FindRecords, Form, KeptFiles};
+use super::variant_lists::LIST;
 use super::variant_regions::{self, Region};
 use super::variant_text::VariantText;
 use super::variants::{Sample, VariantDataset};
@@ -40,6 +43,8 @@ const CHOSEN: &str = "samples=";
 #[derive(Clone)]
 struct Samples {
     dataset: Arc<VariantDataset>,
+    /// Has the lists that paths name.
+    options: Arc<OpenOptions>,
     /// In the order in which they were named; `None` for all.
     chosen: Option<Arc<Vec<Sample>>>,
 }
@@ -62,15 +67,35 @@ impl Samples {
     /// Returns the samples that a list names, separated by commas; `Err` with the reason if it is none.
     fn named(&self, list: &str) -> Result<std::result::Result<Self, String>> {
         let mut chosen: Vec<Sample> = Vec::new();
-        for text in list.split(',') {
-            let Ok(name) = percent::unescape(text) else { return Ok(Err(format!("a broken escape in {text:?}"))) };
+        let names = match list.strip_prefix(LIST) {
+            Some(name) => match self.options.variant_lists.samples(name) {
+                Ok(names) => names.to_vec(),
+                Err(reason) => return Ok(Err(reason)),
+            },
+            None => match list.split(',').map(percent::unescape).collect() {
+                Ok(names) => names,
+                Err(_) => return Ok(Err(format!("a broken escape in {list:?}"))),
+            },
+        };
+        let mut known = HashSet::new();
+        for name in names {
+            let shown = String::from_utf8_lossy(&name);
             match self.sample(&name)? {
-                Some(sample) if !chosen.contains(&sample) => chosen.push(sample),
-                Some(_) => return Ok(Err(format!("the sample {text} is named twice"))),
-                None => return Ok(Err(format!("no sample {text}; {VCF}/{SAMPLES} has the names"))),
+                Some(sample) if !known.contains(&name) => chosen.push(sample),
+                Some(_) => return Ok(Err(format!("the sample {shown} is named twice"))),
+                None => return Ok(Err(format!("no sample {shown}; {VCF}/{SAMPLES} has the names"))),
             }
+            known.insert(name);
         }
-        Ok(Ok(Samples { chosen: Some(Arc::new(chosen)), dataset: self.dataset.clone() }))
+        Ok(Ok(Samples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
+    }
+
+    /// Returns the regions that a text names; `Err` with the reason if it names none.
+    fn regions(&self, text: &str) -> std::result::Result<Vec<Region>, String> {
+        match text.strip_prefix(LIST) {
+            Some(name) => self.options.variant_lists.regions(name).map(<[Region]>::to_vec),
+            None => variant_regions::parse_list(text),
+        }
     }
 }
 
@@ -84,8 +109,8 @@ pub struct VariantFiles {
 
 impl VariantFiles {
     /// Creates the folder of all records.
-    pub fn new(dataset: Arc<VariantDataset>, modified: SystemTime) -> Self {
-        Self::of(Samples { dataset, chosen: None }, None, modified)
+    pub fn new(dataset: Arc<VariantDataset>, options: Arc<OpenOptions>, modified: SystemTime) -> Self {
+        Self::of(Samples { dataset, options, chosen: None }, None, modified)
     }
 
     fn of(samples: Samples, regions: Option<Arc<Vec<Region>>>, modified: SystemTime) -> Self {
@@ -154,6 +179,10 @@ impl Folder for VariantFiles {
         if self.regions.is_none() {
             entries.push(of_file(SAMPLES.to_owned()));
         }
+        if self.regions.is_none() && self.samples.chosen.is_none() {
+            let lists = self.samples.options.variant_lists.names_of_samples();
+            entries.extend(lists.map(|name| Entry { name: format!("{CHOSEN}{LIST}{name}"), kind: EntryKind::Folder }));
+        }
         let rows = self.samples.dataset.row_count()?;
         if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
             let samples = self.samples.all()?;
@@ -185,10 +214,10 @@ struct MergedFiles {
 
 impl MergedFiles {
     /// Returns the regions that the name of a file names; `None` for everything.
-    fn regions(stem: &str) -> std::result::Result<Option<Vec<Region>>, String> {
+    fn regions(&self, stem: &str) -> std::result::Result<Option<Vec<Region>>, String> {
         match stem {
             EVERYTHING => Ok(None),
-            _ => variant_regions::parse_list(stem).map(Some),
+            _ => self.samples.regions(stem).map(Some),
         }
     }
 }
@@ -196,7 +225,7 @@ impl MergedFiles {
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
-        let Ok(regions) = Self::regions(stem) else { return Ok(None) };
+        let Ok(regions) = self.regions(stem) else { return Ok(None) };
         let samples = self.samples.clone();
         let find: FindRecords = Arc::new(move || {
             let is_all = samples.chosen.is_none();
@@ -208,7 +237,7 @@ impl Folder for MergedFiles {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         let (_, stem) = Form::of_name(name)?;
-        Self::regions(stem).err()
+        self.regions(stem).err()
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -240,7 +269,7 @@ fn sample_lines(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.name.iter().copied().chain([b'\n'])).collect()
 }
 
-/// `slice/`: its folders are regions. They are found by name, and never listed.
+/// `slice/`: its folders are regions. They are found by name; only lists of them in files are listed.
 struct VariantSlices {
     samples: Samples,
     modified: SystemTime,
@@ -248,17 +277,19 @@ struct VariantSlices {
 
 impl Folder for VariantSlices {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Ok(regions) = variant_regions::parse_list(name) else { return Ok(None) };
+        let Ok(regions) = self.samples.regions(name) else { return Ok(None) };
         let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(regions)), self.modified);
         Ok(Some(Node::Folder(Arc::new(files))))
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        variant_regions::parse_list(name).err()
+        self.samples.regions(name).err()
     }
 
+    /// Lists the lists that were given by name.
     fn list(&self) -> Result<Vec<Entry>> {
-        Ok(Vec::new())
+        let lists = self.samples.options.variant_lists.names_of_regions();
+        Ok(lists.map(|name| Entry { name: format!("{LIST}{name}"), kind: EntryKind::Folder }).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -52,7 +52,7 @@ pub fn parse_list(text: &str) -> Result<Vec<Region>, String> {
 
 /// Returns regions contig by contig, in the order in which these are first named; those of a contig are sorted and do
 /// not overlap.
-fn disjoint(regions: Vec<Region>) -> Vec<Region> {
+pub fn disjoint(regions: Vec<Region>) -> Vec<Region> {
     let mut by_contig: Vec<(Vec<u8>, Vec<RangeInclusive<u32>>)> = Vec::new();
     for Region { contig, positions } in regions {
         match by_contig.iter_mut().find(|(known, _)| *known == contig) {
