@@ -191,22 +191,32 @@ fn indexes_lead_bcftools_and_tabix_to_the_records_of_a_region() {
     for dataset in DATASETS {
         let root = opened(&variants().join(dataset));
         for (sample, whole) in expected(dataset) {
-            let compressed = path("sample.vcf.gz");
-            fs::write(&compressed, bytes(&root, &format!("vcf/{sample}.vcf.gz"))).unwrap();
-            fs::write(path("sample.vcf.gz.tbi"), bytes(&root, &format!("vcf/{sample}.vcf.gz.tbi"))).unwrap();
-            assert_eq!(printed("bgzip", &["-dc", &compressed]), whole);
+            // The same file beside each index.
+            let indexed = ["tbi", "csi"].map(|ending| {
+                let compressed = path(&format!("{ending}.vcf.gz"));
+                fs::write(&compressed, bytes(&root, &format!("vcf/{sample}.vcf.gz"))).unwrap();
+                let index = bytes(&root, &format!("vcf/{sample}.vcf.gz.{ending}"));
+                fs::write(format!("{compressed}.{ending}"), index).unwrap();
+                compressed
+            });
+            assert_eq!(printed("bgzip", &["-dc", &indexed[0]]), whole);
             for region in
                 ["chr10", "chr10:8-8", "chr10:1241-1299", "chr10:300-340", "chr1:102-248956422", "chr2:18-999999"]
             {
                 let from_slice = path("slice.vcf");
                 fs::write(&from_slice, bytes(&root, &format!("vcf/slice/{region}/{sample}.vcf"))).unwrap();
                 let wanted = printed("bcftools", &["view", "--no-header", &from_slice]);
-                let found = printed("bcftools", &["view", "--no-header", &compressed, region]);
-                assert_eq!(found, wanted, "{dataset} {sample} {region}");
+                for compressed in &indexed {
+                    let found = printed("bcftools", &["view", "--no-header", compressed, region]);
+                    assert_eq!(found, wanted, "{dataset} {sample} {region} {compressed}");
+                }
                 let lines = fs::read_to_string(&from_slice).unwrap();
                 let lines: String =
                     lines.lines().filter(|line| !line.starts_with('#')).flat_map(|l| [l, "\n"]).collect();
-                assert_eq!(printed("tabix", &[&compressed, region]), lines, "{dataset} {sample} {region}");
+                for compressed in &indexed {
+                    let found = printed("tabix", &[compressed, region]);
+                    assert_eq!(found, lines, "{dataset} {sample} {region} {compressed}");
+                }
             }
         }
     }

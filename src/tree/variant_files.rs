@@ -3,7 +3,7 @@
 //! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
 //! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` a region of them. `vcf/samples=A,B/` has the same
 //! for chosen samples. Beside each file is the same in BGZF (`.vcf.gz`), for readers that look for records by position
-//! in the index `.vcf.gz.tbi`. `vcf/samples.txt` has the names of all samples.
+//! in the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`. `vcf/samples.txt` has the names of all samples.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -186,7 +186,7 @@ impl Folder for VariantFiles {
         let rows = self.samples.dataset.row_count()?;
         if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
             let samples = self.samples.all()?;
-            let endings = || ENDINGS.iter().filter(|(form, _)| *form != Form::Index);
+            let endings = || ENDINGS.iter().filter(|(form, _)| !matches!(form, Form::Index(_)));
             let of_sample = |sample: &Sample| {
                 let stem = file_stem(&sample.name);
                 endings().map(move |(_, ending)| format!("{stem}{ending}"))

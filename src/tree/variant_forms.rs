@@ -1,11 +1,12 @@
-//! The forms of a VCF file of a dataset: its text, the text in BGZF, and the index of the latter.
+//! The forms of a VCF file of a dataset: its text, the text in BGZF, and the indexes of the latter.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use lru::LruCache;
-use tilefs_export::{Content, Forward, vcf};
+use tilefs_export::vcf::{self, IndexFormat};
+use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 
 use super::lazy::LazyFile;
@@ -19,12 +20,17 @@ const KEPT: usize = 16;
 pub enum Form {
     Text,
     Bgzf,
-    /// Found by name only: making it reads the whole text.
-    Index,
+    /// Found by name only: making one reads the whole text.
+    Index(IndexFormat),
 }
 
 /// The endings of the forms.
-pub const ENDINGS: [(Form, &str); 3] = [(Form::Text, ".vcf"), (Form::Bgzf, ".vcf.gz"), (Form::Index, ".vcf.gz.tbi")];
+pub const ENDINGS: [(Form, &str); 4] = [
+    (Form::Text, ".vcf"),
+    (Form::Bgzf, ".vcf.gz"),
+    (Form::Index(IndexFormat::Tbi), ".vcf.gz.tbi"),
+    (Form::Index(IndexFormat::Csi), ".vcf.gz.csi"),
+];
 
 impl Form {
     /// Returns the form of a file, and its name without ending.
@@ -51,7 +57,7 @@ pub trait VcfRecords: Send + Sync {
     ///
     /// # Errors
     /// As for [`vcf::tabix`].
-    fn index(&self, text: &dyn Content) -> Result<Vec<u8>>;
+    fn index(&self, text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>>;
 }
 
 /// Finds the records of a file.
@@ -87,9 +93,9 @@ impl KeptFiles {
                 LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(text.open()?)) as _))
                     .with_forward(move || Ok(vcf::BgzfForward::new(sequence()?.forward()?)))
             }
-            Form::Index => {
+            Form::Index(format) => {
                 let text = self.file(stem, Form::Text, find);
-                LazyFile::new(self.modified, move || Ok(Arc::new(whole()?.index(&*text.open()?)?) as _))
+                LazyFile::new(self.modified, move || Ok(Arc::new(whole()?.index(&*text.open()?, format)?) as _))
             }
         };
         let file = Arc::new(file);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{FileRecord, Header, MergedFile, Merger, Window};
+use tilefs_export::vcf::{FileRecord, Header, IndexFormat, MergedFile, Merger, Window};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
@@ -244,8 +244,8 @@ impl VcfRecords for VariantText {
         Ok(Box::new(InSequence { head: Some(self.lines.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
     }
 
-    fn index(&self, text: &dyn Content) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.lines.head()?, text)
+    fn index(&self, text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+        self.dataset.index(self.description(), &self.lines.head()?, text, format)
     }
 }
 

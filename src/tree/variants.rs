@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::Content;
-use tilefs_export::vcf::{Contigs, Header, Layout, sample_numbers, tabix};
+use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers, tabix};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
@@ -237,13 +237,13 @@ impl VariantDataset {
     ///
     /// # Errors
     /// As for [`tabix`].
-    pub fn index(&self, what: impl Display, head: &[u8], text: &dyn Content) -> Result<Vec<u8>> {
+    pub fn index(&self, what: impl Display, head: &[u8], text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
         let saved = &self.data.context().saved;
-        let key = self.saved_key(format_args!("index {what}"), head)?;
+        let key = self.saved_key(format_args!("{format:?} {what}"), head)?;
         if let Some(index) = key.and_then(|key| saved.get(&key, |bytes| Some(bytes.to_vec()))) {
             return Ok(index);
         }
-        let index = tabix(text)?;
+        let index = tabix(text, format)?;
         if let Some(key) = key {
             saved.put(&key, &index);
         }

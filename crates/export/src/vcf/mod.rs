@@ -23,7 +23,7 @@ pub use header::Header;
 pub use layout::{CellPositions, Contigs, Layout, Window, sample_numbers};
 pub use merge::{FileRecord, MergedFile, Merger};
 pub use record::Record;
-pub use tabix::tabix;
+pub use tabix::{IndexFormat, tabix};
 
 use tilefs_format::error::{Error, Result};
 
