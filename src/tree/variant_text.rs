@@ -27,6 +27,11 @@ use super::variants::{Sample, VariantDataset};
 const WINDOW_CELLS: u64 = 1 << 16;
 const WINDOW_CELLS_OF_SAMPLE: u64 = 64;
 
+/// The most cells of a window, at least, and for each sample: one position, or an anchor gap before a region, cannot be
+/// divided.
+const MAX_CELLS: u64 = 1 << 22;
+const MAX_CELLS_OF_SAMPLE: u64 = 1024;
+
 /// The number of positions of the first window.
 const FIRST_WINDOW: u32 = 1 << 16;
 
@@ -369,6 +374,10 @@ impl Walk {
             let share = u128::from(self.width) * u128::from(wanted) / u128::from(cells);
             self.width = u32::try_from(share).unwrap_or(self.width).clamp(1, self.width - 1);
         };
+        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples as u64)) {
+            let reason = format!("{cells} cells at one position, or within one anchor gap");
+            return Err(Error::unsupported(reason).in_array(self.records_of.dataset.data.path()));
+        }
         if found.window.anchored_at.is_some() {
             found.window.starts = span.window.starts.clone();
         }

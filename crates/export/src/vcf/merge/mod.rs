@@ -13,6 +13,8 @@ mod format;
 mod genotypes;
 mod groups;
 mod info;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
