@@ -7,69 +7,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
 use support::corpora::peers;
-use support::skip::{Need, python_with, skipped};
-use tilefs::tree::{File, Folder, Node, OpenOptions, ShownViews, open};
+use support::skip::python_with;
+use support::vcf::{bytes, file, has, names, node, opened, printed, text};
+use tilefs::tree::{OpenOptions, ShownViews, open};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
 
 fn variants() -> PathBuf {
     tilefs_fixtures::fixtures().join("variants")
-}
-
-fn opened(path: &Path) -> Arc<dyn Folder> {
-    open(path, &OpenOptions::default()).unwrap()
-}
-
-fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
-    let mut node = Node::Folder(root.clone());
-    for name in path.split('/') {
-        let Node::Folder(folder) = node else { return None };
-        node = folder.lookup(name).unwrap()?;
-    }
-    Some(node)
-}
-
-fn file(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn File> {
-    match node(root, path) {
-        Some(Node::File(file)) => file,
-        _ => panic!("no file {path}"),
-    }
-}
-
-fn names(root: &Arc<dyn Folder>, path: &str) -> Vec<String> {
-    let Some(Node::Folder(folder)) = node(root, path) else { panic!("no folder {path}") };
-    folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
-}
-
-/// The bytes of a file, read from front to back without its length, as a whole, and in parts from the end.
-fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
-    let file = file(root, path);
-    let mut streamed = Vec::new();
-    if let Some(mut forward) = file.forward().unwrap() {
-        let mut part = Vec::new();
-        while forward.next(&mut part).unwrap() {
-            streamed.extend_from_slice(&part);
-        }
-    }
-    let content = file.open().unwrap();
-    assert_eq!(content.len(), file.len().unwrap());
-    let mut whole = vec![0; content.len() as usize];
-    content.read_at(0, &mut whole).unwrap();
-    assert!(streamed.is_empty() || streamed == whole, "{path}: streaming gives other bytes");
-    for start in (0..whole.len()).step_by(997).rev() {
-        let mut part = vec![0; 997.min(whole.len() - start)];
-        content.read_at(start as u64, &mut part).unwrap();
-        assert!(part == whole[start..start + part.len()], "{path}: at {start}");
-    }
-    whole
-}
-
-fn text(root: &Arc<dyn Folder>, path: &str) -> String {
-    String::from_utf8(bytes(root, path)).unwrap()
 }
 
 /// The expected files of a dataset, by the names of samples in paths.
@@ -150,6 +98,17 @@ fn a_region_has_the_records_that_overlap_it() {
                 let shown = text(&root, &format!("vcf/slice/{region}/{sample}.vcf"));
                 assert_eq!(shown, wanted, "{dataset} {sample} {region}");
             }
+            // Several regions have each record once, even if it overlaps two of them.
+            let some =
+                [("chr10", 440, 600), ("chr1", 103, 900), ("chr10", 300, 345), ("chr10", 1241, 1299), ("chr2", 1, 20)];
+            let overlaps = |line: &str| {
+                let (of, start, end) = extent(line);
+                some.iter().any(|&(contig, low, high)| of == contig && start <= high && end >= low)
+            };
+            let wanted = whole.lines().filter(|line| line.starts_with('#') || overlaps(line));
+            let wanted: String = wanted.flat_map(|line| [line, "\n"]).collect();
+            let list = some.map(|(contig, low, high)| format!("{contig}:{low}-{high}")).join(",");
+            assert_eq!(text(&root, &format!("vcf/slice/{list}/{sample}.vcf")), wanted, "{dataset} {sample} {list}");
             let of_contig = text(&root, &format!("vcf/slice/chr10/{sample}.vcf"));
             assert_eq!(of_contig, text(&root, &format!("vcf/slice/chr10:1-/{sample}.vcf")));
         }
@@ -213,22 +172,6 @@ fn views_of_variants_are_named_and_listed_where_that_is_asked_for() {
     assert!(node(&other, "vcf").is_none() && !text(&other, "README.txt").contains("vcf"));
 }
 
-/// Whether a program is there; skips aloud where not.
-fn has(program: &str) -> bool {
-    let is_there = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
-    if !is_there {
-        skipped(Need::Programs, &format!("{program} is not installed"));
-    }
-    is_there
-}
-
-/// What a program prints; the test fails if it does.
-fn printed(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// The header and the records of a file, as bcftools shows them.
 fn viewed(path: &Path) -> (Vec<String>, Vec<String>) {
     let all = printed("bcftools", &["view", "--no-version", path.to_str().unwrap()]);
@@ -248,22 +191,32 @@ fn indexes_lead_bcftools_and_tabix_to_the_records_of_a_region() {
     for dataset in DATASETS {
         let root = opened(&variants().join(dataset));
         for (sample, whole) in expected(dataset) {
-            let compressed = path("sample.vcf.gz");
-            fs::write(&compressed, bytes(&root, &format!("vcf/{sample}.vcf.gz"))).unwrap();
-            fs::write(path("sample.vcf.gz.tbi"), bytes(&root, &format!("vcf/{sample}.vcf.gz.tbi"))).unwrap();
-            assert_eq!(printed("bgzip", &["-dc", &compressed]), whole);
+            // The same file beside each index.
+            let indexed = ["tbi", "csi"].map(|ending| {
+                let compressed = path(&format!("{ending}.vcf.gz"));
+                fs::write(&compressed, bytes(&root, &format!("vcf/{sample}.vcf.gz"))).unwrap();
+                let index = bytes(&root, &format!("vcf/{sample}.vcf.gz.{ending}"));
+                fs::write(format!("{compressed}.{ending}"), index).unwrap();
+                compressed
+            });
+            assert_eq!(printed("bgzip", &["-dc", &indexed[0]]), whole);
             for region in
                 ["chr10", "chr10:8-8", "chr10:1241-1299", "chr10:300-340", "chr1:102-248956422", "chr2:18-999999"]
             {
                 let from_slice = path("slice.vcf");
                 fs::write(&from_slice, bytes(&root, &format!("vcf/slice/{region}/{sample}.vcf"))).unwrap();
                 let wanted = printed("bcftools", &["view", "--no-header", &from_slice]);
-                let found = printed("bcftools", &["view", "--no-header", &compressed, region]);
-                assert_eq!(found, wanted, "{dataset} {sample} {region}");
+                for compressed in &indexed {
+                    let found = printed("bcftools", &["view", "--no-header", compressed, region]);
+                    assert_eq!(found, wanted, "{dataset} {sample} {region} {compressed}");
+                }
                 let lines = fs::read_to_string(&from_slice).unwrap();
                 let lines: String =
                     lines.lines().filter(|line| !line.starts_with('#')).flat_map(|l| [l, "\n"]).collect();
-                assert_eq!(printed("tabix", &[&compressed, region]), lines, "{dataset} {sample} {region}");
+                for compressed in &indexed {
+                    let found = printed("tabix", &[compressed, region]);
+                    assert_eq!(found, lines, "{dataset} {sample} {region} {compressed}");
+                }
             }
         }
     }

@@ -1,8 +1,10 @@
-//! Headers of VCF files and the stored values of records: each is lines of VCF or an error.
+//! Headers of VCF files and the stored values of records: each is lines of VCF or an error, alone and merged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs_export::vcf::{Contigs, Header, Record, sample_numbers};
+use std::sync::Arc;
+
+use tilefs_export::vcf::{Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
 fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
@@ -40,5 +42,17 @@ fuzz_target!(|data: &[u8]| {
     if record.append(&header, true, &mut line).is_ok() {
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\t').count(), 9);
+    }
+    // The same merged with a record of another file, and with a second of its own.
+    let other = Record { alleles: b"A,C,<NON_REF>\0", id: b".\0", filters: &[0; 4], info: &[0; 4], format: &[0; 4], extracted_info: &[], extracted_format: &[], ..record };
+    let third = Record { info: other.info, alleles: other.alleles, id: other.id, ..record };
+    let header = Arc::new(header);
+    let file = |sample: &[u8]| MergedFile { header: header.clone(), sample: Some(sample.to_vec()) };
+    let Ok(merger) = Merger::new(vec![file(b"a"), file(b"b")]) else { return };
+    let records = [(0, record), (0, third), (1, other)].map(|(file, record)| FileRecord { file, record });
+    let mut lines = Vec::new();
+    if merger.append(&records, &mut lines).is_ok() {
+        let mut lines = lines.strip_suffix(b"\n").unwrap_or_default().split(|&byte| byte == b'\n');
+        assert!(lines.all(|line| line.iter().filter(|&&byte| byte == b'\t').count() == 10));
     }
 });

@@ -57,13 +57,15 @@ const IGNORED: [&str; 39] = [
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
 /// Options that are tilefs flags with a value.
-const VALUES: [&str; 21] = [
+const VALUES: [&str; 23] = [
     "cache_size",
     "threads",
     "at",
     "from",
     "key_file",
     "slice",
+    "samples_file",
+    "regions_file",
     "show",
     "extent",
     "order",

@@ -44,7 +44,7 @@ impl Cat {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         output::check()?;
-        let options = self.opening.options(self.slices.as_slice())?;
+        let options = self.opening.options(&self.slices)?;
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
         let workers = array::read_ahead_workers(&self.array, &options);

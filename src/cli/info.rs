@@ -6,7 +6,7 @@ use clap::Args;
 use tilefs_reader::threads;
 
 use super::failure::Failure;
-use super::options::{Logging, Opening};
+use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
 use tilefs::tree::directory::directory_json;
 use tilefs::tree::group_outline::{outline, outline_of_directory};
@@ -40,7 +40,7 @@ pub struct Info {
 impl Info {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
-        let options = self.opening.options(&[])?;
+        let options = self.opening.options(&NamedSlices::default())?;
         threads::start_team(options.reading.threads);
         if let Some(selection) = &self.slice {
             return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));

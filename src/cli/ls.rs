@@ -69,7 +69,7 @@ struct Listing<'a> {
 impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
-        let mut options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(&self.slices)?;
         options.shown = self.views.shown();
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;

@@ -159,7 +159,7 @@ impl Mount {
         if self.until_eof {
             signals.end_with(io::stdin())?;
         }
-        let mut options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(&self.slices)?;
         options.shown = self.views.shown();
         // Other users would otherwise see data that only this user may read.
         let may_be_shared = fuse::descriptor(self.mountpoint()).is_some();

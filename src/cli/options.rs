@@ -11,7 +11,7 @@ use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, View};
+use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -96,12 +96,20 @@ enum Order {
     Row,
 }
 
-/// Named slices.
-#[derive(Debug, Args)]
+/// Named slices, and named lists of samples and regions.
+#[derive(Debug, Default, Args)]
 pub struct NamedSlices {
     /// List this slice under slice/NAME; may be repeated
     #[arg(long = "slice", value_name = "NAME=SELECTION", value_parser = parse_slice)]
     slices: Vec<(String, String)>,
+
+    /// A list of samples of a TileDB-VCF dataset, one per line, for paths like vcf/samples=@NAME/; may be repeated
+    #[arg(long, value_name = "FILE")]
+    samples_file: Vec<PathBuf>,
+
+    /// Regions in BED or as columns, for paths like vcf/slice/@NAME/ and vcf/merged/@NAME.vcf; may be repeated
+    #[arg(long, value_name = "FILE")]
+    regions_file: Vec<PathBuf>,
 }
 
 /// Optional views that directories list.
@@ -167,7 +175,7 @@ enum Extent {
 
 impl Opening {
     /// Converts to the library's options. Warns of times that look like something else.
-    pub fn options(&self, slices: &[(String, String)]) -> Result<OpenOptions, Failure> {
+    pub fn options(&self, slices: &NamedSlices) -> Result<OpenOptions, Failure> {
         let defaults = OpenOptions::default();
         for time in [&self.at, &self.from].into_iter().flatten() {
             if let Some(warning) = tree::time::warning(&time.text) {
@@ -204,7 +212,8 @@ impl Opening {
             },
             row_order: self.order == Order::Row,
             is_watched: defaults.is_watched,
-            slices: slices.to_vec(),
+            slices: slices.slices.clone(),
+            variant_lists: slices.lists()?,
             shown: defaults.shown,
         })
     }
@@ -258,8 +267,12 @@ impl Cloud {
 }
 
 impl NamedSlices {
-    pub fn as_slice(&self) -> &[(String, String)] {
-        &self.slices
+    /// Reads the lists.
+    fn lists(&self) -> Result<VariantLists, Failure> {
+        let mut lists = VariantLists::default();
+        self.samples_file.iter().try_for_each(|file| lists.add_samples(file))?;
+        self.regions_file.iter().try_for_each(|file| lists.add_regions(file))?;
+        Ok(lists)
     }
 }
 

@@ -71,7 +71,7 @@ impl Serve {
         // Before any thread starts, as for a mount.
         make_room_for_files();
         let signals = Signals::hold()?;
-        let mut options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(&self.slices)?;
         options.shown = self.views.shown();
         // Other users of this machine can connect, and must not see more than is served.
         options.reading.links = if self.follow_links { Links::Anywhere } else { Links::Within };

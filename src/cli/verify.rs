@@ -18,7 +18,7 @@ use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads;
 
 use super::failure::Failure;
-use super::options::{Logging, Opening};
+use super::options::{Logging, NamedSlices, Opening};
 use super::output;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::directory::{Directory, Inside};
@@ -74,8 +74,11 @@ impl Verify {
         output::check()?;
         // Results saved by earlier mounts are not used.
         let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions { index: None, ..self.opening.options(&[])?.reading },
-            ..self.opening.options(&[])?
+            reading: tilefs_reader::OpenOptions {
+                index: None,
+                ..self.opening.options(&NamedSlices::default())?.reading
+            },
+            ..self.opening.options(&NamedSlices::default())?
         };
         threads::start_team(options.reading.threads);
         match tree::open_stored(&self.array, &options) {

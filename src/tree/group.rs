@@ -196,7 +196,8 @@ impl GroupFolder {
     fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
         let make = || {
             let dataset = VariantDataset::of(&self.group)?;
-            Ok(dataset.map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.modified))))
+            Ok(dataset
+                .map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.options.clone(), self.modified))))
         };
         self.vcf.get_or_retry(make).cloned()
     }

@@ -40,6 +40,9 @@ The same compressed in blocks, with an index, so that only the blocks of a regio
     bcftools view vcf/SAMPLE.vcf.gz 1:12000-13000
 Or only what overlaps the region, from the tiles of the region:
     cat vcf/slice/1:12000-13000/SAMPLE.vcf
+All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
+    bcftools view vcf/merged/1:12000-13000.vcf.gz
+    bcftools view vcf/samples=A,B/merged/all.vcf
 ";
 
 /// The members of a group and their names in the tree.
@@ -201,6 +204,9 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                     "vcf/slice/1:12000-13000/SAMPLE.vcf",
                     "the variants that overlap a region, also as .vcf.gz",
                 )
+                + &view_line("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does")
+                + &view_line("vcf/merged/1:12000-13000.vcf.gz", "the same of a region")
+                + &view_line("vcf/samples=A,B/", "the same for some samples")
                 + &view_line("vcf/samples.txt", "the names of all samples")
         }
         Ok(None) => String::new(),

@@ -1,6 +1,7 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
 use super::shown::ShownViews;
+pub use super::variant_lists::VariantLists;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_reader::storage::{CloudOptions, Links};
 
@@ -17,6 +18,8 @@ pub struct OpenOptions {
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
+    /// Lists of samples and regions that paths below `vcf/` name.
+    pub variant_lists: VariantLists,
     /// Optional views that are listed.
     pub shown: ShownViews,
 }

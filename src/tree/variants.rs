@@ -4,10 +4,13 @@
 //! In layout 4, samples are texts, and the array of headers has a row for each. In layouts 2 and 3 they are numbers,
 //! whose names are in the metadata of `data`, and the array of headers is dense.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{Contigs, Header, Layout, sample_numbers};
+use sha2::{Digest, Sha256};
+use tilefs_export::Content;
+use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers, tabix};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
@@ -16,6 +19,7 @@ use tilefs_reader::Object;
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::group::Group;
+use tilefs_reader::storage::EntryKey;
 
 use super::experiment::member_of;
 use super::group_texts::NamedMembers;
@@ -30,6 +34,9 @@ const METADATA: &str = "metadata";
 /// The attribute of the headers, and the dimension of their samples.
 const HEADER: &str = "header";
 const SAMPLE: &str = "sample";
+
+/// Number of headers that are read together: one has up to some hundred KiB.
+const HEADERS_AT_ONCE: u64 = 256;
 
 /// The most bytes of a list in the metadata: names of all samples of a dataset of layout 2 or 3, or its contigs.
 const MAX_LIST: u64 = 256 << 20;
@@ -156,6 +163,93 @@ impl VariantDataset {
         stored.and_then(|stored| Header::parse(&stored)).in_field(HEADER).in_array(self.headers.path())
     }
 
+    /// Returns the headers of some samples, in their order. Samples with the same header share it.
+    ///
+    /// # Errors
+    /// Fails if one cannot be read, or is not a header.
+    pub fn headers(&self, samples: &[Sample]) -> Result<Vec<Arc<Header>>> {
+        let mut known: HashMap<Vec<u8>, Arc<Header>> = HashMap::new();
+        let mut parsed = |stored: &[u8]| -> Result<Arc<Header>> {
+            if let Some(header) = known.get(stored) {
+                return Ok(header.clone());
+            }
+            let header = Header::parse(stored).in_field(HEADER).in_array(self.headers.path())?;
+            let header = Arc::new(header);
+            known.insert(stored.to_vec(), header.clone());
+            Ok(header)
+        };
+        let missing = |name: &[u8]| {
+            let reason = format!("the header of the sample {}", String::from_utf8_lossy(name));
+            Error::missing(reason).in_array(self.headers.path())
+        };
+        if self.layout.version() < 4 {
+            let of_number = |sample: &Sample| {
+                let number = sample.number.ok_or_else(|| missing(&sample.name))?;
+                let values = self.headers.dense()?.read_values(HEADER, &[number..=number])?;
+                parsed(values.get(0).ok_or_else(|| missing(&sample.name))?)
+            };
+            return samples.iter().map(of_number).collect();
+        }
+        let ranges = vec![Some(samples.iter().map(Sample::range).collect())];
+        let mut found: HashMap<Vec<u8>, Arc<Header>> = HashMap::new();
+        let rows = self.headers.rows()?.columns(&[SAMPLE, HEADER])?.rows_of_batch(HEADERS_AT_ONCE);
+        for batch in rows.select(&ranges)?.batches()? {
+            let batch = batch?;
+            let (names, headers) = (batch.column(SAMPLE)?, batch.column(HEADER)?);
+            for row in 0..batch.len() {
+                if let Some((name, header)) = names.get(row).zip(headers.get(row)) {
+                    found.insert(name.to_vec(), parsed(header)?);
+                }
+            }
+        }
+        samples.iter().map(|one| found.get(&one.name).cloned().ok_or_else(|| missing(&one.name))).collect()
+    }
+
+    /// Returns all samples, sorted by their names.
+    ///
+    /// # Errors
+    /// Fails if the array of headers or the metadata cannot be read.
+    pub fn all_samples(&self) -> Result<Vec<Sample>> {
+        if let Some(numbered) = self.numbered()? {
+            let sample = |(name, number): (&Vec<u8>, &u32)| Sample { name: name.clone(), number: Some(*number) };
+            return Ok(numbered.samples.iter().map(sample).collect());
+        }
+        Ok(self.samples()?.into_iter().map(|name| Sample { name, number: None }).collect())
+    }
+
+    /// Returns the key of a result about some records that is saved for later mounts, if it is: `what` and the header
+    /// of its file tell it from others.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read.
+    pub fn saved_key(&self, what: impl Display, head: &[u8]) -> Result<Option<EntryKey>> {
+        let saved = &self.data.context().saved;
+        if !saved.is_worth(self.row_count()?.most()) {
+            return Ok(None);
+        }
+        // The header may change where the array of variant calls does not.
+        let digest = Sha256::digest(head);
+        Ok(self.data.identity()?.map(|key| key.of(format_args!("variants {what} {digest:?} {:?}", self.layout))))
+    }
+
+    /// Returns the index of a VCF text in BGZF. It is made of all lines, unless an earlier mount has saved it. `what`
+    /// and `head` tell the text from others of this dataset.
+    ///
+    /// # Errors
+    /// As for [`tabix`].
+    pub fn index(&self, what: impl Display, head: &[u8], text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+        let saved = &self.data.context().saved;
+        let key = self.saved_key(format_args!("{format:?} {what}"), head)?;
+        if let Some(index) = key.and_then(|key| saved.get(&key, |bytes| Some(bytes.to_vec()))) {
+            return Ok(index);
+        }
+        let index = tabix(text, format)?;
+        if let Some(key) = key {
+            saved.put(&key, &index);
+        }
+        Ok(index)
+    }
+
     /// Returns the header of a sample in layout 4.
     fn stored_header(&self, name: &[u8]) -> Result<Option<Vec<u8>>> {
         let only = vec![Some(vec![only(Scalar::Text(name.to_vec()))])];
@@ -177,6 +271,11 @@ impl VariantDataset {
 }
 
 impl Sample {
+    /// Returns its number in layouts 2 and 3.
+    pub fn number(&self) -> Option<u32> {
+        self.number
+    }
+
     /// Returns the range of the dimension of samples that has only this sample.
     pub fn range(&self) -> CoordinateRange {
         only(match self.number {

@@ -12,6 +12,7 @@
 //! * [`stored`]: copies of stored arrays to be altered, and what is in their generic tiles
 //! * [`promise`]: whether all was looked at that a manifest has
 //! * [`skip`]: what cannot be done here, said aloud
+//! * [`vcf`]: files of `vcf/` of a dataset
 
 #![allow(dead_code)] // each test program uses a part
 
@@ -27,3 +28,4 @@ pub mod report;
 pub mod shown;
 pub mod skip;
 pub mod stored;
+pub mod vcf;

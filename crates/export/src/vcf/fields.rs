@@ -16,8 +16,8 @@ const FLOAT: u32 = 2;
 const TEXT: u32 = 3;
 
 /// The integer that stands for a missing value, and the one that ends a vector before its last place.
-const MISSING_INTEGER: i32 = i32::MIN;
-const INTEGER_END: i32 = i32::MIN + 1;
+pub(super) const MISSING_INTEGER: i32 = i32::MIN;
+pub(super) const INTEGER_END: i32 = i32::MIN + 1;
 
 /// The bits of the float that stands for a missing value, and of the one that ends a vector before its last place.
 pub(super) const MISSING_FLOAT: u32 = 0x7f80_0001;
@@ -107,6 +107,17 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
 }
 
 impl Values<'_> {
+    /// Returns the numbers before the end of the vector, `None` for each missing one; `None` for flags and texts.
+    pub(super) fn numbers(self) -> Option<Vec<Option<[u8; 4]>>> {
+        let (numbers, missing, end) = match self {
+            Values::Flag | Values::Text(_) => return None,
+            Values::Integers(integers) => (integers, MISSING_INTEGER.to_le_bytes(), INTEGER_END.to_le_bytes()),
+            Values::Floats(floats) => (floats, MISSING_FLOAT.to_le_bytes(), FLOAT_END.to_le_bytes()),
+        };
+        let numbers = numbers.iter().take_while(|number| **number != end);
+        Some(numbers.map(|number| (*number != missing).then_some(*number)).collect())
+    }
+
     /// Appends the values as VCF shows them, separated by commas; returns whether there are any.
     ///
     /// # Errors
@@ -182,7 +193,7 @@ pub(super) fn append_float(bits: u32, out: &mut Vec<u8>) {
 }
 
 /// Returns a text without the NULs that pad it to the length of the longest text of its record.
-fn unpadded(text: &[u8]) -> &[u8] {
+pub(super) fn unpadded(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &text[..end]
 }

@@ -9,6 +9,9 @@ use super::check_text;
 /// The filter that every header has, with this number, whether a line defines it or not.
 const PASS: (u32, &[u8]) = (0, b"PASS");
 
+/// The line that defines it in headers of htslib.
+const PASS_LINE: &[u8] = b"##FILTER=<ID=PASS,Description=\"All filters passed\">\n";
+
 /// The start of the line of column names, which ends a header.
 const COLUMNS: &[u8] = b"#CHROM";
 
@@ -25,7 +28,45 @@ pub struct Header {
     lines: Vec<u8>,
     filters: HashMap<u32, Vec<u8>>,
     contigs: Vec<Vec<u8>>,
-    defines_end: bool,
+    info: HashMap<Vec<u8>, Definition>,
+    format: HashMap<Vec<u8>, Definition>,
+}
+
+/// The definition of an INFO or FORMAT field, as far as merging depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Definition {
+    pub count: ValueCount,
+    /// Whether the values are integers or floats.
+    pub is_numeric: bool,
+}
+
+/// The number of values of a field: `Number` in its definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueCount {
+    /// `A`: one for each alternative allele.
+    PerAlternative,
+    /// `R`: one for each allele.
+    PerAllele,
+    /// `G`: one for each genotype.
+    PerGenotype,
+    /// A fixed number, or any.
+    Other,
+}
+
+impl Definition {
+    /// The definition of a field that no line defines.
+    const NONE: Definition = Definition { count: ValueCount::Other, is_numeric: false };
+
+    fn of(attributes: &[u8]) -> Self {
+        let count = match attribute(attributes, b"Number") {
+            Some(b"A") => ValueCount::PerAlternative,
+            Some(b"R") => ValueCount::PerAllele,
+            Some(b"G") => ValueCount::PerGenotype,
+            _ => ValueCount::Other,
+        };
+        let is_numeric = matches!(attribute(attributes, b"Type"), Some(b"Integer" | b"Float"));
+        Definition { count, is_numeric }
+    }
 }
 
 impl Header {
@@ -37,7 +78,7 @@ impl Header {
         // Some writers store the NUL of a C string.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         let mut dictionary = Dictionary::new();
-        let mut header = Header { lines: Vec::new(), filters: HashMap::new(), contigs: Vec::new(), defines_end: false };
+        let mut header = Header::empty();
         for line in text.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.starts_with(COLUMNS) {
@@ -61,6 +102,65 @@ impl Header {
         }
         header.filters.entry(PASS.0).or_insert_with(|| PASS.1.to_vec());
         Ok(header)
+    }
+
+    fn empty() -> Self {
+        Header {
+            lines: Vec::new(),
+            filters: HashMap::new(),
+            contigs: Vec::new(),
+            info: HashMap::new(),
+            format: HashMap::new(),
+        }
+    }
+
+    /// Returns the header of a file that is merged from files with these headers, as `bcftools merge` makes it: the lines
+    /// of the first, `PASS` behind its first line, and of each further one the lines that define a new name, or
+    /// whose key is new. Numbers of names (`IDX`) are left out.
+    ///
+    /// # Errors
+    /// Fails for names that a header cannot have.
+    pub(super) fn merged<'h>(headers: impl Iterator<Item = &'h Header>) -> Result<Header> {
+        let (mut merged, mut dictionary) = (Header::empty(), Dictionary::new());
+        // The keys of lines, and for those that define a name, with it.
+        let mut known = HashSet::from([b"FILTER=<PASS".to_vec()]);
+        let mut seen = HashSet::new();
+        for header in headers.filter(|header| seen.insert(std::ptr::from_ref(*header))) {
+            let mut lines = header.lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+            let format = lines.next().unwrap_or(b"##fileformat=VCFv4.2");
+            if merged.lines.is_empty() {
+                merged.lines = [format, b"\n", PASS_LINE].concat();
+                merged.define(PASS_LINE.trim_ascii_end(), &mut dictionary)?;
+            }
+            let (mut keys, mut own) = (Vec::new(), HashSet::new());
+            for line in lines {
+                let line = match structured(line) {
+                    Some((kind, attributes)) => {
+                        let Some(name) = attribute(attributes, b"ID") else { continue };
+                        if !known.insert([kind, b"=<", name].concat()) {
+                            continue;
+                        }
+                        without_number(line)
+                    }
+                    None => {
+                        let key = line.split(|&byte| byte == b'=').next().unwrap_or(line);
+                        if known.contains(key) || !own.insert(line) {
+                            continue;
+                        }
+                        keys.push(key.to_vec());
+                        line.to_vec()
+                    }
+                };
+                merged.define(&line, &mut dictionary)?;
+                merged.lines.extend_from_slice(&line);
+                merged.lines.push(b'\n');
+            }
+            known.extend(keys);
+        }
+        if merged.lines.is_empty() {
+            merged.lines = [b"##fileformat=VCFv4.2\n", PASS_LINE].concat();
+        }
+        Ok(merged)
     }
 
     /// Takes over the name that a line defines, if it does.
@@ -91,10 +191,20 @@ impl Header {
             b"FILTER" => {
                 self.filters.insert(number, check_text(name, b"; ", "the name of a filter")?.to_vec());
             }
-            b"INFO" if name == b"END" => self.defines_end = true,
-            _ => {}
+            b"INFO" => _ = self.info.entry(name.to_vec()).or_insert_with(|| Definition::of(attributes)),
+            _ => _ = self.format.entry(name.to_vec()).or_insert_with(|| Definition::of(attributes)),
         }
         Ok(())
+    }
+
+    /// Returns the definition of an INFO field.
+    pub(super) fn info(&self, name: &[u8]) -> Definition {
+        self.info.get(name).copied().unwrap_or(Definition::NONE)
+    }
+
+    /// Returns the definition of a FORMAT field.
+    pub(super) fn format(&self, name: &[u8]) -> Definition {
+        self.format.get(name).copied().unwrap_or(Definition::NONE)
     }
 
     /// Returns the names of the contigs in the order of their lines.
@@ -113,7 +223,12 @@ impl Header {
 
     /// Returns whether the header defines the INFO field `END`.
     pub(crate) fn defines_end(&self) -> bool {
-        self.defines_end
+        self.defines_info(b"END")
+    }
+
+    /// Returns whether the header defines an INFO field.
+    pub(super) fn defines_info(&self, name: &[u8]) -> bool {
+        self.info.contains_key(name)
     }
 
     /// Returns the header of a file with one sample, or without any: its lines and the names of the columns.
@@ -121,10 +236,21 @@ impl Header {
     /// # Errors
     /// Fails if the name of the sample cannot be the name of a column.
     pub fn text(&self, sample: Option<&[u8]>) -> Result<Vec<u8>> {
+        self.text_of(sample.as_slice())
+    }
+
+    /// Returns the header of a file with some samples: its lines and the names of the columns.
+    ///
+    /// # Errors
+    /// Fails if the name of a sample cannot be the name of a column.
+    pub fn text_of(&self, samples: &[impl AsRef<[u8]>]) -> Result<Vec<u8>> {
         let mut text = [&self.lines, FIXED_COLUMNS].concat();
-        if let Some(sample) = sample {
-            text.extend_from_slice(b"\tFORMAT\t");
-            text.extend_from_slice(check_text(sample, b"", "the name of a sample")?);
+        if !samples.is_empty() {
+            text.extend_from_slice(b"\tFORMAT");
+        }
+        for sample in samples {
+            text.push(b'\t');
+            text.extend_from_slice(check_text(sample.as_ref(), b"", "the name of a sample")?);
         }
         text.push(b'\n');
         Ok(text)
@@ -167,15 +293,26 @@ impl Dictionary {
 }
 
 /// Splits `##KEY=<...>` into the key and the attributes between the brackets.
-fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.strip_prefix(b"##")?;
     let equals = line.iter().position(|&byte| byte == b'=')?;
     let (key, value) = line.split_at(equals);
     Some((key, value.strip_prefix(b"=<")?.strip_suffix(b">")?))
 }
 
+/// Returns a line that defines a name without the name's number.
+fn without_number(line: &[u8]) -> Vec<u8> {
+    let number = structured(line).and_then(|(_, attributes)| attribute(attributes, b"IDX"));
+    let text = number.map(|number| [b",IDX=", number].concat());
+    let place = text.as_ref().and_then(|text| line.windows(text.len()).rposition(|window| window == text.as_slice()));
+    match (place, text) {
+        (Some(place), Some(text)) => [&line[..place], &line[place + text.len()..]].concat(),
+        _ => line.to_vec(),
+    }
+}
+
 /// Returns the value of an attribute in `ID=a,Description="b, c"`, without quotes.
-fn attribute<'a>(attributes: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn attribute<'a>(attributes: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = attributes;
     while let Some(equals) = rest.iter().position(|&byte| byte == b'=') {
         let (key, value) = (&rest[..equals], &rest[equals + 1..]);
@@ -247,6 +384,32 @@ mod tests {
             let text = format!("##fileformat=VCFv4.2\n{wrong}\n");
             assert!(Header::parse(text.as_bytes()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn headers_are_merged() {
+        let header = |text: &str| Header::parse(text.as_bytes()).unwrap();
+        let first = header(
+            "##fileformat=VCFv4.1\n##source=a\n##source=b\n##INFO=<ID=DP,Number=1,Type=Integer,IDX=7>\n\
+             ##contig=<ID=2>\n##x=<no=id>\n",
+        );
+        let second = header(
+            "##fileformat=VCFv4.3\n##FILTER=<ID=PASS,Description=\"x\">\n##source=c\n##other=d\n\
+             ##INFO=<ID=DP,Number=2,Type=Float>\n##FORMAT=<ID=DP,Number=G,Type=Float>\n##contig=<ID=1>\n##contig=<ID=2>\n",
+        );
+        let merged = Header::merged([&first, &second, &first].into_iter()).unwrap();
+        let text = String::from_utf8(merged.text_of(&["a", "b"]).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "##fileformat=VCFv4.1\n##FILTER=<ID=PASS,Description=\"All filters passed\">\n##source=a\n##source=b\n\
+             ##INFO=<ID=DP,Number=1,Type=Integer>\n##contig=<ID=2>\n##other=d\n\
+             ##FORMAT=<ID=DP,Number=G,Type=Float>\n##contig=<ID=1>\n\
+             #CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\ta\tb\n"
+        );
+        assert_eq!(merged.contigs(), [b"2", b"1"]);
+        assert_eq!(merged.info(b"DP"), Definition { count: ValueCount::Other, is_numeric: true });
+        assert_eq!(merged.format(b"DP").count, ValueCount::PerGenotype);
+        assert!(Header::merged(std::iter::empty()).unwrap().lines.ends_with(PASS_LINE));
     }
 
     #[test]

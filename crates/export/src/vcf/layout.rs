@@ -26,13 +26,69 @@ pub struct Layout {
 /// The positions of one cell, all counted in the same way: its coordinate, and the first and the last position of its
 /// record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CellPositions {
+pub struct CellPositions {
+    /// The coordinate along the dimension of positions.
     pub coordinate: u32,
+    /// The first position of the record.
     pub start: u32,
+    /// The last position of the record.
     pub end: u32,
 }
 
+/// The records that begin at some positions, or that begin before some and reach them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// The first positions of the records.
+    pub starts: RangeInclusive<u32>,
+    /// The records end here or behind it.
+    pub least_end: u32,
+    /// For records that begin before the coordinates of a region, and are found by their anchors: the first of these
+    /// coordinates.
+    pub anchored_at: Option<u32>,
+}
+
 impl Layout {
+    /// Returns the windows of the records that overlap some positions, in order. Each is found in one of them. The
+    /// records begin at `first` or behind it.
+    pub fn windows(&self, positions: &RangeInclusive<u32>, first: u32) -> Vec<Window> {
+        let (least_end, last) = (*positions.start(), *positions.end());
+        // Records that begin earlier have a cell at a higher coordinate.
+        let low = if self.is_by_end() { least_end } else { least_end.saturating_sub(self.anchor_gap) };
+        let mut windows = Vec::new();
+        if first < low {
+            windows.push(Window { starts: first..=low - 1, least_end, anchored_at: Some(low) });
+        }
+        if low.max(first) <= last {
+            windows.push(Window { starts: low.max(first)..=last, least_end, anchored_at: None });
+        }
+        windows
+    }
+
+    /// Returns the coordinates of the cells by which the records of a window are found.
+    pub fn coordinates(&self, window: &Window) -> RangeInclusive<u32> {
+        let starts = &window.starts;
+        match window.anchored_at {
+            Some(low) => low..=low.saturating_add(self.anchor_gap),
+            // The first cell of a record is at most a gap behind its first position.
+            None if self.is_by_end() => *starts.start()..=starts.end().saturating_add(self.anchor_gap),
+            None => starts.clone(),
+        }
+    }
+
+    /// Returns whether a cell is the one by which a record of a window is found.
+    ///
+    /// # Errors
+    /// Fails if the record has no cell at this coordinate.
+    pub fn is_in_window(&self, window: &Window, cell: CellPositions) -> Result<bool> {
+        let before = self.cell_before(cell)?;
+        let is_its_cell = match window.anchored_at {
+            Some(low) => before.is_none_or(|before| before < low),
+            None => before.is_none(),
+        };
+        let reaches = cell.end.max(cell.start) >= window.least_end;
+        Ok(is_its_cell && reaches && window.starts.contains(&cell.start))
+    }
+
     /// Creates the layout of a version.
     ///
     /// # Errors
@@ -58,7 +114,7 @@ impl Layout {
     }
 
     /// Returns whether cells are sorted by the last position of their records, not by the first.
-    pub(super) fn is_by_end(&self) -> bool {
+    fn is_by_end(&self) -> bool {
         self.version == 2
     }
 
@@ -66,7 +122,7 @@ impl Layout {
     ///
     /// # Errors
     /// Fails if the record has no cell at this coordinate.
-    pub(super) fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
+    fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
         let CellPositions { coordinate, start, end } = cell;
         let misplaced = || {
             let reason = format!("a cell at {coordinate} for a record from {start} to {end}");
@@ -127,16 +183,22 @@ impl Contigs {
         Ok(Contigs { contigs })
     }
 
-    /// Returns the first position of the contig at a position, and its name.
-    ///
-    /// # Errors
-    /// Fails if no contig is there.
-    pub(super) fn at(&self, position: u32) -> Result<(u32, &[u8])> {
-        let after = self.contigs.partition_point(|contig| contig.start <= position);
-        let found = after.checked_sub(1).and_then(|number| self.contigs.get(number));
-        let found = found.filter(|contig| position - contig.start < contig.length);
-        let found = found.ok_or_else(|| Error::damaged(format!("the position {position}, where no contig is")))?;
-        Ok((found.start, &found.name))
+    /// Returns the names of the contigs in the order of their positions.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.contigs.iter().map(|contig| contig.name.as_slice())
+    }
+
+    /// Returns the positions at which no contig is.
+    pub fn gaps(&self) -> Vec<RangeInclusive<u32>> {
+        let (mut gaps, mut next) = (Vec::new(), 0u64);
+        for contig in &self.contigs {
+            gaps.push((next, u64::from(contig.start)));
+            next = u64::from(contig.start) + u64::from(contig.length);
+        }
+        gaps.push((next, 1 << 32));
+        let gap =
+            |(start, end): (u64, u64)| Some(u32::try_from(start).ok()?..=u32::try_from(end.checked_sub(1)?).ok()?);
+        gaps.into_iter().filter_map(gap).filter(|gap| !gap.is_empty()).collect()
     }
 
     /// Returns positions of a contig, counted from its start, as positions of the dataset, as far as the contig has
@@ -185,10 +247,9 @@ mod tests {
     #[test]
     fn positions_belong_to_contigs() {
         let contigs = Contigs::parse(&encoded("b\t100,a\t0,c\t100"), &encoded("a\t100,b\t50,c\t0")).unwrap();
-        assert_eq!(contigs.at(0).unwrap(), (0, &b"a"[..]));
-        assert_eq!(contigs.at(99).unwrap(), (0, &b"a"[..]));
-        assert_eq!(contigs.at(100).unwrap(), (100, &b"b"[..]));
-        assert!(contigs.at(150).is_err());
+        assert_eq!(contigs.gaps(), [150..=u32::MAX]);
+        let apart = Contigs::parse(&encoded("a\t5,b\t100"), &encoded("a\t10,b\t50")).unwrap();
+        assert_eq!(apart.gaps(), [0..=4, 15..=99, 150..=u32::MAX]);
         assert_eq!(contigs.positions_of(b"b", &(0..=u32::MAX)), Some(100..=149));
         assert_eq!(contigs.positions_of(b"b", &(49..=60)), Some(149..=149));
         assert_eq!(contigs.positions_of(b"b", &(50..=60)), None);
@@ -235,6 +296,51 @@ mod tests {
                 let found = layout.cell_before(CellPositions { coordinate, start, end });
                 prop_assert!(is_last || found.is_err(), "{}", coordinate);
             }
+        }
+    }
+
+    proptest! {
+        /// Each record that overlaps a region is found once, in whatever parts its windows are read.
+        #[test]
+        fn records_of_a_region_are_found_once(
+            version in 2u32..=4, gap in 1u32..60, low in 0u32..400, length in 0u32..200, first in 0u32..100, step in 1u32..90,
+            records in proptest::collection::vec((0u32..500, prop_oneof![Just(1u32), 1..20u32, 1..300u32]), 0..30),
+        ) {
+            let layout = Layout::new(version, gap).unwrap();
+            let positions = low..=low + length;
+            let mut found = Vec::new();
+            for window in layout.windows(&positions, first) {
+                let starts = window.starts.clone();
+                for start in starts.clone().step_by(step as usize) {
+                    let part = Window { starts: start..=(start + step - 1).min(*starts.end()), ..window.clone() };
+                    let coordinates = layout.coordinates(&part);
+                    for (number, &(start, length)) in records.iter().enumerate() {
+                        let end = start + length - 1;
+                        for coordinate in cells(&layout, start, end).into_iter().filter(|at| coordinates.contains(at)) {
+                            if layout.is_in_window(&part, CellPositions { coordinate, start, end }).unwrap() {
+                                found.push((start, number));
+                            }
+                        }
+                    }
+                }
+            }
+            let overlaps = |start: u32, length: u32| start <= *positions.end() && start + length > low && start >= first;
+            let wanted = records.iter().enumerate().filter(|(_, (start, length))| overlaps(*start, *length));
+            let mut wanted: Vec<(u32, usize)> = wanted.map(|(number, (start, _))| (*start, number)).collect();
+            wanted.sort();
+            found.sort();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn cells_where_their_record_has_none_are_damage() {
+        for version in 2..=4 {
+            let layout = Layout::new(version, 50).unwrap();
+            let window = Window { starts: 0..=1000, least_end: 0, anchored_at: None };
+            let error =
+                layout.is_in_window(&window, CellPositions { coordinate: 151, start: 100, end: 900 }).unwrap_err();
+            assert!(error.to_string().contains("151"), "{error}");
         }
     }
 

@@ -14,18 +14,16 @@ mod bgzf;
 pub mod fields;
 mod header;
 mod layout;
+mod merge;
 mod record;
-mod rows;
 mod tabix;
-#[cfg(test)]
-mod tests;
 
 pub use bgzf::{Bgzf, BgzfForward};
 pub use header::Header;
-pub use layout::{Contigs, Layout, sample_numbers};
+pub use layout::{CellPositions, Contigs, Layout, Window, sample_numbers};
+pub use merge::{FileRecord, MergedFile, Merger};
 pub use record::Record;
-pub use rows::{Columns, ContigOf, Extracted, ExtractedKind, VariantRows};
-pub use tabix::tabix;
+pub use tabix::{IndexFormat, tabix};
 
 use tilefs_format::error::{Error, Result};
 

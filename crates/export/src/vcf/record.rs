@@ -1,17 +1,17 @@
 //! One record of one sample as a line of VCF.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::fields::{self, FieldValue, Values, append_float};
+use super::fields::{self, FieldValue, append_float};
 use super::{Header, check_text};
 
 /// The name of the field that holds the genotype, which VCF wants first.
-const GENOTYPE: &[u8] = b"GT";
+pub(super) const GENOTYPE: &[u8] = b"GT";
 
 /// The INFO field of the last position of a record.
-const END: &[u8] = b"END";
+pub(super) const END: &[u8] = b"END";
 
 /// A record as its cell holds it.
 #[derive(Debug, Clone, Copy)]
@@ -50,19 +50,16 @@ impl Record<'_> {
     /// # Errors
     /// Fails for values that are not what TileDB-VCF stores, with the attribute, and for texts that VCF cannot hold.
     pub fn append(&self, header: &Header, has_sample: bool, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(check_text(self.contig, b"", "the name of a contig")?);
+        self.append_place(out)?;
+        out.extend_from_slice(self.id_text().in_file(self.place("id"))?);
         out.push(b'\t');
-        out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.start) + 1).as_bytes());
-        out.push(b'\t');
-        out.extend_from_slice(one_text(self.id, b" ").in_file(self.place("id"))?);
-        out.push(b'\t');
-        let reference = self.append_alleles(out).in_file(self.place("alleles"))?;
+        self.append_alleles(out).in_file(self.place("alleles"))?;
         out.push(b'\t');
         append_float(self.quality, out);
         out.push(b'\t');
         self.append_filters(header, out).in_file(self.place("filter_ids"))?;
         out.push(b'\t');
-        self.append_info(header, reference, out).in_file(self.place("info"))?;
+        self.append_info(header, out).in_file(self.place("info"))?;
         if has_sample {
             self.append_format(out).in_file(self.place("fmt"))?;
         }
@@ -71,47 +68,86 @@ impl Record<'_> {
     }
 
     /// Returns where an attribute of the record is, for errors.
-    fn place(&self, attribute: &str) -> impl Display {
-        let contig = String::from_utf8_lossy(self.contig).into_owned();
-        format!("{attribute} of the record at {contig}:{}", u64::from(self.start) + 1)
+    pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'_> {
+        RecordPlace { attribute, contig: self.contig, start: self.start }
     }
 
-    /// Appends the reference allele and the alternative ones; returns the length of the first.
-    fn append_alleles(&self, out: &mut Vec<u8>) -> Result<usize> {
+    /// Appends the contig and the position, each with a tab.
+    pub(super) fn append_place(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(check_text(self.contig, b"", "the name of a contig")?);
+        out.push(b'\t');
+        out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.start) + 1).as_bytes());
+        out.push(b'\t');
+        Ok(())
+    }
+
+    /// Returns the identifier; `.` if there is none.
+    pub(super) fn id_text(&self) -> Result<&[u8]> {
+        one_text(self.id, b" ")
+    }
+
+    /// Returns the alleles, the reference first.
+    pub(super) fn allele_list(&self) -> Result<Vec<&[u8]>> {
+        let mut alleles: Vec<&[u8]> = one_text(self.alleles, b" ")?.split(|&byte| byte == b',').collect();
+        // No other allele than the reference may be written as an empty text, or a dot.
+        if let [_, b"" | b"."] = alleles.as_slice() {
+            alleles.pop();
+        }
+        Ok(alleles)
+    }
+
+    /// Appends the reference allele and the alternative ones.
+    fn append_alleles(&self, out: &mut Vec<u8>) -> Result<()> {
         let alleles = one_text(self.alleles, b" ")?;
-        let length = alleles.iter().position(|&byte| byte == b',').unwrap_or(alleles.len());
-        let (reference, others) = alleles.split_at(length);
+        let (reference, others) = alleles.split_at(reference_length(alleles));
         out.extend_from_slice(if reference.is_empty() { b"." } else { reference });
         out.push(b'\t');
         out.extend_from_slice(others.get(1..).filter(|others| !others.is_empty()).unwrap_or(b"."));
-        Ok(length)
+        Ok(())
     }
 
-    fn append_filters(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
+    /// Returns the names of the filters.
+    pub(super) fn filter_names<'h>(&self, header: &'h Header) -> Result<Vec<&'h [u8]>> {
         let (numbers, rest) = self.filters.as_chunks::<4>();
         let mut numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
         let count = numbers.next().and_then(|count| usize::try_from(count).ok());
         if count != Some(numbers.len()) || !rest.is_empty() {
             return Err(Error::damaged("a list of filters with another length than it says"));
         }
-        if numbers.len() == 0 {
+        numbers.map(|number| header.filter(number)).collect()
+    }
+
+    fn append_filters(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
+        let filters = self.filter_names(header)?;
+        if filters.is_empty() {
             out.push(b'.');
         }
-        for (place, number) in numbers.enumerate() {
+        for (place, filter) in filters.into_iter().enumerate() {
             if place > 0 {
                 out.push(b';');
             }
-            out.extend_from_slice(header.filter(number)?);
+            out.extend_from_slice(filter);
         }
         Ok(())
     }
 
-    fn append_info(&self, header: &Header, reference: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// Returns the INFO fields; `END` may be missing, see [`Record::lacks_end`].
+    pub(super) fn info_fields(&self) -> Result<Vec<FieldValue<'_>>> {
+        with_extracted(fields::fields(self.info)?, self.extracted_info)
+    }
+
+    /// Returns whether `END` is to be added, if the record does not have it: the header defines it, and the record does
+    /// not end where its reference allele does.
+    pub(super) fn lacks_end(&self, header: &Header) -> bool {
+        let alleles = self.alleles.strip_suffix(b"\0").unwrap_or(self.alleles);
+        let reference = reference_length(alleles).max(1) as u64;
+        header.defines_end() && u64::from(self.start) + reference != u64::from(self.end) + 1
+    }
+
+    fn append_info(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();
-        let blob = fields::fields(self.info)?;
         let mut has_end = false;
-        for field in blob.into_iter().map(Ok).chain(extracted(self.extracted_info)) {
-            let FieldValue { name, values } = field?;
+        for FieldValue { name, values } in self.info_fields()? {
             has_end |= name == END;
             append_separator(before, b';', out);
             out.extend_from_slice(name);
@@ -120,8 +156,7 @@ impl Record<'_> {
                 out.pop();
             }
         }
-        let is_told_by_reference = u64::from(self.start) + reference.max(1) as u64 == u64::from(self.end) + 1;
-        if header.defines_end() && !has_end && !is_told_by_reference {
+        if !has_end && self.lacks_end(header) {
             append_separator(before, b';', out);
             out.extend_from_slice(END);
             out.push(b'=');
@@ -133,14 +168,17 @@ impl Record<'_> {
         Ok(())
     }
 
-    fn append_format(&self, out: &mut Vec<u8>) -> Result<()> {
-        let mut all = fields::fields(self.format)?;
-        for field in extracted(self.extracted_format) {
-            all.push(field?);
-        }
+    /// Returns the FORMAT fields, `GT` first.
+    pub(super) fn format_fields(&self) -> Result<Vec<FieldValue<'_>>> {
+        let mut all = with_extracted(fields::fields(self.format)?, self.extracted_format)?;
         if let Some(genotype) = all.iter().position(|field| field.name == GENOTYPE) {
             all[..=genotype].rotate_right(1);
         }
+        Ok(all)
+    }
+
+    fn append_format(&self, out: &mut Vec<u8>) -> Result<()> {
+        let all = self.format_fields()?;
         if all.is_empty() {
             out.extend_from_slice(b"\t.\t.");
             return Ok(());
@@ -168,18 +206,40 @@ impl Record<'_> {
     }
 }
 
+/// Displays where an attribute of a record is.
+#[derive(Clone, Copy)]
+pub(super) struct RecordPlace<'a> {
+    attribute: &'static str,
+    contig: &'a [u8],
+    start: u32,
+}
+
+impl Display for RecordPlace<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contig = String::from_utf8_lossy(self.contig);
+        write!(out, "{} of the record at {contig}:{}", self.attribute, u64::from(self.start) + 1)
+    }
+}
+
+fn reference_length(alleles: &[u8]) -> usize {
+    alleles.iter().position(|&byte| byte == b',').unwrap_or(alleles.len())
+}
+
 fn append_separator(before: usize, separator: u8, out: &mut Vec<u8>) {
     if out.len() > before {
         out.push(separator);
     }
 }
 
-/// Returns the fields with attributes of their own that the record has.
-fn extracted<'a>(stored: &'a [(&'a [u8], &'a [u8])]) -> impl Iterator<Item = Result<FieldValue<'a>>> {
-    stored.iter().filter_map(|&(name, bytes)| {
-        let with_name = |values: Option<Values<'a>>| values.map(|values| FieldValue { name, values });
-        fields::extracted(bytes).map(with_name).transpose()
-    })
+/// Appends to the fields of a record those with attributes of their own that it has.
+fn with_extracted<'a>(
+    mut all: Vec<FieldValue<'a>>,
+    extracted: &'a [(&'a [u8], &'a [u8])],
+) -> Result<Vec<FieldValue<'a>>> {
+    for &(name, bytes) in extracted {
+        all.extend(fields::extracted(bytes)?.map(|values| FieldValue { name, values }));
+    }
+    Ok(all)
 }
 
 /// Returns a text that a NUL ends.

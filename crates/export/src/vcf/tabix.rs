@@ -1,10 +1,11 @@
-//! The index of a VCF file in BGZF by position: `.tbi`, as tabix makes it.
+//! The index of a VCF file in BGZF by position: `.tbi` or `.csi`, as tabix makes them.
 //!
-//! A record belongs to the smallest of a hierarchy of bins, of 2^14 to 2^29 positions, that holds it. The index has the
-//! parts of the file with the records of each bin, and for every 2^14 positions the place of the first record that
-//! overlaps them.
+//! A record belongs to the smallest of a hierarchy of bins, of 2^14 positions and eight times as many at each level,
+//! that holds it. The index has the parts of the file with the records of each bin. A `.tbi` has five levels above the
+//! smallest bins, 2^29 positions, and the place of the first record that overlaps every 2^14 positions; a `.csi` has six,
+//! and this place for each bin.
 //!
-//! Source: the specification of tabix, and that of SAM ("The basic binning index").
+//! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index").
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,9 +13,6 @@ use tilefs_format::error::{Error, Result};
 
 use super::bgzf::{bgzf, virtual_offset};
 use crate::content::Content;
-
-/// Positions beyond this have no bin.
-const MAX_POSITION: u64 = 1 << 29;
 
 /// Positions of the smallest bins and of the windows, as a power of two.
 const WINDOW_BITS: u32 = 14;
@@ -25,16 +23,40 @@ const PORTION: u64 = 1 << 20;
 /// The most contigs of an index.
 const MAX_CONTIGS: usize = 1 << 20;
 
+/// A format of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IndexFormat {
+    /// `.tbi`, for positions up to 2^29.
+    Tbi,
+    /// `.csi`, for all positions.
+    Csi,
+}
+
+impl IndexFormat {
+    /// Returns the number of levels above the smallest bins.
+    fn depth(self) -> u32 {
+        match self {
+            IndexFormat::Tbi => 5,
+            IndexFormat::Csi => 6,
+        }
+    }
+
+    /// Positions beyond this have no bin.
+    fn max_position(self) -> u64 {
+        1 << (WINDOW_BITS + 3 * self.depth())
+    }
+}
+
 /// Returns the index of the BGZF file of a VCF text, itself in BGZF.
 ///
 /// Memory: per contig a word for every 2^14 positions, and two words for each run of records of one bin in one block of
 /// the file.
 ///
 /// # Errors
-/// Fails if the text cannot be read or is not VCF, if a record lies beyond position 2^29, and if the records of a contig
+/// Fails if the text cannot be read or is not VCF, if a record lies beyond the last position of the format, and if the records of a contig
 /// are not adjacent and sorted.
-pub fn tabix(text: &dyn Content) -> Result<Vec<u8>> {
-    let mut index = Index::default();
+pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+    let mut index = Index { format, contigs: Vec::new(), known: HashMap::new() };
     let (mut at, mut pending, mut portion) = (0, Vec::new(), Vec::new());
     // The place of the first pending byte.
     let mut place = 0;
@@ -81,16 +103,13 @@ impl<'a> Extent<'a> {
         let stated = info.split(|&byte| byte == b';').find_map(|field| number(field.strip_prefix(b"END=")?));
         // Like htslib, ignore an END before the start.
         let end = stated.filter(|&end| end > start).unwrap_or(start + (reference.len() as u64).max(1));
-        if end > MAX_POSITION {
-            return Err(Error::unsupported(format!("a .tbi with the position {end}, beyond 2^29")));
-        }
         Ok(Some(Extent { contig, start, end }))
     }
 }
 
 /// The entries of all contigs, in the order of the file.
-#[derive(Default)]
 struct Index {
+    format: IndexFormat,
     contigs: Vec<Contig>,
     known: HashMap<Vec<u8>, usize>,
 }
@@ -124,9 +143,13 @@ impl Index {
         let Some(contig) = self.contigs.get_mut(number).filter(|contig| is_last && contig.last <= record.start) else {
             return Err(Error::unsupported("an index of records that are not sorted"));
         };
+        if record.end > self.format.max_position() {
+            let reason = format!("an index with the position {}; a .tbi has positions up to 2^29", record.end);
+            return Err(Error::unsupported(reason));
+        }
         contig.last = record.start;
         let (from, to) = (virtual_offset(from), virtual_offset(to));
-        let runs = contig.bins.entry(bin_of(record.start, record.end)).or_default();
+        let runs = contig.bins.entry(bin_of(record.start, record.end, self.format.depth())).or_default();
         match runs.last_mut().filter(|last| last.1 >> 16 == from >> 16) {
             // The records between are few.
             Some(last) => last.1 = to,
@@ -142,49 +165,85 @@ impl Index {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let mut out = b"TBI\x01".to_vec();
         let number = |out: &mut Vec<u8>, number: usize| out.extend_from_slice(&(number as u32).to_le_bytes());
-        number(&mut out, self.contigs.len());
         // The columns of VCF: contig, position, none for the end; lines of the header begin with #.
-        for value in [2, 1, 2, 0, u32::from(b'#'), 0] {
-            out.extend_from_slice(&value.to_le_bytes());
-        }
-        number(&mut out, self.contigs.iter().map(|contig| contig.name.len() + 1).sum());
+        let mut names: Vec<u8> = [2u32, 1, 2, 0, u32::from(b'#'), 0].into_iter().flat_map(u32::to_le_bytes).collect();
+        number(&mut names, self.contigs.iter().map(|contig| contig.name.len() + 1).sum());
         for contig in &self.contigs {
-            out.extend_from_slice(&contig.name);
-            out.push(0);
+            names.extend_from_slice(&contig.name);
+            names.push(0);
+        }
+        let mut out = Vec::new();
+        match self.format {
+            IndexFormat::Tbi => {
+                out.extend_from_slice(b"TBI\x01");
+                number(&mut out, self.contigs.len());
+                out.extend_from_slice(&names);
+            }
+            IndexFormat::Csi => {
+                out.extend_from_slice(b"CSI\x01");
+                number(&mut out, WINDOW_BITS as usize);
+                number(&mut out, self.format.depth() as usize);
+                number(&mut out, names.len());
+                out.extend_from_slice(&names);
+                number(&mut out, self.contigs.len());
+            }
         }
         for contig in &self.contigs {
+            let windows = contig.filled_windows();
             number(&mut out, contig.bins.len());
             for (bin, runs) in &contig.bins {
                 out.extend_from_slice(&bin.to_le_bytes());
+                if self.format == IndexFormat::Csi {
+                    let first = windows.get(first_window(*bin, self.format.depth())).copied().unwrap_or(0);
+                    out.extend_from_slice(&first.to_le_bytes());
+                }
                 number(&mut out, runs.len());
                 for (from, to) in runs {
                     out.extend_from_slice(&from.to_le_bytes());
                     out.extend_from_slice(&to.to_le_bytes());
                 }
             }
-            number(&mut out, contig.windows.len());
-            let mut before = 0;
-            for &window in &contig.windows {
-                // A window without records has the place of the records before it.
-                before = if window == 0 { before } else { window };
-                out.extend_from_slice(&before.to_le_bytes());
+            if self.format == IndexFormat::Tbi {
+                number(&mut out, windows.len());
+                windows.iter().for_each(|window| out.extend_from_slice(&window.to_le_bytes()));
             }
         }
         out
     }
 }
 
+impl Contig {
+    /// Returns the windows; one without records has the place of the records before it.
+    fn filled_windows(&self) -> Vec<u64> {
+        let mut before = 0;
+        let fill = |&window: &u64| {
+            before = if window == 0 { before } else { window };
+            before
+        };
+        self.windows.iter().map(fill).collect()
+    }
+}
+
 /// Returns the smallest bin that holds some positions, the last excluded.
-fn bin_of(start: u64, end: u64) -> u32 {
+fn bin_of(start: u64, end: u64, depth: u32) -> u32 {
     let last = end.saturating_sub(1).max(start);
-    let level = (0..5).find(|level| start >> (WINDOW_BITS + 3 * level) == last >> (WINDOW_BITS + 3 * level));
+    let level = (0..depth).find(|level| start >> (WINDOW_BITS + 3 * level) == last >> (WINDOW_BITS + 3 * level));
     match level {
-        // The bins of a level are numbered behind those of all larger bins.
-        Some(level) => ((1 << (3 * (5 - level))) - 1) / 7 + (start >> (WINDOW_BITS + 3 * level)) as u32,
+        Some(level) => first_bin(depth - level) + (start >> (WINDOW_BITS + 3 * level)) as u32,
         None => 0,
     }
+}
+
+/// Returns the first of the bins that are `below` levels below the largest: they are numbered behind all larger ones.
+fn first_bin(below: u32) -> u32 {
+    ((1 << (3 * below)) - 1) / 7
+}
+
+/// Returns the window at the start of a bin.
+fn first_window(bin: u32, depth: u32) -> usize {
+    let below = (0..=depth).rev().find(|&below| first_bin(below) <= bin).unwrap_or(0);
+    ((bin - first_bin(below)) as usize) << (3 * (depth - below))
 }
 
 #[cfg(test)]
@@ -193,14 +252,19 @@ mod tests {
 
     #[test]
     fn bins_are_those_of_the_specification() {
-        assert_eq!(bin_of(0, 1), 4681);
-        assert_eq!(bin_of(1 << 14, (1 << 14) + 1), 4682);
-        assert_eq!(bin_of(0, (1 << 14) + 1), 585);
-        assert_eq!(bin_of((1 << 17) - 1, (1 << 17) + 1), 73);
-        assert_eq!(bin_of((1 << 20) - 1, (1 << 20) + 1), 9);
-        assert_eq!(bin_of((1 << 23) - 1, (1 << 23) + 1), 1);
-        assert_eq!(bin_of((1 << 26) - 1, (1 << 26) + 1), 0);
-        assert_eq!(bin_of((1 << 29) - 1, 1 << 29), 37448);
+        assert_eq!(bin_of(0, 1, 5), 4681);
+        assert_eq!(bin_of(1 << 14, (1 << 14) + 1, 5), 4682);
+        assert_eq!(bin_of(0, (1 << 14) + 1, 5), 585);
+        assert_eq!(bin_of((1 << 17) - 1, (1 << 17) + 1, 5), 73);
+        assert_eq!(bin_of((1 << 20) - 1, (1 << 20) + 1, 5), 9);
+        assert_eq!(bin_of((1 << 23) - 1, (1 << 23) + 1, 5), 1);
+        assert_eq!(bin_of((1 << 26) - 1, (1 << 26) + 1, 5), 0);
+        assert_eq!(bin_of((1 << 29) - 1, 1 << 29, 5), 37448);
+        assert_eq!(bin_of(0, 1, 6), 37449);
+        for (start, end) in [(0, 1), (1 << 20, (1 << 20) + 5), (1 << 30, 3 << 29), (5 << 26, 6 << 26), (0, 1 << 32)] {
+            let window = first_window(bin_of(start, end, 6), 6) as u64;
+            assert!(window << WINDOW_BITS <= start && (start == 0 || window > 0), "{start}");
+        }
     }
 
     #[test]
@@ -208,8 +272,9 @@ mod tests {
         let head = "##fileformat=VCFv4.2\n#CHROM\tPOS\n";
         let text = |lines: &str| format!("{head}{lines}").into_bytes();
         let line = |contig: &str, position: u64| format!("{contig}\t{position}\t.\tA\tC\t.\t.\tEND=1\n");
-        assert!(tabix(&text(&(line("1", 5) + &line("1", 5) + &line("2", 1)))).is_ok());
-        assert!(tabix(&text("")).is_ok());
+        assert!(tabix(&text(&(line("1", 5) + &line("1", 5) + &line("2", 1))), IndexFormat::Tbi).is_ok());
+        assert!(tabix(&text(""), IndexFormat::Csi).is_ok());
+        assert!(tabix(&text(&line("1", (1 << 29) + 1)), IndexFormat::Csi).is_ok());
         for wrong in [
             line("1", 5) + &line("1", 4),
             line("1", 5) + &line("2", 1) + &line("1", 6),
@@ -217,7 +282,7 @@ mod tests {
             line("1", 0),
             "1\t2\n".to_owned(),
         ] {
-            assert!(tabix(&text(&wrong)).is_err(), "{wrong}");
+            assert!(tabix(&text(&wrong), IndexFormat::Tbi).is_err(), "{wrong}");
         }
     }
 }

@@ -27,6 +27,7 @@ const DEFAULT_BATCH_ROWS: u64 = 1 << 16;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct RowReader {
     view: Arc<SparseView>,
     fields: Vec<RowField>,
@@ -132,6 +133,18 @@ impl RowReader {
     pub fn batches(self) -> Result<RowBatches> {
         let parts = self.view.parts(self.rows_of_batch)?.len();
         Ok(RowBatches { reader: self, next: 0, parts })
+    }
+
+    /// Returns where a row of a batch is stored: the name of its fragment, and the number of the cell there. `None`
+    /// past the last row.
+    ///
+    /// # Errors
+    /// As for [`RowReader::batches`].
+    pub fn origin(&self, batch: usize, row: u64) -> Result<Option<(String, u64)>> {
+        let parts = self.view.parts(self.rows_of_batch)?;
+        let part = parts.get(batch).ok_or_else(|| Error::usage(format!("there is no batch {batch}")))?;
+        let cell = self.view.part(part)?.stored_cell(row)?;
+        Ok(cell.map(|(fragment, position)| (self.view.array().fragment_name(fragment).to_owned(), position)))
     }
 
     fn read_part(&self, number: usize) -> Result<RowBatch> {

@@ -13,6 +13,7 @@ use super::narrow::narrowed;
 use super::parts::{self, MapPart};
 use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
+use super::rows::Rows;
 use super::saved_rows::SavedRows;
 use super::selection::{CoordinateRange, Selection, Share};
 use crate::array::Array;
@@ -281,6 +282,27 @@ impl SparseView {
                 self.narrowed.get_or_make(|| Ok(narrowed(&self.query)?.map_or_else(|| self.query.clone(), Arc::new)))
             }
         }
+    }
+
+    /// Returns the fragment of a row, and the position of its cell there; `None` past the last row.
+    ///
+    /// # Errors
+    /// Any damage in the data that determines which cells are rows.
+    pub fn stored_cell(&self, row: u64) -> Result<Option<(usize, u64)>> {
+        let mut found = None;
+        self.map()?.for_each(row, 1, |rows| {
+            found = match rows {
+                Rows::CellSlab { fragment, position, .. } => Some((fragment, position)),
+                Rows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
+                Rows::Interleaved(interleaved) => {
+                    // The row is the last cell gone through; those before it are dropped.
+                    let part = interleaved.codes.last().and_then(|code| interleaved.parts.get(usize::from(code >> 1)));
+                    part.filter(|part| part.cells > 0).map(|part| (part.fragment, part.position + part.cells - 1))
+                }
+            };
+            Ok(())
+        })?;
+        Ok(found.map(|(fragment, position)| (fragment as usize, position)))
     }
 
     /// Which cell each row is.

@@ -1,0 +1,280 @@
+//! Alleles of records at one position: which kinds of variants they are, and the alleles that several records have
+//! together.
+//!
+//! Two records may write the same alleles with references of different length: `AC` to `A` and `ACC` to `AC` delete the
+//! same base. The shorter reference is then extended, and its alternative alleles by the same bases.
+
+/// The kinds of variants of a record, as far as merging depends on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Kinds {
+    /// An alternative allele replaces one base, or several by as many.
+    pub has_substitution: bool,
+    /// An alternative allele inserts or deletes bases.
+    pub has_indel: bool,
+    /// Some alternative allele is a variant. `<NON_REF>` and `<*>` stand for any allele, and are none.
+    pub has_variant: bool,
+}
+
+impl Kinds {
+    /// Returns the kinds of a record's alleles, the reference first.
+    pub(super) fn of(alleles: &[&[u8]]) -> Self {
+        let mut kinds = Kinds::default();
+        let Some((reference, others)) = alleles.split_first() else { return kinds };
+        for other in others {
+            match kind(reference, other) {
+                Kind::Reference => continue,
+                Kind::Substitution => kinds.has_substitution = true,
+                Kind::Indel => kinds.has_indel = true,
+                Kind::Other => {}
+            }
+            kinds.has_variant = true;
+        }
+        kinds
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reference,
+    Substitution,
+    Indel,
+    Other,
+}
+
+/// Returns the kind of an alternative allele.
+fn kind(reference: &[u8], other: &[u8]) -> Kind {
+    match other {
+        b"*" => return Kind::Other,
+        b"<X>" | b"<*>" | b"<NON_REF>" => return Kind::Reference,
+        [b'<' | b'[' | b']', ..] | [.., b'[' | b']'] => return Kind::Other,
+        [b'.' | b'X'] if reference.len() == 1 => return Kind::Reference,
+        _ => {}
+    }
+    let same = |pair: &(&u8, &u8)| pair.0.eq_ignore_ascii_case(pair.1);
+    let before = reference.iter().zip(other).take_while(same).count();
+    let (reference, other) = (&reference[before..], &other[before..]);
+    if reference.is_empty() || other.is_empty() {
+        return if reference.len() == other.len() { Kind::Reference } else { Kind::Indel };
+    }
+    // At least one differing base remains of each.
+    let behind = reference[1..].iter().rev().zip(other[1..].iter().rev()).take_while(same).count();
+    let (reference, other) = (&reference[..reference.len() - behind], &other[..other.len() - behind]);
+    let is_anchored = || reference.last().zip(other.last()).is_some_and(|pair| same(&pair));
+    match (reference.len(), other.len()) {
+        (length, other_length) if length == other_length => Kind::Substitution,
+        (1, _) | (_, 1) if is_anchored() => Kind::Indel,
+        _ => Kind::Other,
+    }
+}
+
+/// Returns whether an allele is written by a symbol, and not by bases.
+fn is_symbol(allele: &[u8]) -> bool {
+    matches!(allele.first(), Some(b'<' | b'*'))
+}
+
+/// The alleles of several records, the reference first, and how many records have each.
+#[derive(Debug, Default)]
+pub(super) struct Union {
+    alleles: Vec<Vec<u8>>,
+    /// May be longer than the alleles.
+    counts: Vec<usize>,
+}
+
+impl Union {
+    /// Removes all alleles. Like bcftools, keeps the counts of those that the next record does not replace.
+    pub(super) fn clear(&mut self) {
+        self.alleles.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.alleles.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.alleles.len()
+    }
+
+    pub(super) fn allele(&self, number: usize) -> &[u8] {
+        self.alleles.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the alternative allele of most records, the first of several.
+    pub(super) fn most_frequent(&self) -> Option<usize> {
+        // The last of several maxima is the first allele.
+        (1..self.len()).rev().max_by_key(|&number| self.counts.get(number))
+    }
+
+    /// Returns whether one reference begins with the other.
+    pub(super) fn has_reference_of(&self, alleles: &[&[u8]]) -> bool {
+        let (own, other) = (self.allele(0), alleles.first().copied().unwrap_or_default());
+        let shared = own.len().min(other.len());
+        own[..shared].eq_ignore_ascii_case(&other[..shared])
+    }
+
+    /// Returns whether some alternative allele of a record, whose reference is compatible, is among these.
+    pub(super) fn shares_alternative(&self, alleles: &[&[u8]]) -> bool {
+        let Some((reference, others)) = alleles.split_first() else { return false };
+        let own = self.allele(0);
+        let shared = own.len().min(reference.len());
+        let is_same = |own_allele: &[u8], other: &[u8]| {
+            // The bases by which one reference is longer extend the alleles of the other.
+            let extended = |short: &[u8], by: &[u8], long: &[u8]| {
+                let (start, end) = long.split_at(short.len().min(long.len()));
+                start.eq_ignore_ascii_case(short) && end.eq_ignore_ascii_case(by)
+            };
+            match own.len() > shared {
+                true => extended(other, &own[shared..], own_allele),
+                false => extended(own_allele, &reference[shared..], other),
+            }
+        };
+        others.iter().any(|other| self.alleles.iter().skip(1).any(|own_allele| is_same(own_allele, other)))
+    }
+
+    /// Adds the alleles of a record whose reference is compatible; `map` gets the number of each among these. Returns
+    /// whether all were written in capitals because the references were not written alike.
+    pub(super) fn add(&mut self, alleles: &[&[u8]], map: &mut Vec<usize>) -> bool {
+        map.clear();
+        let Some((reference, others)) = alleles.split_first() else { return false };
+        if self.is_empty() {
+            self.alleles.extend(alleles.iter().map(|allele| allele.to_vec()));
+            self.counts.resize(self.counts.len().max(alleles.len()), 0);
+            self.counts.iter_mut().take(alleles.len()).for_each(|count| *count = 1);
+            map.extend(0..alleles.len());
+            return false;
+        }
+        let is_in_capitals = self.place(reference, others, map);
+        self.counts.resize(self.counts.len().max(self.alleles.len()), 0);
+        for &number in &*map {
+            self.counts.get_mut(number).into_iter().for_each(|count| *count += 1);
+        }
+        is_in_capitals
+    }
+
+    /// Adds alleles to those that are there; returns whether all were written in capitals.
+    fn place(&mut self, reference: &[u8], others: &[&[u8]], map: &mut Vec<usize>) -> bool {
+        map.push(0);
+        if let ([_], [[other]], [_, known]) = (reference, others, self.alleles.as_slice())
+            && known.as_slice() == [*other]
+            && self.allele(0).len() == 1
+        {
+            // The same base replaces the same one, be it written as a capital or not.
+            map.push(1);
+            return false;
+        }
+        let own_length = self.allele(0).len();
+        let shared = own_length.min(reference.len());
+        let is_in_capitals = self.allele(0)[..shared] != reference[..shared];
+        let in_capitals = |allele: &[u8]| if is_in_capitals { allele.to_ascii_uppercase() } else { allele.to_vec() };
+        if is_in_capitals {
+            self.alleles.iter_mut().for_each(|allele| allele.make_ascii_uppercase());
+        }
+        let behind = in_capitals(&reference[shared..]);
+        self.alleles
+            .iter_mut()
+            .filter(|allele| !is_symbol(allele))
+            .for_each(|allele| allele.extend_from_slice(&behind));
+        // Empty where the record's reference is the longer one.
+        let behind = self.allele(0)[reference.len()..].to_vec();
+        for other in others {
+            let mut allele = in_capitals(other);
+            if !is_symbol(&allele) {
+                allele.extend_from_slice(&behind);
+            }
+            let known = self.alleles.iter().skip(1).position(|known| known.eq_ignore_ascii_case(&allele));
+            map.push(known.map_or(self.alleles.len(), |place| place + 1));
+            if known.is_none() {
+                self.alleles.push(allele);
+            }
+        }
+        is_in_capitals
+    }
+}
+
+/// Removes the last bases that all alleles have, but leaves each of them one.
+pub(super) fn trim(alleles: &mut [Vec<u8>]) {
+    let shortest = alleles.iter().map(Vec::len).min().unwrap_or(0);
+    let Some((reference, others)) = alleles.split_first() else { return };
+    let last = |allele: &[u8], from_end: usize| allele.len().checked_sub(from_end + 1).map(|place| allele[place]);
+    let is_shared = |from_end: &usize| others.iter().all(|other| last(other, *from_end) == last(reference, *from_end));
+    let shared = (0..shortest.saturating_sub(1)).take_while(is_shared).count();
+    alleles.iter_mut().for_each(|allele| allele.truncate(allele.len() - shared));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(alleles: &str) -> Kinds {
+        Kinds::of(&alleles.split(',').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn records_have_the_kinds_of_their_alleles() {
+        let of = |has_substitution, has_indel, has_variant| Kinds { has_substitution, has_indel, has_variant };
+        for none in ["A", "A,<NON_REF>", "A,<*>", "AC,<NON_REF>", "A,X", "A,A", "AC,ac"] {
+            assert_eq!(kinds(none), of(false, false, false), "{none}");
+        }
+        for snp in ["A,C", "AC,AG", "ACG,ATG", "A,<NON_REF>,C", "AC,GT", "TAC,TTA"] {
+            assert_eq!(kinds(snp), of(true, false, true), "{snp}");
+        }
+        for indel in ["A,AC", "ACC,A", "ACC,AC", "ATG,AG", "AC,ATC", "A,TA"] {
+            assert_eq!(kinds(indel), of(false, true, true), "{indel}");
+        }
+        for other in ["A,<DEL>", "A,*", "A,A[1:5[", "A,]1:5]A", "ACG,TT"] {
+            assert_eq!(kinds(other), of(false, false, true), "{other}");
+        }
+        assert_eq!(kinds("AC,A,AG"), of(true, true, true));
+    }
+
+    fn union(records: &[&str]) -> (Vec<String>, Vec<Vec<usize>>) {
+        let (mut union, mut maps) = (Union::default(), Vec::new());
+        for record in records {
+            let alleles: Vec<&[u8]> = record.split(',').map(str::as_bytes).collect();
+            assert!(union.has_reference_of(&alleles) || union.is_empty());
+            let mut map = Vec::new();
+            union.add(&alleles, &mut map);
+            maps.push(map);
+        }
+        let alleles = union.alleles.iter().map(|allele| String::from_utf8(allele.clone()).unwrap()).collect();
+        (alleles, maps)
+    }
+
+    #[test]
+    fn alleles_of_records_are_united() {
+        let (alleles, maps) = union(&["ACGT,A", "ACG,AC,A", "ACGT,<DEL>,A"]);
+        assert_eq!(alleles, ["ACGT", "A", "ACT", "AT", "<DEL>"]);
+        assert_eq!(maps, [vec![0, 1], vec![0, 2, 3], vec![0, 4, 1]]);
+        let (alleles, maps) = union(&["A,G,<NON_REF>,*", "AC,A"]);
+        assert_eq!(alleles, ["AC", "GC", "<NON_REF>", "*", "A"]);
+        assert_eq!(maps[1], [0, 4]);
+        assert_eq!(union(&["a,g", "A,G"]), (vec!["A".to_owned(), "G".to_owned()], vec![vec![0, 1]; 2]));
+        assert_eq!(union(&["a,G", "A,G"]).0, ["a", "G"]);
+    }
+
+    #[test]
+    fn alleles_are_found_whatever_the_length_of_the_reference() {
+        let (mut union, mut map) = (Union::default(), Vec::new());
+        union.add(&[b"ACC", b"AC", b"<DEL>"], &mut map);
+        assert!(union.shares_alternative(&[b"AC", b"A"]));
+        assert!(union.shares_alternative(&[b"ACCG", b"ACG"]));
+        assert!(union.shares_alternative(&[b"ACC", b"T", b"<DEL>"]));
+        for none in [[&b"AC"[..], b"<DEL>"], [b"AC", b"AC"], [b"ACCG", b"AC"]] {
+            assert!(!union.shares_alternative(&none), "{none:?}");
+        }
+        assert!(union.has_reference_of(&[b"a"]) && !union.has_reference_of(&[b"AT"]));
+    }
+
+    #[test]
+    fn shared_ends_are_removed() {
+        let trimmed = |alleles: &str| {
+            let mut alleles: Vec<Vec<u8>> = alleles.split(',').map(|allele| allele.as_bytes().to_vec()).collect();
+            trim(&mut alleles);
+            String::from_utf8(alleles.join(&b","[..])).unwrap()
+        };
+        assert_eq!(trimmed("GTTT,GTT"), "GT,G");
+        assert_eq!(trimmed("ACG,ACG"), "A,A");
+        assert_eq!(trimmed("ACG,TCG,AG"), "AC,TC,A");
+        assert_eq!(trimmed("ACG"), "A");
+        assert_eq!(trimmed("ACG,<DEL>"), "ACG,<DEL>");
+    }
+}

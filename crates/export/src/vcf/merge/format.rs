@@ -1,0 +1,249 @@
+//! FORMAT and the columns of samples of a merged record, as `bcftools merge` makes them.
+//!
+//! `GT` comes first, then the fields in the order in which the records have them. A sample without a record has missing
+//! alleles, as many as the highest ploidy of the line, and missing values. Only texts with a value for each allele or
+//! genotype are missing one by one.
+
+use std::ops::Range;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
+use super::super::header::ValueCount;
+use super::genotypes::{is_complete, place};
+use super::info::Alleles;
+use super::{GENOTYPE, LineRecord, MergedFile};
+
+/// The FORMAT fields of one line.
+pub(super) struct FormatFields<'l, 'r, 'a> {
+    line: &'l [LineRecord<'r, 'a>],
+    fields: Vec<FormatField<'a>>,
+    /// For each record of the line, the number of the field of each of its values.
+    numbers: Vec<Vec<usize>>,
+    /// The alleles of all genotypes, and the place of each record's among them.
+    genotypes: Vec<Allele>,
+    places: Vec<Option<Range<usize>>>,
+    /// The number of alleles of the line.
+    alleles: usize,
+    /// The highest ploidy of a genotype, at least 1.
+    ploidy: usize,
+}
+
+struct FormatField<'a> {
+    name: &'a [u8],
+    count: ValueCount,
+    is_text: bool,
+}
+
+/// An allele of a genotype: its number, `None` if missing, and whether it is phased with the one before.
+type Allele = (Option<usize>, bool);
+
+impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
+    /// Finds the fields of the records of a line.
+    ///
+    /// # Errors
+    /// Fails for genotypes that are none.
+    pub(super) fn new(line: &'l [LineRecord<'r, 'a>], alleles: usize) -> Result<Self> {
+        let mut fields: Vec<FormatField<'a>> = Vec::new();
+        let mut numbers = Vec::with_capacity(line.len());
+        for one in line {
+            let mut own = Vec::with_capacity(one.format.len());
+            for (place, field) in one.format.iter().enumerate() {
+                // Most records have the same fields at the same places.
+                let is_same = |known: &FormatField<'_>| known.name == field.name;
+                let number = match fields.get(place) {
+                    Some(known) if is_same(known) => place,
+                    _ => fields.iter().position(is_same).unwrap_or(fields.len()),
+                };
+                let count = || one.file.header.format(field.name).count;
+                match fields.get_mut(number) {
+                    None => {
+                        let is_text = matches!(field.values, Values::Text(_));
+                        fields.push(FormatField { name: field.name, count: count(), is_text });
+                    }
+                    // The first definition with a number of values that depends on alleles counts.
+                    Some(known) if known.count == ValueCount::Other => known.count = count(),
+                    Some(_) => {}
+                }
+                own.push(number);
+            }
+            numbers.push(own);
+        }
+        let (mut genotypes, mut places, mut ploidy) = (Vec::new(), Vec::with_capacity(line.len()), 1);
+        for one in line {
+            let before = genotypes.len();
+            let has_genotype = read_genotype(one, &mut genotypes)?;
+            ploidy = ploidy.max(genotypes.len() - before);
+            places.push(has_genotype.then_some(before..genotypes.len()));
+        }
+        Ok(FormatFields { line, fields, numbers, genotypes, places, alleles, ploidy })
+    }
+
+    /// Returns the genotype of a record of the line, if it has one.
+    fn genotype(&self, record: usize) -> Option<&[Allele]> {
+        self.places.get(record)?.clone().and_then(|place| self.genotypes.get(place))
+    }
+
+    /// Returns how often each allele is in the genotypes; `None` if no record has a genotype.
+    pub(super) fn allele_counts(&self) -> Option<Vec<u64>> {
+        if self.fields.iter().all(|field| field.name != GENOTYPE) {
+            return None;
+        }
+        let mut counts = vec![0u64; self.alleles];
+        for (record, one) in self.line.iter().enumerate() {
+            for allele in self.genotype(record).unwrap_or_default().iter().filter_map(|(allele, _)| *allele) {
+                if let Some(count) = one.map.get(allele).and_then(|&number| counts.get_mut(number)) {
+                    *count += 1;
+                }
+            }
+        }
+        Some(counts)
+    }
+
+    /// Appends FORMAT and the column of each file with a sample.
+    ///
+    /// # Errors
+    /// Fails for values that do not fit the alleles of their record, and for texts that VCF cannot hold.
+    pub(super) fn append(&self, files: &[MergedFile], out: &mut Vec<u8>) -> Result<()> {
+        let columns = || files.iter().filter(|file| file.sample.is_some());
+        out.push(b'\t');
+        if self.fields.is_empty() {
+            out.push(b'.');
+            columns().for_each(|_| out.extend_from_slice(b"\t."));
+            return Ok(());
+        }
+        // GT first, the others in their order.
+        let genotype = self.fields.iter().position(|field| field.name == GENOTYPE);
+        let others = (0..self.fields.len()).filter(|&number| Some(number) != genotype);
+        let order: Vec<usize> = genotype.into_iter().chain(others).collect();
+        for (place, field) in order.iter().filter_map(|&number| self.fields.get(number)).enumerate() {
+            if place > 0 {
+                out.push(b':');
+            }
+            out.extend_from_slice(field.name);
+        }
+        let mut missing = Vec::new();
+        for (place, &number) in order.iter().enumerate() {
+            missing.push(if place > 0 { b':' } else { b'\t' });
+            self.append_missing(number, &mut missing);
+        }
+        let with_column = self.line.iter().enumerate().filter(|(_, one)| one.file.sample.is_some());
+        let mut records = with_column.peekable();
+        let mut values: Vec<Option<Values<'a>>> = Vec::new();
+        for file in columns() {
+            let Some((record, one)) = records.next_if(|(_, one)| std::ptr::eq(one.file, file)) else {
+                out.extend_from_slice(&missing);
+                continue;
+            };
+            values.clear();
+            values.resize(self.fields.len(), None);
+            let numbers = self.numbers.get(record).map_or(&[][..], Vec::as_slice);
+            for (field, &number) in one.format.iter().zip(numbers) {
+                if let Some(place) = values.get_mut(number).filter(|place| place.is_none()) {
+                    *place = Some(field.values);
+                }
+            }
+            for (place, &number) in order.iter().enumerate() {
+                out.push(if place > 0 { b':' } else { b'\t' });
+                match values.get(number).copied().flatten() {
+                    Some(values) => self
+                        .append_values(record, number, values, out)
+                        .map_err(|error| error.in_field(&field_of(one, &self.fields, number)))
+                        .in_file(one.record.place("fmt"))?,
+                    None => self.append_missing(number, out),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_missing(&self, number: usize, out: &mut Vec<u8>) {
+        let Some(field) = self.fields.get(number) else { return };
+        let count = match (field.name, field.is_text, field.count) {
+            (GENOTYPE, ..) => {
+                out.push(b'.');
+                (1..self.ploidy).for_each(|_| out.extend_from_slice(b"/."));
+                return;
+            }
+            (_, true, ValueCount::PerAllele) => self.alleles,
+            (_, true, ValueCount::PerAlternative) => self.alleles.saturating_sub(1),
+            _ => 1,
+        };
+        out.push(b'.');
+        (1..count).for_each(|_| out.extend_from_slice(b",."));
+    }
+
+    fn append_values(&self, record: usize, number: usize, values: Values<'a>, out: &mut Vec<u8>) -> Result<()> {
+        let Some((field, one)) = self.fields.get(number).zip(self.line.get(record)) else { return Ok(()) };
+        let genotype = self.genotype(record).unwrap_or_default();
+        if field.name == GENOTYPE {
+            append_genotype(genotype, one.map, out);
+            return Ok(());
+        }
+        let is_unchanged =
+            one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
+        if field.count == ValueCount::Other || is_unchanged {
+            if !values.append(b":", out)? {
+                out.push(b'.');
+            }
+            return Ok(());
+        }
+        if !is_complete(values, field.count, one.map.len()) {
+            let reason = format!("a number of values that does not fit {} alleles", one.map.len());
+            return Err(Error::damaged(reason));
+        }
+        if values.numbers().is_some_and(|numbers| matches!(numbers.as_slice(), [] | [None])) {
+            out.push(b'.');
+            return Ok(());
+        }
+        let ploidy = Some(genotype.len()).filter(|ploidy| *ploidy > 0);
+        let placed = place(values, field.count, &Alleles { map: one.map, of_line: self.alleles }, ploidy)?;
+        if !placed.append(b":", out)? {
+            out.push(b'.');
+        }
+        Ok(())
+    }
+}
+
+fn field_of(one: &LineRecord<'_, '_>, fields: &[FormatField<'_>], number: usize) -> String {
+    let name = fields.get(number).map(|field| String::from_utf8_lossy(field.name)).unwrap_or_default();
+    match &one.file.sample {
+        Some(sample) => format!("{name} of sample {}", String::from_utf8_lossy(sample)),
+        None => name.into_owned(),
+    }
+}
+
+/// Appends the genotype of a record to those of others; returns whether it has one.
+fn read_genotype(one: &LineRecord<'_, '_>, genotypes: &mut Vec<Allele>) -> Result<bool> {
+    // Records have it first, if they have it.
+    let Some(field) = one.format.first().filter(|field| field.name == GENOTYPE) else { return Ok(false) };
+    let wrong = |reason: String| Err(Error::damaged(reason).in_field("GT").in_file(one.record.place("fmt")));
+    let Values::Integers(alleles) = field.values else { return wrong("a genotype that is not numbers".to_owned()) };
+    for allele in alleles.iter().map(|allele| i32::from_le_bytes(*allele)).take_while(|&allele| allele != INTEGER_END) {
+        let number = match allele {
+            MISSING_INTEGER | 0 | 1 => None,
+            _ => match usize::try_from((allele >> 1) - 1) {
+                Ok(number) if number < one.map.len() => Some(number),
+                _ => return wrong(format!("the allele {allele} of a record with {} alleles", one.map.len())),
+            },
+        };
+        genotypes.push((number, allele & 1 == 1));
+    }
+    Ok(true)
+}
+
+/// Appends a genotype with the numbers that its alleles have in the line. Missing alleles are not phased.
+fn append_genotype(genotype: &[Allele], map: &[usize], out: &mut Vec<u8>) {
+    if genotype.is_empty() {
+        out.push(b'.');
+    }
+    for (place, (allele, is_phased)) in genotype.iter().enumerate() {
+        if place > 0 {
+            out.push(if *is_phased && allele.is_some() { b'|' } else { b'/' });
+        }
+        match allele.and_then(|allele| map.get(allele)) {
+            Some(&number) => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+            None => out.push(b'.'),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Values for each allele or genotype of a record, at their places among those of the line that it is part of.
+//!
+//! VCF orders the genotypes of a ploidy by their highest allele, then by the next lower one, and so on: those of two
+//! alleles are 00, 01, 11 if diploid.
+
+use tilefs_format::error::{Error, Result};
+
+use super::super::check_text;
+use super::super::fields::{Values, append_float, unpadded};
+use super::super::header::ValueCount;
+use super::info::Alleles;
+
+/// The most values of a field in a line, for each sample: a record has at most 2^31 bytes in BCF, and memory must be
+/// bounded.
+const MAX_VALUES: usize = 1 << 20;
+
+/// The highest ploidy whose genotypes are tried where genotypes do not tell it.
+const MAX_PLOIDY: usize = 16;
+
+/// The values of a field at their places in a line.
+#[derive(Debug, PartialEq)]
+pub(super) enum Placed<'a> {
+    /// Little-endian numbers of 32 bits; `None` for missing ones.
+    Numbers { numbers: Vec<Option<[u8; 4]>>, is_float: bool },
+    /// Texts; `.` for missing ones.
+    Texts(Vec<&'a [u8]>),
+}
+
+/// The place that a missing text takes.
+const MISSING: &[u8] = b".";
+
+/// Places the values of a record among those of its line. Values without a place are left out, and places without a
+/// value are missing. `ploidy` is that of the sample's genotype.
+///
+/// # Errors
+/// Fails where a line would have too many values.
+pub(super) fn place<'a>(
+    values: Values<'a>,
+    count: ValueCount,
+    alleles: &Alleles<'_>,
+    ploidy: Option<usize>,
+) -> Result<Placed<'a>> {
+    match values {
+        Values::Text(text) => {
+            let parts: Vec<&[u8]> = unpadded(text).split(|&byte| byte == b',').collect();
+            let targets = Targets::new(count, alleles, ploidy, parts.len())?;
+            let mut texts = vec![MISSING; targets.length];
+            for (&target, part) in targets.indexes.iter().zip(parts) {
+                if let Some(place) = texts.get_mut(target).filter(|_| !part.is_empty()) {
+                    *place = part;
+                }
+            }
+            Ok(Placed::Texts(texts))
+        }
+        _ => {
+            let found = values.numbers().unwrap_or_default();
+            let targets = Targets::new(count, alleles, ploidy, found.len())?;
+            let mut numbers = vec![None; targets.length];
+            for (&target, number) in targets.indexes.iter().zip(found) {
+                if let Some(place) = numbers.get_mut(target) {
+                    *place = number;
+                }
+            }
+            Ok(Placed::Numbers { numbers, is_float: matches!(values, Values::Floats(_)) })
+        }
+    }
+}
+
+/// Returns whether a record with some alleles can have this number of values; a single missing one stands for all.
+pub(super) fn is_complete(values: Values<'_>, count: ValueCount, alleles: usize) -> bool {
+    let Some(numbers) = values.numbers() else { return true };
+    let is_missing = matches!(numbers.as_slice(), [] | [None]);
+    is_missing
+        || match count {
+            ValueCount::Other => true,
+            ValueCount::PerAlternative => numbers.len() + 1 == alleles,
+            ValueCount::PerAllele => numbers.len() == alleles,
+            ValueCount::PerGenotype => ploidy_of(numbers.len(), alleles, None).is_some(),
+        }
+}
+
+/// For each value of a record, its place in the line.
+struct Targets {
+    indexes: Vec<usize>,
+    /// The number of places in the line.
+    length: usize,
+}
+
+impl Targets {
+    fn new(count: ValueCount, alleles: &Alleles<'_>, ploidy: Option<usize>, found: usize) -> Result<Self> {
+        let (indexes, length) = match count {
+            ValueCount::Other => ((0..found).collect(), found),
+            ValueCount::PerAllele => (alleles.map.to_vec(), alleles.of_line),
+            ValueCount::PerAlternative => {
+                // The reference is number 0 everywhere.
+                let others = alleles.map.iter().skip(1);
+                (others.map(|number| number.saturating_sub(1)).collect(), alleles.of_line.saturating_sub(1))
+            }
+            ValueCount::PerGenotype => {
+                let ploidy = ploidy_of(found, alleles.map.len(), ploidy).unwrap_or(2);
+                let length = genotype_count(alleles.of_line, ploidy).filter(|&length| length <= MAX_VALUES);
+                let too_many = || Error::unsupported(format!("more than {MAX_VALUES} genotypes of a line"));
+                (genotype_indexes(alleles.map, ploidy, found), length.ok_or_else(too_many)?)
+            }
+        };
+        Ok(Targets { indexes, length })
+    }
+}
+
+/// Returns the ploidy whose genotypes of some alleles are this many: the likely one, or else the least from 2 on, or 1.
+fn ploidy_of(genotypes: usize, alleles: usize, likely: Option<usize>) -> Option<usize> {
+    let tried = likely.into_iter().chain([2, 1]).chain(3..=MAX_PLOIDY);
+    tried.into_iter().find(|&ploidy| genotype_count(alleles, ploidy) == Some(genotypes))
+}
+
+/// Returns the number of genotypes; `None` if it is huge.
+fn genotype_count(alleles: usize, ploidy: usize) -> Option<usize> {
+    // The combinations of `ploidy` out of `alleles + ploidy - 1`, each step of which is a whole number.
+    (1..=ploidy).try_fold(1usize, |count, number| {
+        let next = count.checked_mul(alleles.checked_add(number)?.checked_sub(1)?)? / number;
+        (next <= 1 << 40).then_some(next)
+    })
+}
+
+/// Returns the places in the line of the first `most` genotypes of a record.
+fn genotype_indexes(map: &[usize], ploidy: usize, most: usize) -> Vec<usize> {
+    let (mut indexes, mut genotype) = (Vec::with_capacity(most), vec![0; ploidy]);
+    let last_allele = map.len().saturating_sub(1);
+    while indexes.len() < most {
+        let mut in_line: Vec<usize> = genotype.iter().filter_map(|&allele| map.get(allele).copied()).collect();
+        in_line.sort_unstable();
+        // Before a genotype are those with a lower highest allele, then those with the same one and a lower next.
+        let before = in_line.iter().enumerate().filter_map(|(place, &allele)| genotype_count(allele, place + 1));
+        indexes.push(before.fold(0usize, usize::saturating_add));
+        // The first allele that can be raised without passing the next.
+        let bound = |place: usize| genotype.get(place + 1).copied().unwrap_or(last_allele);
+        let Some(raised) = (0..genotype.len()).find(|&place| genotype[place] < bound(place)) else { break };
+        genotype[raised] += 1;
+        genotype[..raised].fill(0);
+    }
+    indexes
+}
+
+impl<'a> Placed<'a> {
+    /// Returns the numbers; nothing for texts.
+    pub(super) fn into_numbers(self) -> Vec<Option<[u8; 4]>> {
+        match self {
+            Placed::Numbers { numbers, .. } => numbers,
+            Placed::Texts(_) => Vec::new(),
+        }
+    }
+
+    /// Adds the values of another record: a number replaces one of an earlier record, but a text does not.
+    pub(super) fn unite(&mut self, other: Placed<'a>) {
+        match (self, other) {
+            (Placed::Numbers { numbers, is_float }, Placed::Numbers { numbers: others, is_float: other_float })
+                if *is_float == other_float =>
+            {
+                // Genotypes of another ploidy can have more places.
+                numbers.resize(numbers.len().max(others.len()), None);
+                numbers.iter_mut().zip(others).for_each(|(number, other)| *number = other.or(*number));
+            }
+            (Placed::Texts(texts), Placed::Texts(others)) => {
+                texts.resize(texts.len().max(others.len()), MISSING);
+                let missing = texts.iter_mut().zip(others).filter(|(text, _)| **text == MISSING);
+                missing.for_each(|(text, other)| *text = other);
+            }
+            // Files that define the field by different types: the first counts.
+            _ => {}
+        }
+    }
+
+    /// Appends the values, separated by commas; returns whether there are any.
+    ///
+    /// # Errors
+    /// Fails for a text with a character that VCF cannot hold there: one of `ends`, a tab or a line break.
+    pub(super) fn append(&self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let before = out.len();
+        match self {
+            Placed::Numbers { numbers, is_float } => {
+                for (place, number) in numbers.iter().enumerate() {
+                    if place > 0 {
+                        out.push(b',');
+                    }
+                    match number {
+                        None => out.push(b'.'),
+                        Some(bytes) if *is_float => append_float(u32::from_le_bytes(*bytes), out),
+                        Some(bytes) => {
+                            out.extend_from_slice(itoa::Buffer::new().format(i32::from_le_bytes(*bytes)).as_bytes());
+                        }
+                    }
+                }
+            }
+            Placed::Texts(texts) => {
+                for (place, text) in texts.iter().enumerate() {
+                    if place > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(check_text(text, ends, "a text in a field")?);
+                }
+            }
+        }
+        Ok(out.len() > before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn genotypes(alleles: usize, ploidy: usize) -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new()];
+        for _ in 0..ploidy {
+            all = all
+                .iter()
+                .flat_map(|genotype: &Vec<usize>| {
+                    let low = genotype.last().copied().unwrap_or(0);
+                    (low..alleles).map(|allele| [genotype.as_slice(), &[allele]].concat())
+                })
+                .collect();
+        }
+        all.sort_by_key(|genotype| genotype.iter().rev().copied().collect::<Vec<_>>());
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn genotypes_keep_their_alleles(
+            map in proptest::collection::vec(1usize..6, 0..4), ploidy in 1usize..5,
+        ) {
+            let map: Vec<usize> = [0].into_iter().chain(map).collect();
+            let (own, of_line) = (genotypes(map.len(), ploidy), genotypes(6, ploidy));
+            prop_assert_eq!(genotype_count(map.len(), ploidy), Some(own.len()));
+            let indexes = genotype_indexes(&map, ploidy, own.len());
+            prop_assert_eq!(indexes.len(), own.len());
+            for (genotype, index) in own.iter().zip(indexes) {
+                let mut mapped: Vec<usize> = genotype.iter().map(|&allele| map[allele]).collect();
+                mapped.sort();
+                prop_assert_eq!(&of_line[index], &mapped);
+            }
+        }
+    }
+
+    fn shown(values: Values<'_>, count: ValueCount, map: &[usize], of_line: usize, ploidy: Option<usize>) -> String {
+        let mut out = Vec::new();
+        place(values, count, &Alleles { map, of_line }, ploidy).unwrap().append(b";", &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_take_the_places_of_their_alleles() {
+        let numbers = [7, i32::MIN, 9].map(i32::to_le_bytes);
+        let values = Values::Integers(&numbers);
+        assert_eq!(shown(values, ValueCount::PerAllele, &[0, 3, 1], 4, None), "7,9,.,.");
+        assert_eq!(shown(values, ValueCount::PerAlternative, &[0, 3, 1, 2], 4, None), ".,9,7");
+        assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2], 3, None), "7,.,.,.,.,9");
+        assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2, 1], 3, Some(1)), "7,9,.");
+        assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2, 1], 3, None), "7,9,.");
+        let text = Values::Text(b"a,.,c");
+        assert_eq!(shown(text, ValueCount::PerAllele, &[0, 3, 1], 4, None), "a,c,.,.");
+        assert_eq!(shown(Values::Text(b"."), ValueCount::PerAlternative, &[0, 1, 2], 3, None), ".,.");
+    }
+
+    #[test]
+    fn values_of_any_number_and_ploidy_are_bounded() {
+        let numbers = [0i32; 3].map(i32::to_le_bytes);
+        let map: Vec<usize> = (0..3).collect();
+        let alleles = Alleles { map: &map, of_line: 100_000 };
+        assert!(place(Values::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_ok());
+        let alleles = Alleles { map: &map[..2], of_line: 100_000 };
+        assert!(place(Values::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_err());
+        assert_eq!(genotype_count(usize::MAX, 3), None);
+        assert!(is_complete(Values::Integers(&numbers), ValueCount::PerGenotype, 2));
+        assert!(!is_complete(Values::Integers(&numbers), ValueCount::PerAlternative, 3));
+        assert!(is_complete(Values::Integers(&numbers[..0]), ValueCount::PerAllele, 3));
+    }
+}

@@ -1,0 +1,297 @@
+//! Which records of one position become one line: those of `bcftools merge -m none`, release 1.16.
+//!
+//! In rounds, one line each, the alleles of all records that are left are united file by file: the first record's, then
+//! those of each record with an alternative allele that is already there. A line has from each file the first record
+//! with the most frequent alternative allele. Insertions and deletions wait until no record that replaces bases is left. A record
+//! without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same symbol.
+//!
+//! Where a file has several records at the position, the records that most files have come first in their files.
+
+use std::collections::HashSet;
+
+use tilefs_format::error::{Error, Result};
+
+use super::alleles::{Kinds, Union, trim};
+
+/// A record among those of its position.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    /// The number of the file.
+    pub file: usize,
+    /// The alleles, the reference first.
+    pub alleles: Vec<&'a [u8]>,
+    /// The last position that the record states, if it does: symbolic alleles differ by it.
+    pub stated_end: Option<u64>,
+}
+
+/// The records of one line, at most one of each file, in the order of the files.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub members: Vec<Member>,
+    /// The alleles of the line, the reference first.
+    pub alleles: Vec<Vec<u8>>,
+}
+
+/// A record of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    /// The number of the candidate.
+    pub record: usize,
+    /// For each allele of the record, its number in the line.
+    pub map: Vec<usize>,
+}
+
+/// Returns the lines of the records of one position, which come file by file.
+///
+/// # Errors
+/// Fails only by a bug.
+pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
+    if let Some(group) = one_line(candidates) {
+        return Ok(vec![group]);
+    }
+    let own = |candidate: &Candidate<'_>| Written {
+        kinds: Kinds::of(&candidate.alleles),
+        alleles: candidate.alleles.iter().map(|allele| allele.to_vec()).collect(),
+    };
+    let mut written: Vec<Written> = candidates.iter().map(own).collect();
+    let mut left = in_order(candidates);
+    let mut groups = Vec::new();
+    let mut union = Union::default();
+    while !left.is_empty() {
+        union.clear();
+        let group = next_line(candidates, &mut written, &left, &mut union)?;
+        let done: HashSet<usize> = group.members.iter().map(|member| member.record).collect();
+        left.retain(|record| !done.contains(record));
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+/// Returns the line of records with the same alleles, one of each file: the most common case.
+fn one_line(candidates: &[Candidate<'_>]) -> Option<Group> {
+    let first = candidates.first()?;
+    let is_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
+    // Alleles that a record repeats share a number.
+    let is_distinct = |(number, allele): (usize, &&[u8])| {
+        first.alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
+    };
+    if !is_alike || !first.alleles.iter().enumerate().skip(1).all(is_distinct) {
+        return None;
+    }
+    let map: Vec<usize> = (0..first.alleles.len()).collect();
+    let members = (0..candidates.len()).map(|record| Member { record, map: map.clone() }).collect();
+    let mut alleles: Vec<Vec<u8>> = first.alleles.iter().map(|allele| allele.to_vec()).collect();
+    trim(&mut alleles);
+    Some(Group { members, alleles })
+}
+
+/// The alleles of a record as they are written, in capitals once they were united with others that are.
+struct Written {
+    kinds: Kinds,
+    alleles: Vec<Vec<u8>>,
+}
+
+/// Returns the next line of the records that are left.
+fn next_line(
+    candidates: &[Candidate<'_>],
+    written: &mut [Written],
+    left: &[usize],
+    union: &mut Union,
+) -> Result<Group> {
+    let lost = || Error::internal("a record that belongs to no line");
+    let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
+    // The records whose alleles are united, with the numbers of these.
+    let mut united: Vec<Member> = Vec::new();
+    for &record in left {
+        let Written { alleles: own, kinds } = &mut written[record];
+        let alleles: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
+        let fits = union.is_empty()
+            || (union.has_reference_of(&alleles) && (!kinds.has_variant || union.shares_alternative(&alleles)));
+        let waits = kinds.has_indel && !kinds.has_substitution && has_substitution;
+        if fits && !waits {
+            let mut map = Vec::new();
+            if union.add(&alleles, &mut map) {
+                own.iter_mut().for_each(|allele| allele.make_ascii_uppercase());
+            }
+            united.push(Member { record, map });
+        }
+    }
+    let wanted = union.most_frequent();
+    let mut members: Vec<Member> = Vec::new();
+    for member in united {
+        let is_wanted = match wanted {
+            Some(wanted) => member.map.contains(&wanted),
+            None => true,
+        };
+        let file = |member: &Member| candidates[member.record].file;
+        if is_wanted && members.last().is_none_or(|last| file(last) != file(&member)) {
+            members.push(member);
+        }
+    }
+    if members.is_empty() {
+        return Err(lost());
+    }
+    // Only alleles that a member has are those of the line.
+    let mut is_used = vec![false; union.len()];
+    let all = members.iter().flat_map(|member| &member.map);
+    all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
+    let numbers: Vec<usize> = is_used
+        .iter()
+        .scan(0, |next, is_used| {
+            let number = *next;
+            *next += usize::from(*is_used);
+            Some(number)
+        })
+        .collect();
+    for number in members.iter_mut().flat_map(|member| &mut member.map) {
+        *number = numbers.get(*number).copied().ok_or_else(lost)?;
+    }
+    let used = (0..union.len()).filter(|&number| is_used[number]);
+    let mut alleles: Vec<Vec<u8>> = used.map(|number| union.allele(number).to_vec()).collect();
+    trim(&mut alleles);
+    Ok(Group { members, alleles })
+}
+
+/// A variant that some files have: records with the same alleles in the same order.
+struct Variant {
+    /// The records, of different files.
+    records: Vec<usize>,
+    /// Its reference and alternative alleles, sorted, to find the same in another order.
+    sorted: Vec<Vec<u8>>,
+}
+
+/// Returns the numbers of the records file by file. In each file, its record of the variant that most files have comes
+/// first.
+fn in_order(candidates: &[Candidate<'_>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    if candidates.windows(2).all(|two| two[0].file != two[1].file) {
+        return order;
+    }
+    let mut sets = variants(candidates);
+    loop {
+        let Some(most) =
+            (0..sets.len()).rev().max_by_key(|&number| sets[number].iter().map(|one| one.records.len()).sum::<usize>())
+        else {
+            return order;
+        };
+        let files = |number: usize| {
+            sets[number]
+                .iter()
+                .flat_map(|one| &one.records)
+                .map(|&record| candidates[record].file)
+                .collect::<HashSet<usize>>()
+        };
+        let own_files = files(most);
+        let is_same = |number: usize| {
+            sets[most].iter().any(|own| sets[number].iter().any(|other| own.sorted == other.sorted))
+                && files(number).is_disjoint(&own_files)
+        };
+        match (0..sets.len()).filter(|&number| number != most).find(|&number| is_same(number)) {
+            Some(other) => {
+                let (kept, moved) = (most.min(other), most.max(other));
+                let moved = sets.remove(moved);
+                sets[kept].extend(moved);
+            }
+            None => {
+                let first: HashSet<usize> = sets[most].iter().flat_map(|one| one.records.clone()).collect();
+                // Stable: all others keep their order.
+                order.sort_by_key(|record| (candidates[*record].file, !first.contains(record)));
+                return order;
+            }
+        }
+    }
+}
+
+/// Returns the variants of the records, each in a set of its own, in the order in which they are first seen.
+fn variants(candidates: &[Candidate<'_>]) -> Vec<Vec<Variant>> {
+    let mut found: Vec<(Vec<u8>, Vec<Variant>)> = Vec::new();
+    for (record, candidate) in candidates.iter().enumerate() {
+        let parts = written(candidate);
+        let key = parts.join(&b',');
+        // A second record of the file with the same alleles is another variant.
+        let is_free =
+            |variant: &Variant| variant.records.last().is_none_or(|&last| candidates[last].file != candidate.file);
+        let known = found.iter_mut().filter(|(known, _)| *known == key).flat_map(|(_, variants)| variants);
+        match known.into_iter().find(|variant| is_free(variant)) {
+            Some(variant) => variant.records.push(record),
+            None => {
+                let mut sorted: Vec<Vec<u8>> = parts.iter().map(|part| part.to_ascii_uppercase()).collect();
+                sorted.sort();
+                found.push((key, vec![Variant { records: vec![record], sorted }]));
+            }
+        }
+    }
+    found.into_iter().map(|(_, variants)| variants).collect()
+}
+
+/// Returns each alternative allele with the reference, as one text.
+fn written(candidate: &Candidate<'_>) -> Vec<Vec<u8>> {
+    let Some((reference, others)) = candidate.alleles.split_first() else { return Vec::new() };
+    if others.is_empty() {
+        return vec![[reference, &b">."[..]].concat()];
+    }
+    let with_end = |other: &&[u8]| {
+        let end = candidate.stated_end.filter(|_| other.starts_with(b"<"));
+        let end = end.map(|end| format!("/{end}")).unwrap_or_default();
+        [reference, &b">"[..], other, end.as_bytes()].concat()
+    };
+    others.iter().map(with_end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of records, written as `file:alleles`: each as its alleles and the records in it.
+    fn lines(records: &[&str]) -> Vec<String> {
+        let candidates = records.iter().map(|record| {
+            let (file, alleles) = record.split_once(':').unwrap();
+            let alleles = alleles.split(',').map(str::as_bytes).collect();
+            Candidate { file: file.parse().unwrap(), alleles, stated_end: None }
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let line = |group: Group| {
+            let members = group.members.iter().map(|member| format!("{}{:?}", member.record, &member.map[1..]));
+            let alleles = String::from_utf8(group.alleles.join(&b","[..])).unwrap();
+            format!("{alleles} {}", members.collect::<Vec<_>>().join(" "))
+        };
+        groups(&candidates).unwrap().into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn records_with_a_shared_allele_become_one_line() {
+        assert_eq!(lines(&["0:A,C", "1:A,C", "2:A,C"]), ["A,C 0[1] 1[1] 2[1]"]);
+        assert_eq!(lines(&["0:A,C", "1:A,G"]), ["A,C 0[1]", "A,G 1[1]"]);
+        assert_eq!(lines(&["0:A,C", "1:A,G,C"]), ["A,C,G 0[1] 1[2, 1]"]);
+        // Written with the shortest reference that they share.
+        assert_eq!(lines(&["0:AC,A", "1:ACC,AC"]), ["AC,A 0[1] 1[1]"]);
+    }
+
+    #[test]
+    fn insertions_and_deletions_come_after_substitutions() {
+        assert_eq!(lines(&["0:AC,A", "1:A,G"]), ["A,G 1[1]", "AC,A 0[1]"]);
+        assert_eq!(lines(&["0:ACG,A", "1:ACG,ATA"]), ["ACG,ATA 1[1]", "ACG,A 0[1]"]);
+    }
+
+    #[test]
+    fn records_without_a_variant_join_their_like() {
+        assert_eq!(lines(&["0:A", "1:A"]), ["A 0[] 1[]"]);
+        assert_eq!(lines(&["0:A", "1:A,G"]), ["A 0[]", "A,G 1[1]"]);
+        assert_eq!(lines(&["0:A,<NON_REF>", "1:A,G,<NON_REF>"]), ["A,<NON_REF>,G 0[1] 1[2, 1]"]);
+    }
+
+    #[test]
+    fn alleles_that_differ_by_capitals_are_the_same() {
+        assert_eq!(lines(&["0:a,G", "1:A,T", "2:A,T,G"]), ["A,G,T 0[1] 2[2, 1]", "A,T 1[1]"]);
+        assert_eq!(lines(&["0:A,G", "1:a", "2:a"]), ["A,G 0[1]", "A 1[] 2[]"]);
+    }
+
+    #[test]
+    fn the_variant_of_most_files_comes_first() {
+        assert_eq!(lines(&["0:A,C", "0:A,G", "1:A,G"]), ["A,G 1[1] 2[1]", "A,C 0[1]"]);
+        assert_eq!(lines(&["0:A,C", "0:A,C", "1:A,C"]), ["A,C 0[1] 2[1]", "A,C 1[1]"]);
+        // Variants whose alleles come in another order count together.
+        let orders = ["0:A,C", "0:A,G,T", "1:A,T,G", "2:A,C", "3:A,G,T", "4:A,G,T"];
+        assert_eq!(lines(&orders)[0], "A,G,T 1[1, 2] 2[2, 1] 4[1, 2] 5[1, 2]");
+    }
+}

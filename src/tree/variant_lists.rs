@@ -1,0 +1,157 @@
+//! Lists of samples and regions in files of the user, which paths below `vcf/` name: `samples=@cases` is the file that was
+//! given as `cases.txt`, `slice/@exons/` the regions of `exons.bed`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use tilefs_format::error::{Error, Result};
+
+use super::variant_regions::{Region, disjoint};
+
+/// The start of the name of a list in a path.
+pub const LIST: char = '@';
+
+/// Named lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VariantLists {
+    samples: BTreeMap<String, Vec<Vec<u8>>>,
+    regions: BTreeMap<String, Vec<Region>>,
+}
+
+impl VariantLists {
+    /// Adds a file with the name of a sample on each line.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, names no sample, or has the name of another.
+    pub fn add_samples(&mut self, file: &Path) -> Result<()> {
+        let lines = read(file)?;
+        let samples: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).collect();
+        add(&mut self.samples, file, samples)
+    }
+
+    /// Adds a file of regions, which columns separated by tabs name: contig, first and last position, as
+    /// `bcftools --regions-file` reads it. Positions count from 1; in a file `*.bed` from 0, and the last is not
+    /// included.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, has a line that is no region, names none, or has the name of another.
+    pub fn add_regions(&mut self, file: &Path) -> Result<()> {
+        let is_bed = file.extension().is_some_and(|extension| extension == "bed");
+        let mut regions = Vec::new();
+        for (number, line) in read(file)?.enumerate() {
+            let is_comment = [&b"#"[..], b"track", b"browser"].iter().any(|start| line.starts_with(start));
+            if line.is_empty() || is_comment {
+                continue;
+            }
+            let region = region(&line, is_bed).ok_or_else(|| {
+                let place = format!("line {} of {}", number + 1, file.display());
+                Error::usage(format!("{place} is not a region: contig, first and last position, separated by tabs"))
+            })?;
+            regions.push(region);
+        }
+        add(&mut self.regions, file, disjoint(regions))
+    }
+
+    /// Returns the samples of a list.
+    pub fn samples(&self, name: &str) -> std::result::Result<&[Vec<u8>], String> {
+        let found = self.samples.get(name).map(Vec::as_slice);
+        found.ok_or_else(|| format!("no list of samples {name}; give its file with --samples-file"))
+    }
+
+    /// Returns the regions of a list.
+    pub fn regions(&self, name: &str) -> std::result::Result<&[Region], String> {
+        let found = self.regions.get(name).map(Vec::as_slice);
+        found.ok_or_else(|| format!("no list of regions {name}; give its file with --regions-file"))
+    }
+
+    /// Returns the names of all lists of regions.
+    pub fn names_of_regions(&self) -> impl Iterator<Item = &str> {
+        self.regions.keys().map(String::as_str)
+    }
+
+    /// Returns the names of all lists of samples.
+    pub fn names_of_samples(&self) -> impl Iterator<Item = &str> {
+        self.samples.keys().map(String::as_str)
+    }
+}
+
+/// Returns the lines of a file, without their breaks.
+fn read(file: &Path) -> Result<impl Iterator<Item = Vec<u8>> + use<>> {
+    let text = fs::read(file).map_err(|error| Error::usage(format!("cannot read {}: {error}", file.display())))?;
+    let lines: Vec<Vec<u8>> =
+        text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()).collect();
+    Ok(lines.into_iter())
+}
+
+/// Adds a list under the name of its file, up to the first dot.
+fn add<T>(lists: &mut BTreeMap<String, Vec<T>>, file: &Path, list: Vec<T>) -> Result<()> {
+    let name = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+    let name = name.filter(|name| !name.is_empty() && !name.contains([',', '%']));
+    let name = name.ok_or_else(|| Error::usage(format!("{} has no name that a path can have", file.display())))?;
+    if list.is_empty() {
+        return Err(Error::usage(format!("{} is an empty list", file.display())));
+    }
+    match lists.insert(name.to_owned(), list) {
+        None => Ok(()),
+        Some(_) => Err(Error::usage(format!("two lists {name}; {} is the second", file.display()))),
+    }
+}
+
+fn region(line: &[u8], is_bed: bool) -> Option<Region> {
+    let mut columns = line.split(|&byte| byte == b'\t');
+    let contig = columns.next().filter(|contig| !contig.is_empty())?.to_vec();
+    let mut position = || str::from_utf8(columns.next()?).ok()?.parse::<u32>().ok();
+    let first = position()?;
+    let positions = match is_bed {
+        true => first..=position()?.checked_sub(1)?,
+        // The last position may be left out.
+        false => first.checked_sub(1)?..=position().unwrap_or(first).checked_sub(1)?,
+    };
+    (!positions.is_empty()).then_some(Region { contig, positions })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn files_are_lists() {
+        let (folder, mut lists) = (tempfile::tempdir().unwrap(), VariantLists::default());
+        lists.add_samples(&file(&folder, "cases.v2.txt", "a\r\nb c\n\n")).unwrap();
+        assert_eq!(lists.samples("cases").unwrap(), [b"a".to_vec(), b"b c".to_vec()]);
+        lists
+            .add_regions(&file(&folder, "exons.bed", "track x\n#\nchr1\t9\t20\tname\nchr1\t0\t1\nchr1\t15\t30\n"))
+            .unwrap();
+        let chr1 = |positions| Region { contig: b"chr1".to_vec(), positions };
+        assert_eq!(lists.regions("exons").unwrap(), [chr1(0..=0), chr1(9..=29)]);
+        lists.add_regions(&file(&folder, "sites.tsv", "chr1\t10\t20\nchr1\t5\n")).unwrap();
+        assert_eq!(lists.regions("sites").unwrap(), [chr1(4..=4), chr1(9..=19)]);
+        assert!(lists.samples("exons").is_err() && lists.regions("cases").is_err());
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("a.bed", "chr1 1 2\n"),
+            ("b.bed", "chr1\t5\t5\n"),
+            ("c.tsv", "chr1\t0\t5\n"),
+            ("d.bed", "chr1\t-1\t5\n"),
+            ("e.bed", ""),
+            (".bed", "chr1\t1\t5\n"),
+        ] {
+            assert!(VariantLists::default().add_regions(&file(&folder, name, text)).is_err(), "{name}");
+        }
+        let mut lists = VariantLists::default();
+        let twice = file(&folder, "x.txt", "a\n");
+        assert!(lists.add_samples(&twice).is_ok() && lists.add_samples(&twice).is_err());
+        assert!(lists.add_samples(&folder.path().join("none")).is_err());
+    }
+}

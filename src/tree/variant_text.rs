@@ -1,0 +1,503 @@
+//! The text of a VCF file of a dataset: the records of one sample, or of several merged, window by window.
+//!
+//! A window of positions is as wide as to have about a fixed number of cells; its lines are made in pieces of about
+//! [`PIECE`] bytes on all cores. For reading at any place, one pass records which positions each piece has, and how long
+//! it is.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use tilefs_export::compose::Concat;
+use tilefs_export::vcf::{FileRecord, Header, IndexFormat, MergedFile, Merger, Window};
+use tilefs_export::{Content, Forward};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::{self, cancellation, for_all};
+
+use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
+use super::variant_contigs::contig_names;
+use super::variant_forms::VcfRecords;
+use super::variant_regions::{ALL, Region};
+use super::variants::{Sample, VariantDataset};
+
+/// Number of cells of a window, at least, and for each sample.
+const WINDOW_CELLS: u64 = 1 << 16;
+const WINDOW_CELLS_OF_SAMPLE: u64 = 64;
+
+/// The most cells of a window, at least, and for each sample: one position, or an anchor gap before a region, cannot be
+/// divided.
+const MAX_CELLS: u64 = 1 << 22;
+const MAX_CELLS_OF_SAMPLE: u64 = 1024;
+
+/// The number of positions of the first window.
+const FIRST_WINDOW: u32 = 1 << 16;
+
+/// Bytes of text made together, unless one position has more.
+const PIECE: usize = 1 << 20;
+
+/// Number of pieces that are kept for readers of nearby places.
+const KEPT: usize = 4;
+
+/// The records of some samples as text. Memory: the header and the name of each sample, and while lines are made a
+/// window of cells and a few pieces of text.
+pub struct VariantText {
+    dataset: Arc<VariantDataset>,
+    lines: Lines,
+    samples: usize,
+    cells: SampleCells,
+    /// All windows in order, each as wide as can be.
+    spans: Vec<Span>,
+}
+
+/// How records become lines.
+enum Lines {
+    /// Those of one sample, each as a line.
+    Separate {
+        header: Arc<Header>,
+        sample: Option<Vec<u8>>,
+    },
+    Merged(Merger),
+}
+
+impl Lines {
+    fn head(&self) -> Result<Vec<u8>> {
+        match self {
+            Lines::Separate { header, sample } => header.text(sample.as_deref()),
+            Lines::Merged(merger) => merger.head(),
+        }
+    }
+
+    /// Returns the contigs of the header.
+    fn contigs(&self) -> &[Vec<u8>] {
+        match self {
+            Lines::Separate { header, .. } => header.contigs(),
+            Lines::Merged(merger) => merger.contigs(),
+        }
+    }
+
+    /// Appends the lines of all records at one position.
+    fn append(&self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Lines::Separate { header, sample } => {
+                records.iter().try_for_each(|one| one.record.append(header, sample.is_some(), out))
+            }
+            Lines::Merged(merger) => merger.append(records, out),
+        }
+    }
+}
+
+impl VariantText {
+    /// Finds the records of one sample, or those that overlap some regions, which do not overlap each
+    /// other. Reads its header and the footers of fragments.
+    ///
+    /// # Errors
+    /// Fails if these cannot be read.
+    pub fn of_sample(dataset: Arc<VariantDataset>, sample: &Sample, regions: Option<&[Region]>) -> Result<Self> {
+        let header = Arc::new(dataset.header(sample)?);
+        let lines = Lines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
+        Self::new(dataset, lines, std::slice::from_ref(sample), false, regions)
+    }
+
+    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether the dataset has no
+    /// others.
+    ///
+    /// # Errors
+    /// As for [`VariantText::of_sample`].
+    pub fn merged(
+        dataset: Arc<VariantDataset>,
+        samples: &[Sample],
+        is_all: bool,
+        regions: Option<&[Region]>,
+    ) -> Result<Self> {
+        let headers = dataset.headers(samples)?;
+        let files = samples
+            .iter()
+            .zip(headers)
+            .map(|(sample, header)| MergedFile { header, sample: sample.has_column().then(|| sample.name.clone()) });
+        let lines = Lines::Merged(Merger::new(files.collect())?);
+        Self::new(dataset, lines, samples, is_all, regions)
+    }
+
+    fn new(
+        dataset: Arc<VariantDataset>,
+        lines: Lines,
+        samples: &[Sample],
+        is_all: bool,
+        regions: Option<&[Region]>,
+    ) -> Result<Self> {
+        let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
+        let mut spans = Vec::new();
+        match regions {
+            Some(regions) => {
+                let place = |region: &&Region| lines.contigs().iter().position(|contig| *contig == region.contig);
+                let mut ordered: Vec<&Region> = regions.iter().collect();
+                // Stable: those of a contig keep their order, and contigs without a line come last.
+                ordered.sort_by_key(|region| place(region).unwrap_or(usize::MAX));
+                let before = [None].into_iter().chain(ordered.iter().copied().map(Some));
+                for (region, before) in ordered.iter().zip(before) {
+                    let before = before.filter(|before| before.contig == region.contig);
+                    add_spans(&dataset, region, before, &mut spans)?;
+                }
+            }
+            None => {
+                for contig in contig_names(&dataset, samples, lines.contigs())? {
+                    add_spans(&dataset, &Region { contig, positions: ALL }, None, &mut spans)?;
+                }
+                add_gaps(&dataset, &mut spans)?;
+            }
+        }
+        Ok(VariantText { dataset, lines, samples: samples.len(), cells, spans })
+    }
+
+    /// Returns the number of cells of a window.
+    fn window_cells(&self) -> u64 {
+        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples as u64))
+    }
+
+    /// Returns the lines of some records of a window.
+    fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let made = self.cells.for_each_position(records, keys, |at_position| {
+            cancellation::check()?;
+            self.lines.append(at_position, &mut text)
+        });
+        made.in_array(self.dataset.data.path())?;
+        Ok(text)
+    }
+
+    /// Returns the text of a piece.
+    fn text(&self, piece: &Piece) -> Result<Vec<u8>> {
+        let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
+        let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
+        let records = self.cells.read(&Span { window, ..span.clone() })?;
+        self.text_of(&records, records.order())
+    }
+
+    /// Returns all pieces, and the length of their text.
+    fn measure(self: &Arc<Self>) -> Result<(Vec<Piece>, u64)> {
+        let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, Walk::new(self.clone()));
+        while let Some(made) = walk.next()? {
+            for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
+                pieces.push(Piece { place: length, ..piece });
+                length = length.saturating_add(text.len() as u64);
+            }
+        }
+        self.dataset.data.context().saved.note_measured(walk.records);
+        Ok((pieces, length))
+    }
+
+    /// Describes the records among those of the dataset.
+    fn description(&self) -> String {
+        let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
+        format!("{kind} {:?}", self.spans)
+    }
+
+    /// Restores pieces that an earlier mount has saved; `None` if they are not such.
+    fn decode(&self, bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
+        let (numbers, []) = bytes.as_chunks() else { return None };
+        let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+        let (length, rest) = numbers.split_first()?;
+        let (found, []) = rest.as_chunks::<4>() else { return None };
+        let piece = |[span, first, last, place]: &[u64; 4]| {
+            let span = usize::try_from(*span).ok().filter(|span| *span < self.spans.len())?;
+            Some(Piece { span, first: u32::try_from(*first).ok()?, last: u32::try_from(*last).ok()?, place: *place })
+        };
+        let pieces = found.iter().map(piece).collect::<Option<Vec<Piece>>>()?;
+        let ascends = pieces
+            .windows(2)
+            .all(|two| two[0].place < two[1].place && (two[0].span, two[0].last) < (two[1].span, two[1].first));
+        let begins = pieces.first().map_or(*length, |first| first.place) == 0;
+        let ends = pieces.last().is_none_or(|last| last.place < *length) && *length <= i64::MAX as u64;
+        let is_sound = ascends && begins && ends && pieces.iter().all(|piece| piece.first <= piece.last);
+        is_sound.then_some((pieces, *length))
+    }
+}
+
+fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
+    let numbers =
+        pieces.iter().flat_map(|piece| [piece.span as u64, piece.first.into(), piece.last.into(), piece.place]);
+    [length].into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
+}
+
+impl VcfRecords for VariantText {
+    fn content(self: Arc<Self>) -> Result<Arc<dyn Content>> {
+        let head = self.lines.head()?;
+        let saved = &self.dataset.data.context().saved;
+        let key = self.dataset.saved_key(self.description(), &head)?;
+        let (pieces, length) = match key.and_then(|key| saved.get(&key, |bytes| self.decode(bytes))) {
+            Some(known) => known,
+            None => {
+                let (pieces, length) = self.measure()?;
+                if let Some(key) = key {
+                    saved.put(&key, &encode(&pieces, length));
+                }
+                (pieces, length)
+            }
+        };
+        if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
+            return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
+        }
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        let lines = TextContent { records: self, pieces, length, kept };
+        Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
+    }
+
+    fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>> {
+        Ok(Box::new(InSequence { head: Some(self.lines.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
+    }
+
+    fn index(&self, text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+        self.dataset.index(self.description(), &self.lines.head()?, text, format)
+    }
+}
+
+/// Adds the windows of a region. Records that overlap the region before it are left out, if there is one on the contig.
+fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>, spans: &mut Vec<Span>) -> Result<()> {
+    let (contig_start, positions) = match dataset.numbered()? {
+        None => (0, region.positions.clone()),
+        Some(numbered) => {
+            let whole = numbered.contigs.positions_of(&region.contig, &ALL);
+            let positions = numbered.contigs.positions_of(&region.contig, &region.positions);
+            let Some((whole, positions)) = whole.zip(positions) else { return Ok(()) };
+            (*whole.start(), positions)
+        }
+    };
+    let windows = match region.positions == ALL {
+        true => vec![Window { starts: positions, least_end: 0, anchored_at: None }],
+        false => {
+            // A record that overlaps both begins at the end of the region before it, or earlier.
+            let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
+            dataset.layout.windows(&positions, contig_start.saturating_add(first))
+        }
+    };
+    let contig = Some(region.contig.clone());
+    spans.extend(windows.into_iter().map(|window| Span { contig: contig.clone(), contig_start, window }));
+    Ok(())
+}
+
+/// Adds the positions where no contig is, so that a record there is an error.
+fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
+    let gaps = dataset.numbered()?.map(|numbered| numbered.contigs.gaps()).unwrap_or_default();
+    let window = |starts| Window { starts, least_end: 0, anchored_at: None };
+    spans.extend(gaps.into_iter().map(|gap| Span { contig: None, contig_start: 0, window: window(gap) }));
+    Ok(())
+}
+
+/// Some positions of a contig, and where their text begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    /// The number of the span.
+    span: usize,
+    first: u32,
+    last: u32,
+    place: u64,
+}
+
+/// A piece and its text.
+type MadePiece = (Piece, Vec<u8>);
+
+/// Goes through all records in order.
+struct Walk {
+    records_of: Arc<VariantText>,
+    span: usize,
+    /// The first position of the span that is not in a window yet.
+    next: Option<u32>,
+    /// The number of positions of the next window.
+    width: u32,
+    window: Option<WindowRecords>,
+    /// The number of records of the window that are lines.
+    done: usize,
+    /// The average length of the text of a position.
+    text_of_position: usize,
+    /// The number of records that were read.
+    records: u64,
+}
+
+impl Walk {
+    fn new(records_of: Arc<VariantText>) -> Self {
+        let text_of_position = 64 + 8 * records_of.samples;
+        let next = records_of.spans.first().map(|span| *span.window.starts.start());
+        Walk { records_of, span: 0, next, width: FIRST_WINDOW, window: None, done: 0, text_of_position, records: 0 }
+    }
+
+    /// Returns the next pieces and their texts; `None` at the end.
+    fn next(&mut self) -> Result<Option<Vec<MadePiece>>> {
+        loop {
+            cancellation::check()?;
+            if let Some(window) = &self.window
+                && let Some(rest) = window.order().get(self.done..).filter(|rest| !rest.is_empty())
+            {
+                let parts = parts(rest, (PIECE / self.text_of_position).max(1), 2 * threads::decoding());
+                let made = for_all(parts.len(), |number| {
+                    let keys = parts.get(number).cloned().and_then(|part| rest.get(part)).unwrap_or_default();
+                    let ends = keys.first().zip(keys.last()).map_or((0, 0), |(first, last)| (first.start, last.start));
+                    let piece = Piece { span: self.span, first: ends.0, last: ends.1, place: 0 };
+                    Ok::<_, Error>((piece, self.records_of.text_of(window, keys)?))
+                })?;
+                let done = parts.last().map_or(0, |part| part.end);
+                let positions = rest[..done].chunk_by(|one, next| one.start == next.start).count();
+                let bytes: usize = made.iter().map(|(_, text)| text.len()).sum();
+                self.text_of_position = (bytes / positions.max(1)).max(1);
+                self.done += done;
+                return Ok(Some(made));
+            }
+            self.window = None;
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads the next window; returns `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let Some(span) = self.records_of.spans.get(self.span) else { return Ok(false) };
+        let Some(first) = self.next else {
+            self.span += 1;
+            self.next = self.records_of.spans.get(self.span).map(|span| *span.window.starts.start());
+            return Ok(true);
+        };
+        let wanted = self.records_of.window_cells();
+        let window = |width: u32| {
+            let last = first.saturating_add(width - 1).min(*span.window.starts.end());
+            Span { window: Window { starts: first..=last, ..span.window.clone() }, ..span.clone() }
+        };
+        let (mut found, cells) = loop {
+            let found = window(self.width);
+            let cells = self.records_of.cells.count(&found)?;
+            // Anchors are at the same coordinates, however many records begin there.
+            if cells <= wanted.saturating_mul(2) || self.width == 1 || found.window.anchored_at.is_some() {
+                break (found, cells);
+            }
+            let share = u128::from(self.width) * u128::from(wanted) / u128::from(cells);
+            self.width = u32::try_from(share).unwrap_or(self.width).clamp(1, self.width - 1);
+        };
+        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples as u64)) {
+            let reason = format!("{cells} cells at one position, or within one anchor gap");
+            return Err(Error::unsupported(reason).in_array(self.records_of.dataset.data.path()));
+        }
+        if found.window.anchored_at.is_some() {
+            found.window.starts = span.window.starts.clone();
+        }
+        let last = *found.window.starts.end();
+        if cells > 0 {
+            let window = self.records_of.cells.read(&found)?;
+            self.records += window.order().len() as u64;
+            self.window = Some(window);
+        }
+        self.done = 0;
+        self.next = last.checked_add(1).filter(|next| next <= span.window.starts.end());
+        let growth = (wanted / cells.max(1)).clamp(1, 8) as u32;
+        self.width = self.width.saturating_mul(growth);
+        Ok(true)
+    }
+}
+
+/// Divides records at positions, into at most `most` parts of about so many positions.
+fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut end, mut in_part) = (Vec::new(), 0, 0, 0);
+    for position in records.chunk_by(|one, next| one.start == next.start) {
+        end += position.len();
+        in_part += 1;
+        if in_part == positions || end == records.len() {
+            parts.push(start..end);
+            (start, in_part) = (end, 0);
+            if parts.len() == most {
+                break;
+            }
+        }
+    }
+    parts
+}
+
+/// The bytes of a file in sequence.
+struct InSequence {
+    head: Option<Vec<u8>>,
+    walk: Walk,
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl Forward for InSequence {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        if let Some(head) = self.head.take() {
+            *out = head;
+            return Ok(true);
+        }
+        loop {
+            if let Some(text) = self.ready.pop_front() {
+                *out = text;
+                return Ok(true);
+            }
+            let Some(made) = self.walk.next()? else { return Ok(false) };
+            self.ready.extend(made.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty()));
+        }
+    }
+}
+
+/// The lines of a file, readable at any place. Memory: 24 bytes for each [`PIECE`] of text, and a few pieces.
+struct TextContent {
+    records: Arc<VariantText>,
+    pieces: Vec<Piece>,
+    length: u64,
+    kept: Mutex<LruCache<usize, Arc<Vec<u8>>>>,
+}
+
+impl TextContent {
+    /// Returns where a piece begins and ends.
+    fn place(&self, number: usize) -> Range<u64> {
+        let start = |number: usize| self.pieces.get(number).map_or(self.length, |piece| piece.place);
+        start(number)..start(number + 1)
+    }
+
+    /// Returns the number of the piece of a byte.
+    fn piece_at(&self, place: u64) -> usize {
+        self.pieces.partition_point(|piece| piece.place <= place).saturating_sub(1)
+    }
+
+    fn text(&self, number: usize) -> Result<Arc<Vec<u8>>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = kept().get(&number) {
+            return Ok(text.clone());
+        }
+        let piece = self.pieces.get(number).ok_or_else(|| Error::internal("a piece past the end"))?;
+        let text = Arc::new(self.records.text(piece)?);
+        let place = self.place(number);
+        if text.len() != place.end - place.start {
+            let reason = format!("records at {} that have another length than they had", piece.first);
+            return Err(Error::damaged(reason).in_array(self.records.dataset.data.path()));
+        }
+        kept().put(number, text.clone());
+        Ok(text)
+    }
+}
+
+impl Content for TextContent {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        let (mut at, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let number = self.piece_at(at);
+            let place = self.place(number);
+            let text = self.text(number)?;
+            let within = at.checked_sub(place.start).and_then(|from| text.get(usize::try_from(from).ok()?..));
+            let within = within.filter(|within| !within.is_empty());
+            let within = within.ok_or_else(|| Error::internal("a read past the end of a text"))?;
+            let (mut now, later) = rest.split_at(within.len() as u64);
+            if let Some(now) = now.wanted() {
+                now.copy_from_slice(&within[..now.len()]);
+            }
+            at += now.len();
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        self.place(self.piece_at(offset))
+    }
+}

@@ -1,0 +1,77 @@
+//! Files of `vcf/` of a dataset, and the programs that read them.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use tilefs::tree::{File, Folder, Node, OpenOptions, open};
+
+use super::skip::{Need, skipped};
+
+pub fn opened(path: &Path) -> Arc<dyn Folder> {
+    open(path, &OpenOptions::default()).unwrap()
+}
+
+pub fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
+    let mut node = Node::Folder(root.clone());
+    for name in path.split('/') {
+        let Node::Folder(folder) = node else { return None };
+        node = folder.lookup(name).unwrap()?;
+    }
+    Some(node)
+}
+
+pub fn file(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn File> {
+    match node(root, path) {
+        Some(Node::File(file)) => file,
+        _ => panic!("no file {path}"),
+    }
+}
+
+pub fn names(root: &Arc<dyn Folder>, path: &str) -> Vec<String> {
+    let Some(Node::Folder(folder)) = node(root, path) else { panic!("no folder {path}") };
+    folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+/// The bytes of a file, read from front to back without its length, as a whole, and in parts from the end.
+pub fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
+    let file = file(root, path);
+    let mut streamed = Vec::new();
+    if let Some(mut forward) = file.forward().unwrap() {
+        let mut part = Vec::new();
+        while forward.next(&mut part).unwrap() {
+            streamed.extend_from_slice(&part);
+        }
+    }
+    let content = file.open().unwrap();
+    assert_eq!(content.len(), file.len().unwrap());
+    let mut whole = vec![0; content.len() as usize];
+    content.read_at(0, &mut whole).unwrap();
+    assert!(streamed.is_empty() || streamed == whole, "{path}: streaming gives other bytes");
+    for start in (0..whole.len()).step_by(997).rev() {
+        let mut part = vec![0; 997.min(whole.len() - start)];
+        content.read_at(start as u64, &mut part).unwrap();
+        assert!(part == whole[start..start + part.len()], "{path}: at {start}");
+    }
+    whole
+}
+
+pub fn text(root: &Arc<dyn Folder>, path: &str) -> String {
+    String::from_utf8(bytes(root, path)).unwrap()
+}
+
+/// Whether a program is there; skips aloud where not.
+pub fn has(program: &str) -> bool {
+    let is_there = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        skipped(Need::Programs, &format!("{program} is not installed"));
+    }
+    is_there
+}
+
+/// What a program prints; the test fails if it does.
+pub fn printed(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
