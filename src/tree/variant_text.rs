@@ -90,8 +90,8 @@ impl Lines {
 }
 
 impl VariantText {
-    /// Finds the records of one sample, or those that overlap some regions, which do not overlap each
-    /// other. Reads its header and the footers of fragments.
+    /// Finds the records of one sample, or those that overlap some regions, which do not overlap each other. Reads its
+    /// header and the footers of fragments.
     ///
     /// # Errors
     /// Fails if these cannot be read.

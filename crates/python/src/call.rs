@@ -19,8 +19,8 @@ const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 /// A read of so many bytes takes long.
 pub const LONG: usize = 4 << 20;
 
-/// Runs work that takes long or may wait for a network, so that Ctrl-C ends it: Python handles signals only in the main thread, so there the
-/// work runs on a thread of its own.
+/// Runs work that takes long or may wait for a network, so that Ctrl-C ends it: Python handles signals only in the main
+/// thread, so there the work runs on a thread of its own.
 ///
 /// # Errors
 /// As for [`run`], and the exception that a signal raised.
