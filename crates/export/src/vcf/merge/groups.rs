@@ -2,14 +2,16 @@
 //!
 //! In rounds, one line each, the alleles of all records that are left are united file by file: the first record's, then
 //! those of each record with an alternative allele that is already there. A line has from each file the first record
-//! with the most frequent alternative allele. Insertions and deletions wait until no record that replaces bases is left. A record
-//! without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same symbol.
+//! with the most frequent alternative allele. Insertions and deletions wait until no record that replaces bases is left.
+//! A record without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same
+//! symbol.
 //!
 //! Where a file has several records at the position, the records that most files have come first in their files.
 
 use std::collections::HashSet;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::cancellation;
 
 use super::alleles::{Kinds, Union, trim};
 
@@ -44,7 +46,7 @@ pub(super) struct Member {
 /// Returns the lines of the records of one position, which come file by file.
 ///
 /// # Errors
-/// Fails only by a bug.
+/// [`Error::Cancelled`] if the reader has given up; otherwise fails only by a bug.
 pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     if let Some(group) = one_line(candidates) {
         return Ok(vec![group]);
@@ -58,6 +60,8 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     let mut groups = Vec::new();
     let mut union = Union::default();
     while !left.is_empty() {
+        // Each round goes through all records that are left, and damaged data may have millions at one position.
+        cancellation::check()?;
         union.clear();
         let group = next_line(candidates, &mut written, &left, &mut union)?;
         let done: HashSet<usize> = group.members.iter().map(|member| member.record).collect();
