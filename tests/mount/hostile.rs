@@ -274,7 +274,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
     let program = env!("CARGO_BIN_EXE_tilefs");
     let names = ["temp.f32", "cell.i32", "text/temp.txt", "npy/cell.npy"];
     let expected = names.map(|name| tilefs(&["cat".as_ref(), demo().as_ref(), name.as_ref()]).stdout);
-    let limits = [30_000, 40_000, 80_000, 120_000, 160_000, 200_000, 260_000, 320_000, 400_000, 500_000, 600_000];
+    let limits = [36_000, 40_000, 80_000, 120_000, 160_000, 200_000, 260_000, 320_000, 400_000, 500_000, 600_000];
     let (mut mounted, mut own) = (Vec::new(), Vec::new());
     for kilobytes in limits.into_iter().chain([600_000; 5]) {
         let script = format!("ulimit -v {kilobytes}; exec \"$@\"");

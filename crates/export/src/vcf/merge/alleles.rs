@@ -173,8 +173,8 @@ impl Union {
             .iter_mut()
             .filter(|allele| !is_symbol(allele))
             .for_each(|allele| allele.extend_from_slice(&behind));
-        // Empty where the record's reference is the longer one.
-        let behind = self.allele(0)[reference.len()..].to_vec();
+        // Empty where the record's reference is the longer one; a symbol as reference, which only damage has, stays short.
+        let behind = self.allele(0).get(reference.len()..).unwrap_or_default().to_vec();
         for other in others {
             let mut allele = in_capitals(other);
             if !is_symbol(&allele) {
@@ -202,6 +202,8 @@ pub(super) fn trim(alleles: &mut [Vec<u8>]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn kinds(alleles: &str) -> Kinds {
@@ -249,6 +251,30 @@ mod tests {
         assert_eq!(maps[1], [0, 4]);
         assert_eq!(union(&["a,g", "A,G"]), (vec!["A".to_owned(), "G".to_owned()], vec![vec![0, 1]; 2]));
         assert_eq!(union(&["a,G", "A,G"]).0, ["a", "G"]);
+    }
+
+    #[test]
+    fn symbols_as_references_are_united_without_a_panic() {
+        assert_eq!(union(&["*,A", "*AC,G"]).0, ["*", "AAC", "G"]);
+        assert_eq!(union(&["<,A", "<DEL>,<"]).0, ["<", "ADEL>", "<"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_alleles_are_united_or_kept_apart(records in prop::collection::vec(prop::collection::vec("[aAcG<*>.]{0,3}", 1..4), 1..5)) {
+            let mut union = Union::default();
+            for record in &records {
+                let alleles: Vec<&[u8]> = record.iter().map(String::as_bytes).collect();
+                let _ = (Kinds::of(&alleles), union.shares_alternative(&alleles));
+                if union.is_empty() || union.has_reference_of(&alleles) {
+                    let mut map = Vec::new();
+                    union.add(&alleles, &mut map);
+                    prop_assert_eq!(map.len(), alleles.len());
+                    prop_assert!(map.iter().all(|&number| number < union.len()));
+                }
+            }
+            trim(&mut union.alleles);
+        }
     }
 
     #[test]
