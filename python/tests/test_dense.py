@@ -294,7 +294,8 @@ def test_ctrl_c_ends_a_read_that_waits(tmp_path):
     # A server that accepts and never answers.
     listener = socket.create_server(("127.0.0.1", 0))
     config = {"vfs.s3.endpoint_override": f"http://127.0.0.1:{listener.getsockname()[1]}", "vfs.s3.region": "us-east-1"}
-    timer = threading.Timer(0.5, signal.raise_signal, (signal.SIGINT,))
+    # To the process, as a terminal sends it.
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
