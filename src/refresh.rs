@@ -87,7 +87,7 @@ mod tests {
         let mut count = 0;
         triggered.run(None, || {
             count += 1;
-            // Nobody triggers after a success, so only another trigger leads here.
+            // After a success the loop waits for a trigger, which the test sends below.
             let outcome = outcomes.next().unwrap_or(Refreshed::Ended);
             if outcome == Refreshed::Done {
                 trigger.trigger();

@@ -69,7 +69,7 @@ pub fn has(program: &str) -> bool {
     is_there
 }
 
-/// What a program prints; the test fails if it does.
+/// Runs a program and returns its output; the test fails if the program fails.
 pub fn printed(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -188,7 +188,7 @@ fn read_part(parts: &Arc<ArrowParts>, number: usize, token: &Token) -> Result<Re
         let read = || {
             for batch in opened(parts.part(number)?)? {
                 if sender.send(Ok(batch.map_err(of_arrow)?)).is_err() {
-                    // Nobody reads the stream any more.
+                    // The reader has closed the stream.
                     break;
                 }
             }

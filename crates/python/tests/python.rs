@@ -12,7 +12,7 @@ use std::process::Command;
 
 use skip::{can_mount, python_with};
 
-/// What the tests import.
+/// The Python packages that the tests import.
 const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata, moto, \
                      boto3, s3fs";
 

@@ -6,7 +6,7 @@
 //! A record without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same
 //! symbol.
 //!
-//! Where a file has several records at the position, the records that most files have come first in their files.
+//! If a file has several records at the position, its record of the variant that most files share is taken first.
 
 use std::collections::HashSet;
 

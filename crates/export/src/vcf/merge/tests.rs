@@ -1,5 +1,5 @@
-//! Where merged lines differ from those of bcftools, and records that cannot be merged. That all other lines are the same
-//! is tested with random cohorts (`tests/merged_variants.rs`).
+//! Tests of merged lines that differ from those of bcftools, and of records that cannot be merged.
+//! `tests/merged_variants.rs` compares all other lines with bcftools itself.
 
 use super::super::fields::testing::{Stored, stored};
 use super::*;
