@@ -231,16 +231,16 @@ fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
     let mut whole: Option<Vec<Range>> = None;
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;
-        let Some(ranges) = &outline.facts.non_empty_domain else { return Ok(None) };
+        let Some(ranges) = outline.facts.non_empty_ranges() else { return Ok(None) };
         match &mut whole {
-            None => whole = Some(ranges.to_vec()),
+            None => whole = Some(ranges),
             Some(whole) => {
-                for (whole, range) in whole.iter_mut().zip(ranges.iter()) {
+                for (whole, range) in whole.iter_mut().zip(ranges) {
                     if range.low.compare(&whole.low).is_lt() {
-                        whole.low = range.low.clone();
+                        whole.low = range.low;
                     }
                     if range.high.compare(&whole.high).is_gt() {
-                        whole.high = range.high.clone();
+                        whole.high = range.high;
                     }
                 }
             }
@@ -264,7 +264,7 @@ fn fragments_text(array: &Array) -> Result<String> {
             dense: outline.facts.dense,
             cells: array.fragment_cells(fragment).ok(),
             bytes: outline.facts.stored_bytes,
-            non_empty: outline.facts.non_empty_domain.as_deref(),
+            non_empty: outline.facts.non_empty_ranges().as_deref(),
         });
     }
     Ok(text.finish())

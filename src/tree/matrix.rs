@@ -52,7 +52,7 @@ pub fn written_length(array: &Array, dimension: usize, domain: &Range) -> Result
     let mut length = 0;
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;
-        let found = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
+        let found = outline.facts.non_empty_range(dimension);
         let last = found.and_then(|found| found.high.distance_above(&domain.low));
         length = length.max(last.map_or(0, |last| last.saturating_add(1)));
     }

@@ -131,7 +131,7 @@ impl Subarray for SparseSubarray {
         for fragment in 0..self.array.fragment_count() {
             let outline = self.array.outline(fragment)?;
             let ends =
-                outline.facts.non_empty_domain.as_deref().and_then(|ranges| integer_ends(ranges.get(dimension)?));
+                outline.facts.non_empty_range(dimension).and_then(|range| integer_ends(&range));
             let Some((low, high)) = ends else { return Ok(Some(domain)) };
             found = Some(found.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
         }

@@ -52,9 +52,9 @@ fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet
     for fragment in 0..data.fragment_count() {
         let outline = data.outline(fragment)?;
         let span = |number: usize| {
-            let range = outline.facts.non_empty_domain.as_deref()?.get(number)?;
-            match (&range.low, &range.high) {
-                (Scalar::Text(low), Scalar::Text(high)) => Some((low.clone(), high.clone())),
+            let range = outline.facts.non_empty_range(number)?;
+            match (range.low, range.high) {
+                (Scalar::Text(low), Scalar::Text(high)) => Some((low, high)),
                 _ => None,
             }
         };

@@ -91,7 +91,7 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
     for tile in 0..mbrs.tiles() {
         assert!(mbrs.range(tile, schema.dimensions.len()).is_err());
         // The MBRs lie in the non-empty domain.
-        for (number, range) in facts.non_empty_domain.as_ref().unwrap().iter().enumerate() {
+        for (number, range) in facts.non_empty_ranges().unwrap().iter().enumerate() {
             let mbr = mbrs.range(tile, number).unwrap();
             assert!(range.contains(&mbr.low) && range.contains(&mbr.high), "{}", folder.display());
         }

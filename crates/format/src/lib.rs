@@ -23,6 +23,7 @@ pub mod generic_tile;
 pub mod group;
 pub mod metadata;
 pub mod name;
+mod packed_ranges;
 pub mod pipeline;
 pub mod scalar;
 pub mod schema;

@@ -39,6 +39,26 @@ impl Scalar {
         }
     }
 
+    /// Takes a value that [`Scalar::append_identity`] wrote from the front of `bytes`; `None` if there is none.
+    pub(crate) fn read_identity(bytes: &mut &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (bits, rest) = rest.split_first_chunk()?;
+        let bits = u64::from_le_bytes(*bits);
+        let (value, rest) = match kind {
+            0 => (Scalar::Signed(bits.cast_signed()), rest),
+            1 => (Scalar::Unsigned(bits), rest),
+            2 => (Scalar::Float32(f32::from_bits(u32::try_from(bits).ok()?)), rest),
+            3 => (Scalar::Float64(f64::from_bits(bits)), rest),
+            4 => {
+                let (text, rest) = rest.split_at_checked(usize::try_from(bits).ok()?)?;
+                (Scalar::Text(text.to_vec()), rest)
+            }
+            _ => return None,
+        };
+        *bytes = rest;
+        Some(value)
+    }
+
     /// Parses little-endian `bytes`. Types of [`Kind::Bytes`] (strings, blobs) have any length, all others the size of
     /// the type.
     ///

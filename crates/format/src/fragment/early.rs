@@ -6,6 +6,7 @@ use super::rtree::{PageReader, RTree, RTreeLayout};
 use super::sections::u64_list;
 use crate::cursor::Cursor;
 use crate::error::{Locate, Result};
+use crate::packed_ranges::PackedRanges;
 use crate::schema::ArraySchema;
 use crate::version::check_version;
 
@@ -101,7 +102,7 @@ impl EarlyFragment {
 }
 
 /// Reads the non-empty domain: its size in bytes and the ranges. Size 0 means that there is none.
-fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<Box<[crate::scalar::Range]>>> {
+fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<PackedRanges>> {
     let bytes = cursor.str64("non-empty domain")?;
     if bytes.is_empty() {
         return Ok(None);

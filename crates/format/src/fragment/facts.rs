@@ -3,6 +3,7 @@
 use super::Field;
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
+use crate::packed_ranges::PackedRanges;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, Dimension};
 
@@ -14,9 +15,8 @@ pub struct FragmentFacts {
     /// Dense fragments store every cell of their tiles, sparse ones store coordinates. Dense arrays of old versions can
     /// have sparse fragments.
     pub dense: bool,
-    /// One range per dimension as stored, or the domain where the stored range may leave out cells; `None` for a
-    /// fragment without cells.
-    pub non_empty_domain: Option<Box<[Range]>>,
+    /// See [`FragmentFacts::non_empty_ranges`].
+    pub(super) non_empty_domain: Option<PackedRanges>,
     /// Tiles of a sparse fragment, 0 for a dense one; see [`FragmentFacts::tile_count`].
     pub sparse_tiles: u64,
     /// Cells in the last tile of a sparse fragment; meaningless for a dense one.
@@ -60,12 +60,20 @@ impl FragmentFacts {
         for number in [sparse_tiles, last_tile_cells, stored_bytes, rtree_offset, processed_conditions_offset] {
             out.extend(number.to_le_bytes());
         }
-        let ranges = non_empty_domain.as_deref();
-        out.extend(ranges.map_or(u64::MAX, |ranges| ranges.len() as u64).to_le_bytes());
-        for range in ranges.unwrap_or_default() {
-            range.low.append_identity(out);
-            range.high.append_identity(out);
-        }
+        let ranges = non_empty_domain.as_ref();
+        out.extend(ranges.map_or(u64::MAX, |ranges| ranges.iter().count() as u64).to_le_bytes());
+        out.extend(ranges.map_or([].as_slice(), PackedRanges::bytes));
+    }
+
+    /// Returns the non-empty domain: a range per dimension as stored, or the domain where the stored range may leave out
+    /// cells; `None` for a fragment without cells.
+    pub fn non_empty_ranges(&self) -> Option<Vec<Range>> {
+        self.non_empty_domain.as_ref().map(PackedRanges::to_vec)
+    }
+
+    /// Returns the range of the non-empty domain along one dimension.
+    pub fn non_empty_range(&self, dimension: usize) -> Option<Range> {
+        self.non_empty_domain.as_ref()?.iter().nth(dimension)
     }
 
     /// Returns the offset of the R-tree's generic tile in the metadata file, from version 3.
@@ -117,11 +125,11 @@ impl FragmentFacts {
         if !self.dense {
             return Ok(self.sparse_tiles);
         }
-        let Some(ranges) = &self.non_empty_domain else { return Ok(0) };
+        let Some(ranges) = self.non_empty_ranges() else { return Ok(0) };
         schema
             .dimensions
             .iter()
-            .zip(ranges)
+            .zip(&ranges)
             .try_fold(1u64, |count, (dimension, range)| count.checked_mul(tiles_along(dimension, range)?))
             .ok_or_else(|| Error::damaged("more tiles than 64 bits count").in_field("non-empty domain"))
     }
@@ -129,8 +137,8 @@ impl FragmentFacts {
     /// Returns the number of tiles in a row of tiles. A read of cells in row-major order returns to each of these tiles
     /// until it has finished the row. 1 for a sparse fragment, whose tiles are read one after the other.
     pub fn tiles_of_a_row(&self, schema: &ArraySchema) -> u64 {
-        let (true, Some(ranges)) = (self.dense, &self.non_empty_domain) else { return 1 };
-        let dimensions = schema.dimensions.iter().zip(ranges);
+        let (true, Some(ranges)) = (self.dense, self.non_empty_ranges()) else { return 1 };
+        let dimensions = schema.dimensions.iter().zip(&ranges);
         // Leading dimensions with an extent of 1 do not count: a tile ends before the next coordinate along them.
         let thick = dimensions.skip_while(|(dimension, _)| dimension.extent_length() == Some(1)).skip(1);
         thick.fold(1, |count: u64, (dimension, range)| {
@@ -156,9 +164,9 @@ impl FragmentFacts {
     /// Checks that the fields agree with each other and with the schema. A non-empty domain that may leave out cells is
     /// replaced by the domain.
     pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
-        if let Some(ranges) = &mut self.non_empty_domain {
+        if let Some(mut ranges) = self.non_empty_ranges() {
             if !self.dense {
-                for (dimension, range) in schema.dimensions.iter().zip(ranges.iter_mut()) {
+                for (dimension, range) in schema.dimensions.iter().zip(&mut ranges) {
                     if let Some(domain) = domain_if_crossing_1970(self.version, dimension)
                         && domain.contains(&range.low)
                         && domain.contains(&range.high)
@@ -166,8 +174,9 @@ impl FragmentFacts {
                         *range = domain.clone();
                     }
                 }
+                self.non_empty_domain = Some(PackedRanges::new(&ranges));
             }
-            for (dimension, range) in schema.dimensions.iter().zip(ranges) {
+            for (dimension, range) in schema.dimensions.iter().zip(&ranges) {
                 check_range(self.dense, dimension, range).in_field(&dimension.name)?;
             }
         }
@@ -235,12 +244,11 @@ pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, ran
 }
 
 /// Reads one range per dimension of the schema.
-pub(super) fn parse_ranges(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Box<[Range]>> {
-    schema
-        .dimensions
-        .iter()
-        .map(|dimension| Range::parse(cursor, dimension.datatype, dimension.is_variable(), "non-empty domain"))
-        .collect()
+pub(super) fn parse_ranges(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<PackedRanges> {
+    let mut parse =
+        |dimension: &Dimension| Range::parse(cursor, dimension.datatype, dimension.is_variable(), "non-empty domain");
+    let ranges = schema.dimensions.iter().map(&mut parse).collect::<Result<Vec<_>>>()?;
+    Ok(PackedRanges::new(&ranges))
 }
 
 /// Returns the numbers of attributes and dimensions. They fit 32 bits, as the schema stores them so.
@@ -257,7 +265,7 @@ mod tests {
         FragmentFacts {
             version: 22,
             dense: false,
-            non_empty_domain: Some(Box::new([range(Scalar::Signed(1), Scalar::Signed(2))])),
+            non_empty_domain: Some(PackedRanges::new(&[range(Scalar::Signed(1), Scalar::Signed(2))])),
             sparse_tiles: 3,
             last_tile_cells: 4,
             has_timestamps: false,
@@ -277,7 +285,7 @@ mod tests {
     #[test]
     fn other_facts_have_other_identities() {
         let text = |text: &str| Scalar::Text(text.as_bytes().to_vec());
-        let domain = |ranges: &[Range]| Some(ranges.to_vec().into_boxed_slice());
+        let domain = |ranges: &[Range]| Some(PackedRanges::new(ranges));
         let (one, two) = (Scalar::Signed(1), Scalar::Signed(2));
         let others = [
             facts(),

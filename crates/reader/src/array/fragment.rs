@@ -364,11 +364,11 @@ impl ArrayFolder {
     pub(super) fn tile_count(&self, fragment: usize, outline: &Outline) -> Result<u64> {
         let (facts, schema) = (&outline.facts, &outline.schema);
         let due = facts.tile_count(schema)?;
-        let (true, Some(ranges)) = (facts.dense, &facts.non_empty_domain) else { return Ok(due) };
+        let (true, Some(ranges)) = (facts.dense, facts.non_empty_ranges()) else { return Ok(due) };
         if !WRONG_TILES.contains(&facts.version) {
             return Ok(due);
         }
-        let placement = placement(&schema.dimensions, schema.tile_order, ranges);
+        let placement = placement(&schema.dimensions, schema.tile_order, &ranges);
         if placement == Placement::Right || !WRONG_TILES.contains(&self.writer_version(fragment)?) {
             return Ok(due);
         }

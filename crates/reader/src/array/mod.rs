@@ -182,7 +182,7 @@ impl Array {
             let last = if facts.sparse_tiles == 0 { 0 } else { facts.last_tile_cells };
             return full.and_then(|full| full.checked_add(last)).ok_or_else(too_many);
         }
-        let Some(ranges) = &facts.non_empty_domain else { return Ok(0) };
+        let Some(ranges) = facts.non_empty_ranges() else { return Ok(0) };
         let lengths = ranges.iter().map(|range| range.high.distance_above(&range.low)?.checked_add(1));
         lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
     }

@@ -47,8 +47,8 @@ impl DenseView {
             if !outline.facts.dense {
                 scattered.insert(number, ScatteredCells::read(&array, number, &grid)?);
             }
-            let domain = outline.facts.non_empty_domain.as_deref();
-            domain.map(|ranges| grid.box_of(ranges)).transpose().in_field("non-empty domain")
+            let domain = outline.facts.non_empty_ranges();
+            domain.map(|ranges| grid.box_of(&ranges)).transpose().in_field("non-empty domain")
         };
         let boxes = BoxTree::new(
             grid.axes.len(),

@@ -143,7 +143,7 @@ impl Query {
     /// `None` where it has none, or one that leaves the domain.
     pub fn box_of_fragment(&self, fragment: usize) -> Result<Option<Vec<(u64, u64)>>> {
         let outline = self.array.outline(fragment)?;
-        let Some(ranges) = outline.facts.non_empty_domain.as_deref() else { return Ok(None) };
+        let Some(ranges) = outline.facts.non_empty_ranges() else { return Ok(None) };
         let ends = self.joined_dimensions().map(|dimension| {
             let (axis, range) = (&self.plan.axes[dimension], ranges.get(dimension)?);
             axis.position(&range.low).zip(axis.position(&range.high))
@@ -159,7 +159,7 @@ impl Query {
     /// Any damage in the footer.
     pub fn told_range(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
         let outline = self.array.outline(fragment)?;
-        let range = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
+        let range = outline.facts.non_empty_range(dimension);
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };
         Ok(axis.position(&range.low).zip(axis.position(&range.high)))
     }
@@ -197,7 +197,7 @@ impl Query {
     fn is_one_tile(&self, dimension: usize) -> bool {
         let tiles = |fragment: usize| {
             let outline = self.array.outline(fragment).ok()?;
-            let range = outline.facts.non_empty_domain.as_deref()?.get(dimension)?;
+            let range = outline.facts.non_empty_range(dimension)?;
             let axis = self.plan.axes.get(dimension)?;
             Some([axis.tile(axis.position(&range.low)?), axis.tile(axis.position(&range.high)?)])
         };

@@ -22,9 +22,9 @@ impl FragmentSpan {
     /// [`Error::Damaged`] for a non-empty domain that is missing or leaves the domain.
     pub fn new(source: &FragmentSource<'_>) -> Result<Self> {
         let outline = source.array.outline(source.fragment)?;
-        let ranges = outline.facts.non_empty_domain.as_deref();
+        let ranges = outline.facts.non_empty_ranges();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
-        let bounds = ranges.and_then(|ranges| source.plan.bounds(ranges)).in_field("non-empty domain");
+        let bounds = ranges.and_then(|ranges| source.plan.bounds(&ranges)).in_field("non-empty domain");
         let (low, high) = bounds.map_err(|error| source.place(error))?;
         let mut whole = KeyRanges::new(source.plan.words());
         whole.push(&low, &high);
@@ -54,11 +54,11 @@ impl FragmentSpan {
 fn read_tiles(source: &FragmentSource<'_>) -> Result<KeyRanges> {
     let mbrs = source.mbrs()?;
     let outline = source.array.outline(source.fragment)?;
-    let domain = outline.facts.non_empty_domain.as_deref().filter(|_| source.is_strictly_ordered());
+    let domain = outline.facts.non_empty_ranges().filter(|_| source.is_strictly_ordered());
     let mut key_ranges = KeyRanges::new(source.plan.words());
     let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
     for tile in source.cells.tiles() {
-        let read = boxes.read(tile, &mut ranges).and_then(|()| match domain {
+        let read = boxes.read(tile, &mut ranges).and_then(|()| match &domain {
             Some(domain) if !lies_in(source, &ranges, domain) => {
                 Err(Error::damaged(format!("the box of tile {tile} leaves the non-empty domain")))
             }

@@ -321,7 +321,7 @@ fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Resul
         return Ok(false);
     }
     let outline = query.array.outline(fragment)?;
-    let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
+    let domain = outline.facts.non_empty_ranges().unwrap_or_default();
     Ok(selection.share(&query.plan.axes, domain.iter()) != Share::None)
 }
 
