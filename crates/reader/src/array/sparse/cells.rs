@@ -1,6 +1,6 @@
 //! Numbers the selected cells of one fragment, and maps these numbers to tiles and cells in them.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use tilefs_format::error::{Error, Locate, Result};
 
@@ -18,13 +18,14 @@ pub struct TileCells {
 /// The cells of a fragment, or some of them. The position of a cell is the number of selected cells before it.
 ///
 /// A piece is a run of consecutive cells within one tile; its place is the number of pieces before it. If whole tiles are
-/// selected, pieces are tiles. Memory: 40 bytes per range of consecutive cells.
+/// selected, pieces are tiles. Memory: 32 bytes; another 32 per range of consecutive cells unless all are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentCells {
     capacity: u64,
     /// Number of cells in the whole fragment.
     all: u64,
-    ranges: Vec<CellRange>,
+    /// `None` if all cells are selected: there may be millions of fragments.
+    chosen: Option<Box<[CellRange]>>,
 }
 
 /// Consecutive cells, as numbers within the fragment.
@@ -35,6 +36,23 @@ struct CellRange {
     before: u64,
     /// Number of pieces in earlier ranges.
     places_before: u64,
+}
+
+/// The ranges of selected cells.
+enum CellRanges<'a> {
+    Chosen(&'a [CellRange]),
+    Whole([CellRange; 1]),
+}
+
+impl Deref for CellRanges<'_> {
+    type Target = [CellRange];
+
+    fn deref(&self) -> &[CellRange] {
+        match self {
+            CellRanges::Chosen(ranges) => ranges,
+            CellRanges::Whole(range) => range,
+        }
+    }
 }
 
 impl FragmentCells {
@@ -49,7 +67,7 @@ impl FragmentCells {
         }
         let all = tiles.checked_mul(capacity).ok_or_else(|| Error::damaged("more cells than 64 bits count"))?;
         let all = if tiles > 0 { all - (capacity - last_tile_cells) } else { 0 };
-        Ok(FragmentCells { capacity, all, ranges: Vec::new() }.with(std::iter::once(0..all)))
+        Ok(FragmentCells { capacity, all, chosen: None })
     }
 
     /// Returns the selected cells within ascending ranges of tiles.
@@ -64,7 +82,7 @@ impl FragmentCells {
             Ok(first..last.saturating_add(self.capacity).min(self.all))
         });
         let wanted = self.with(cells.collect::<Result<Vec<_>>>()?.into_iter());
-        Ok(self.with(intersection(&self.ranges, &wanted.ranges)))
+        Ok(self.with(intersection(&self.ranges(), &wanted.ranges())))
     }
 
     /// Returns the cells at ascending ranges of positions, without those past the end.
@@ -84,8 +102,7 @@ impl FragmentCells {
 
     /// Returns the cells of the same fragment in ascending ranges.
     fn with(&self, cells: impl Iterator<Item = Range<u64>>) -> Self {
-        // Most fragments are one range, and there may be millions of fragments.
-        let mut ranges: Vec<CellRange> = Vec::with_capacity(1);
+        let mut ranges: Vec<CellRange> = Vec::new();
         let (mut before, mut places_before) = (0, 0);
         for cells in cells.filter(|cells| !cells.is_empty()) {
             match ranges.last_mut() {
@@ -98,7 +115,16 @@ impl FragmentCells {
                 }
             }
         }
-        FragmentCells { ranges, ..*self }
+        let is_whole = ranges.iter().map(|range| range.cells.end - range.cells.start).sum::<u64>() == self.all;
+        FragmentCells { capacity: self.capacity, all: self.all, chosen: (!is_whole).then(|| ranges.into()) }
+    }
+
+    fn ranges(&self) -> CellRanges<'_> {
+        match &self.chosen {
+            Some(ranges) => CellRanges::Chosen(ranges),
+            None if self.all == 0 => CellRanges::Chosen(&[]),
+            None => CellRanges::Whole([CellRange { cells: 0..self.all, before: 0, places_before: 0 }]),
+        }
     }
 
     /// Returns the number of tiles that a range has cells of.
@@ -108,23 +134,29 @@ impl FragmentCells {
 
     /// How many cells there are.
     pub fn count(&self) -> u64 {
-        self.ranges.last().map_or(0, CellRange::end)
+        self.ranges().last().map_or(0, CellRange::end)
     }
 
     /// Returns the tile number of each piece, in ascending order. A tile with several pieces is repeated.
     pub fn tiles(&self) -> impl Iterator<Item = u64> + '_ {
-        self.ranges.iter().flat_map(|range| range.cells.start / self.capacity..=(range.cells.end - 1) / self.capacity)
+        let ranges = self.ranges();
+        let tiles = move |number: usize| {
+            let cells = &ranges[number].cells;
+            cells.start / self.capacity..=(cells.end - 1) / self.capacity
+        };
+        (0..self.ranges().len()).flat_map(tiles)
     }
 
     /// Returns the number of pieces.
     pub fn tile_count(&self) -> u64 {
-        self.ranges.last().map_or(0, |last| last.places_before + self.pieces(&last.cells))
+        self.ranges().last().map_or(0, |last| last.places_before + self.pieces(&last.cells))
     }
 
     /// Returns the positions of the cells of the piece at a place; an empty range at the end for a place past the last.
     pub fn positions_of(&self, place: u64) -> Range<u64> {
-        let number = self.ranges.partition_point(|range| range.places_before <= place);
-        let Some(range) = number.checked_sub(1).and_then(|number| self.ranges.get(number)) else {
+        let ranges = self.ranges();
+        let number = ranges.partition_point(|range| range.places_before <= place);
+        let Some(range) = number.checked_sub(1).and_then(|number| ranges.get(number)) else {
             return 0..0;
         };
         let tile = (range.cells.start / self.capacity).saturating_add(place - range.places_before);
@@ -170,9 +202,10 @@ impl FragmentCells {
     }
 
     /// Returns the range that holds a position.
-    fn range_of(&self, position: u64) -> Option<&CellRange> {
-        let number = self.ranges.partition_point(|range| range.before <= position).checked_sub(1)?;
-        self.ranges.get(number).filter(|range| position < range.end())
+    fn range_of(&self, position: u64) -> Option<CellRange> {
+        let ranges = self.ranges();
+        let number = ranges.partition_point(|range| range.before <= position).checked_sub(1)?;
+        ranges.get(number).filter(|range| position < range.end()).cloned()
     }
 }
 
