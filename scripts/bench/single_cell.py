@@ -1,12 +1,16 @@
 """An experiment of TileDB-SOMA as annotated data: anndata.read_zarr of a mount compared with tiledbsoma.io.to_anndata, from
-a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache."""
+a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache; its .h5ad file, compared
+with to_anndata and with the raw columns; and the first open of a large one.
+
+TILEFS_BENCH_NONZEROS changes the size of the large one (1e8)."""
 
 import os
 import tempfile
 
 from .cloud import server, settings
-from .common import alternate, made, mounted, ratio, seconds, table, timed, warm
+from .common import alternate, cat, made, mounted, ratio, seconds, table, timed, warm
 
+NONZEROS = int(float(os.environ.get("TILEFS_BENCH_NONZEROS", "1e8")))
 CELLS, GENES, BEFORE, SHARE = 20_000, 3_000, 5_000, 0.05
 
 
@@ -88,3 +92,91 @@ def run():
         compare("from a bucket, all of it in the disk cache", lambda: ours(uri, *cached), theirs)
     title = f"single_cell: {CELLS} x {GENES}, X, one layer, raw, obsm; new mounts"
     table(title, ["where it is", "read_zarr: median (best)", "to_anndata: median (best)", "faster by"], rows)
+    h5ad(path)
+    first_open(large())
+
+
+def h5ad(path):
+    """The file of the measurement, which holds X, a layer and raw, through fresh mounts."""
+    import anndata
+
+    def read():
+        with mounted(path) as mount:
+            return timed(lambda: anndata.read_h5ad(f"{mount.path}/h5ad/RNA.h5ad"))
+
+    rows = []
+    ours, theirs = alternate(read, lambda: timed(lambda: to_anndata(path)))
+    rows.append(["read_h5ad, beside to_anndata", seconds(ours), seconds(theirs), ratio(ours, theirs)])
+    matrices = ["RNA/X/data", "RNA/X/counts", "raw/X/data"]
+    columns = [f"ms/{matrix}/by-row/{column}" for matrix in matrices for column in ("soma_data.f32", "dims/soma_dim_1.i64")]
+    sizes = {}
+
+    def per_byte(*files):
+        """Seconds per byte of reading files."""
+
+        def read():
+            with mounted(path) as mount:
+                paths = [f"{mount.path}/{file}" for file in files]
+                took = timed(lambda: [cat(one) for one in paths])
+                sizes[files] = sum(os.path.getsize(one) for one in paths)
+            return took / sizes[files] * 1e9
+
+        return read
+
+    ours, theirs = alternate(per_byte("h5ad/RNA.h5ad"), per_byte(*columns))
+    rows.append(["cat of a GB, beside the columns of its matrices", seconds(ours), seconds(theirs), ratio(ours, theirs)])
+    table("single_cell: .h5ad", ["what", ".h5ad: median (best)", "other: median (best)", "faster by"], rows)
+
+
+def large():
+    """An experiment with one matrix of NONZEROS values, at most 1 in 20 of a row, written in blocks of rows."""
+
+    def make(path):
+        import numpy as np
+        import pandas as pd
+        import pyarrow as pa
+        import tiledbsoma
+
+        genes, per_cell, block = 30_000, 1_000, 10_000
+        cells = NONZEROS // per_cell
+        random = np.random.default_rng(2)
+        with tiledbsoma.Experiment.create(path) as experiment:
+            frame = lambda count, letter: pa.Table.from_pandas(
+                pd.DataFrame({"soma_joinid": np.arange(count), "name": [f"{letter}{number}" for number in range(count)]}), preserve_index=False
+            )
+            obs, var = frame(cells, "c"), frame(genes, "G")
+            with experiment.add_new_dataframe("obs", schema=obs.schema, domain=[[0, cells - 1]]) as one:
+                one.write(obs)
+            measurement = experiment.add_new_collection("ms").add_new_collection("RNA", tiledbsoma.Measurement)
+            with measurement.add_new_dataframe("var", schema=var.schema, domain=[[0, genes - 1]]) as one:
+                one.write(var)
+            layers = measurement.add_new_collection("X")
+            layers.add_new_sparse_ndarray("data", type=pa.float32(), shape=(cells, genes)).close()
+        step = genes // per_cell
+        for start in range(0, cells, block):
+            rows = np.repeat(np.arange(start, start + block), per_cell)
+            columns = (np.arange(per_cell) * step + random.integers(0, step, (block, per_cell))).reshape(-1)
+            values = random.integers(1, 50, len(rows)).astype("f4")
+            with tiledbsoma.SparseNDArray.open(f"{path}/ms/RNA/X/data", "w") as one:
+                one.write(pa.table({"soma_dim_0": rows, "soma_dim_1": columns, "soma_data": values}))
+
+    return made(f"experiment-{NONZEROS}", make)
+
+
+def first_open(path):
+    """Opens the .h5ad of a large experiment without reading its values, and reads 1,000 rows: through a mount that knows
+    nothing, and through one that finds what the first has saved."""
+    import anndata
+
+    rows = []
+    with tempfile.TemporaryDirectory() as index:
+        for what in "first mount", "second mount":
+            with mounted(path, "--index-dir", index) as mount:
+                opened = []
+                opening = timed(lambda: opened.append(anndata.read_h5ad(f"{mount.path}/h5ad/RNA.h5ad", backed="r")))
+                [data] = opened
+                some = data.n_obs // 2
+                reading = timed(lambda: data[some : some + 1000].X.sum())
+                rows.append([what, f"{opening:.2f} s", f"{reading:.2f} s", f"{mount.memory():.0f} MiB"])
+                data.file.close()
+    table(f"single_cell: .h5ad of {NONZEROS:,} values, backed", ["what", "open", "1,000 rows", "peak memory"], rows)

@@ -19,9 +19,9 @@ use super::page;
 use super::path::TreePath;
 use super::properties::Asked;
 use super::ranges::{self, Wanted};
-use super::site::{Failure, Found, Refusal, Site, Snapshot, is_fixed};
+use super::site::{Refusal, Site, Snapshot};
 use super::validators::{self, Precondition};
-use crate::tree::suggest::suggestion;
+use crate::tree::recent::{Found, is_fixed};
 use crate::tree::{File, Node};
 
 /// A shorter file is not prefetched as a whole.
@@ -112,26 +112,13 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
     let answer = match TreePath::parse(&asked.path) {
         Ok(path) => {
             let snapshot = site.snapshot();
-            let found = site.attempt(
-                || format!("look-up of {}", path.text()),
-                || snapshot.find(path.names()).map_err(|failure| with_suggestion(failure, &snapshot, &path)),
-            );
+            let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
             answered.unwrap_or_else(|refusal| refusal.answer())
         }
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
     };
     if asked.method == Method::HEAD { answer.without_body() } else { answer }
-}
-
-fn with_suggestion(failure: Failure, snapshot: &Snapshot, path: &TreePath) -> Failure {
-    match failure {
-        Failure::Absent(None) => {
-            let near = suggestion(&**snapshot.root(), &path.text());
-            Failure::Absent(near.map(|near| format!("no such file; did you mean {near}?")))
-        }
-        failure => failure,
-    }
 }
 
 /// A request for a path that a tree may have.

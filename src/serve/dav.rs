@@ -10,8 +10,9 @@ use super::content_type;
 use super::listing::{Member, Members};
 use super::path::{TreePath, encode_name};
 use super::properties::{AFTER, Asked, BEFORE, Resource};
-use super::site::{Failure, Found, Refusal, Site, Snapshot, modified};
+use super::site::{Failure, Refusal, Site, Snapshot, modified};
 use super::validators;
+use crate::tree::recent::Found;
 use crate::tree::{EntryKind, Node};
 
 /// How far a PROPFIND goes.

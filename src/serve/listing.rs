@@ -9,8 +9,9 @@ use hyper::body::Bytes;
 
 use super::body::Pieces;
 use super::path::{append, encode_name, escape_markup};
-use super::site::{Failure, Found, Refusal, Site};
+use super::site::{Failure, Refusal, Site};
 use super::validators;
+use crate::tree::recent::Found;
 use crate::tree::{EntryKind, File, Folder, Node};
 
 /// Folders with more entries are listed without sizes and times, as `ls` does: each takes a lookup.

@@ -1,12 +1,10 @@
 //! What is served: the tree as of the last refresh, its recently used nodes, and what all requests share.
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_reader::threads::cancellation;
@@ -19,19 +17,8 @@ use super::validators;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
+use crate::tree::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
 use crate::tree::{Changed, File, Folder, Node, Tree};
-
-/// Longer paths lead nowhere.
-const MAX_DEPTH: usize = 256;
-
-/// Maximum number of recently used nodes.
-const MAX_NODES: usize = 512;
-
-/// Approximate maximum of their memory in bytes. One node is always kept, whatever its size.
-const MOST_BYTES: usize = 32 << 20;
-
-/// Maximum number of recently used files that are kept open.
-const MAX_OPEN: usize = 128;
 
 /// A tree and everything that its requests share.
 pub struct Site {
@@ -50,12 +37,12 @@ pub struct Site {
     missing: Option<RefreshTrigger>,
 }
 
-/// The tree as of one refresh. Memory: at most [`MAX_NODES`] recently used nodes of [`MOST_BYTES`] and [`MAX_OPEN`] open
-/// files; a few bytes for each array that has changed.
+/// The tree as of one refresh. Memory: that of [`RecentNodes`] and [`RecentFiles`]; a few bytes for each array that has
+/// changed.
 pub struct Snapshot {
-    root: Arc<dyn Folder>,
     versions: Versions,
-    kept: Mutex<Kept>,
+    nodes: RecentNodes,
+    files: RecentFiles<ServedFile>,
 }
 
 /// Counts how often the stored data have changed.
@@ -65,21 +52,6 @@ struct Versions {
     run: [u8; 16],
     all: u64,
     by_source: HashMap<u64, u64>,
-}
-
-struct Kept {
-    /// By path; each with its memory when it was found.
-    nodes: LruCache<String, (Found, usize)>,
-    bytes: usize,
-    open: LruCache<String, Arc<ServedFile>>,
-}
-
-/// A node of the tree.
-#[derive(Clone)]
-pub struct Found {
-    pub node: Node,
-    /// The nearest [source](Folder::source) of stored data on the way to it.
-    source: Option<u64>,
 }
 
 /// Why a request has no result.
@@ -247,13 +219,7 @@ impl Versions {
 
 impl Snapshot {
     fn new(root: Arc<dyn Folder>, versions: Versions) -> Self {
-        let open = LruCache::new(NonZeroUsize::new(MAX_OPEN).unwrap_or(NonZeroUsize::MIN));
-        let kept = Kept { nodes: LruCache::unbounded(), bytes: 0, open };
-        Snapshot { root, versions, kept: Mutex::new(kept) }
-    }
-
-    pub fn root(&self) -> &Arc<dyn Folder> {
-        &self.root
+        Snapshot { versions, nodes: RecentNodes::new(root), files: RecentFiles::default() }
     }
 
     /// Returns the node at a path.
@@ -261,56 +227,10 @@ impl Snapshot {
     /// # Errors
     /// [`Failure::Absent`] if there is none, or the errors of a lookup.
     pub fn find(&self, names: &[String]) -> std::result::Result<Found, Failure> {
-        if names.len() > MAX_DEPTH {
-            return Err(Failure::Absent(None));
+        match self.nodes.find(names)? {
+            Lookup::Found(found) => Ok(found),
+            Lookup::Absent(reason) => Err(Failure::Absent(reason)),
         }
-        let (mut found, depth) = self.nearest(names);
-        for (number, name) in names.iter().enumerate().skip(depth) {
-            let Node::Folder(folder) = &found.node else { return Err(Failure::Absent(None)) };
-            let Some(node) = folder.lookup(name)? else { return Err(Failure::Absent(folder.why_absent(name))) };
-            // A cancelled lookup may have returned incomplete data.
-            cancellation::check()?;
-            let source = match &node {
-                Node::Folder(folder) => folder.source(),
-                Node::File(_) => None,
-            };
-            found = Found { node, source: source.or(found.source) };
-            self.keep(names[..=number].join("/"), &found);
-        }
-        Ok(found)
-    }
-
-    /// Returns the last node on the way to a path that is kept, and its depth.
-    fn nearest(&self, names: &[String]) -> (Found, usize) {
-        let mut path = names.join("/");
-        let mut kept = self.lock();
-        for depth in (1..=names.len()).rev() {
-            if let Some((found, _)) = kept.nodes.get(&path) {
-                return (found.clone(), depth);
-            }
-            path.truncate(path.rfind('/').unwrap_or(0));
-        }
-        drop(kept);
-        (Found { node: Node::Folder(self.root.clone()), source: self.root.source() }, 0)
-    }
-
-    fn keep(&self, path: String, found: &Found) {
-        let bytes = found.node.memory();
-        // Dropped after the lock is released: dropping a node may be expensive.
-        let mut gone = Vec::new();
-        let mut guard = self.lock();
-        let kept = &mut *guard;
-        kept.bytes += bytes;
-        if let Some(before) = kept.nodes.put(path, (found.clone(), bytes)) {
-            kept.bytes -= before.1;
-            gone.push(before);
-        }
-        while kept.nodes.len() > MAX_NODES || (kept.bytes > MOST_BYTES && kept.nodes.len() > 1) {
-            let Some((_, last)) = kept.nodes.pop_lru() else { break };
-            kept.bytes -= last.1;
-            gone.push(last);
-        }
-        drop(guard);
     }
 
     /// Returns an open file. Those whose bytes never change are kept open.
@@ -318,17 +238,8 @@ impl Snapshot {
     /// # Errors
     /// As for [`File::open`].
     pub fn open(&self, path: &str, file: &Arc<dyn File>, read_ahead: &Arc<ReadAhead>) -> Result<Arc<ServedFile>> {
-        let is_kept = is_fixed(&**file);
-        if let Some(open) = self.lock().open.get(path).filter(|_| is_kept) {
-            return Ok(open.clone());
-        }
-        let content = file.open()?;
-        cancellation::check()?;
-        let open = Arc::new(ServedFile::new(content, read_ahead.clone()));
-        let gone = if is_kept { self.lock().open.push(path.to_owned(), open.clone()) } else { None };
-        // Closing a file waits for its lock.
-        drop(gone);
-        Ok(open)
+        let open = |file: &dyn File| Ok(Arc::new(ServedFile::new(file.open()?, read_ahead.clone())));
+        self.files.get_or_open(path, &**file, open)
     }
 
     /// Returns the ETag of a file of this length; `None` if its bytes may change without a commit.
@@ -344,18 +255,8 @@ impl Snapshot {
 
     /// Returns how many nodes and open files are kept.
     fn kept(&self) -> (usize, usize) {
-        let kept = self.lock();
-        (kept.nodes.len(), kept.open.len())
+        (self.nodes.count(), self.files.count())
     }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns whether the bytes of a file change only with a refresh.
-pub fn is_fixed(file: &dyn File) -> bool {
-    !file.is_live() && !file.may_change()
 }
 
 /// Returns the time that a node shows as its last change.

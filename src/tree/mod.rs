@@ -41,6 +41,7 @@ pub mod options;
 pub mod parts;
 pub mod pyramid;
 pub mod rasters;
+pub mod recent;
 pub mod shown;
 pub mod slice;
 mod soma;
