@@ -32,6 +32,10 @@ const MAX_RUNS: usize = 1 << 20;
 /// Maximum length in bytes of a text that is compared.
 const LONGEST_TEXT: u64 = 1 << 20;
 
+/// Maximum number of values in [`LabelValues`], and of the bytes of their texts.
+const MAX_LISTED: u64 = 1 << 20;
+const MAX_LISTED_BYTES: u64 = 32 << 20;
+
 /// Returns the dimensions of a sparse array as selections see them, with their labels.
 pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
     let dimensions = DimensionBounds::of_schema(array.schema());
@@ -45,16 +49,51 @@ pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
     for label in &schema.labels {
-        let has_one_value = match label.cell_count {
-            CellValNum::Fixed(count) => count == 1 && label.datatype.kind() != Kind::Bytes,
-            CellValNum::Variable => label.datatype.kind() == Kind::Bytes && label.datatype.size() == 1,
-        };
-        if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value) {
+        if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value(label)) {
             let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: SingleFlight::new() };
             labels.push(DimensionLabel(Arc::new(searched)));
         }
     }
     labels
+}
+
+/// Returns whether each cell of a label has one number, date or text.
+fn has_one_value(label: &StoredLabel) -> bool {
+    match label.cell_count {
+        CellValNum::Fixed(count) => count == 1 && label.datatype.kind() != Kind::Bytes,
+        CellValNum::Variable => label.datatype.kind() == Kind::Bytes && label.datatype.size() == 1,
+    }
+}
+
+/// All values of a label. Memory: about 48 bytes for each besides its own, of which there are at most [`MAX_LISTED`] of
+/// [`MAX_LISTED_BYTES`] together.
+pub struct LabelValues {
+    /// The position of the first.
+    pub first: u64,
+    /// The bytes of each, little-endian.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// Returns the values of a label from the first that was written to the last; `None` if selections cannot use the label,
+/// or if the values are too many.
+///
+/// # Errors
+/// Fails if the array of the label cannot be read.
+pub fn label_values(array: &Arc<Array>, label: &StoredLabel) -> Result<Option<LabelValues>> {
+    if !has_one_value(label) {
+        return Ok(None);
+    }
+    let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: SingleFlight::new() };
+    let Some(written) = searched.written()? else { return Ok(Some(LabelValues { first: 0, values: Vec::new() })) };
+    if written.column.cells() > MAX_LISTED || written.column.values.len() > MAX_LISTED_BYTES {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    written.each(|_, value| {
+        values.push(value.to_bytes(label.datatype)?);
+        Ok(())
+    })?;
+    Ok(Some(LabelValues { first: written.first, values }))
 }
 
 /// A label of an array. The label's own array is opened when a selection uses it. Memory: that of an open array.

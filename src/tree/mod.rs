@@ -42,6 +42,7 @@ pub mod parts;
 pub mod pyramid;
 pub mod rasters;
 pub mod recent;
+mod row_labels;
 pub mod shown;
 pub mod slice;
 mod soma;

@@ -130,8 +130,7 @@ impl Subarray for SparseSubarray {
         let mut found: Option<(i128, i128)> = None;
         for fragment in 0..self.array.fragment_count() {
             let outline = self.array.outline(fragment)?;
-            let ends =
-                outline.facts.non_empty_range(dimension).and_then(|range| integer_ends(&range));
+            let ends = outline.facts.non_empty_range(dimension).and_then(|range| integer_ends(&range));
             let Some((low, high)) = ends else { return Ok(Some(domain)) };
             found = Some(found.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
         }

@@ -21,6 +21,7 @@ use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
+use super::row_labels::row_labels;
 use super::shown::View;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
@@ -220,7 +221,7 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
     Ok(made.map_err(unrepresentable)?.table)
 }
 
-/// Returns all columns: the coordinates, the labels of a dense array's dimension, and the attributes with the labels of
+/// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of
 /// their enumerations, under their names in the array. A nameless one gets the name of its files.
 fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     columns_of(fields, |_| true)
@@ -243,9 +244,10 @@ fn columns_of(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<
     Ok(columns)
 }
 
-/// Returns the labels of a dense array's dimension, under names that no other column has.
+/// Returns the labels of the dimensions, under names that no other column has.
 fn label_columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     let mut labels = dimension_labels(fields)?;
+    labels.extend(row_labels(fields)?);
     let mut taken: Vec<String> = own_columns(fields);
     for label in &mut labels {
         while taken.contains(&label.field.name) {

@@ -225,7 +225,11 @@ fn zarr_xarray_and_dask_open_the_zarr_group() {
 
 #[test]
 fn xarray_looks_cells_up_by_labels_and_slices_are_taken_by_them() {
-    made_and_looked_at("label_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, tiledb", "check")]);
+    made_and_looked_at(
+        "label_files.py",
+        "numpy, tiledb",
+        &[("numpy, xarray, zarr, netCDF4, pyarrow, tiledb", "check")],
+    );
 }
 
 #[test]

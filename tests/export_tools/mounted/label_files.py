@@ -33,9 +33,12 @@ def make():
     with tiledb.open("genes", "w") as array:
         array[:] = {"n": np.arange(5, dtype="i4"), "gene": GENES}
     # TileDB neither writes nor queries the labels of a sparse array through the array itself.
-    create("stations", [("s", 10, 3)], tiledb.Attr("v", dtype="i4"), [(0, "lat", "decreasing", "f8")], sparse=True)
-    with tiledb.open(tiledb.ArraySchema.load("stations").dim_label("lat").uri, "w") as array:
-        array[:] = LAT[:10]
+    labels = [(0, "lat", "decreasing", "f8"), (0, "code", "increasing", "S"), (0, "day", "increasing", "M8[D]")]
+    create("stations", [("s", 10, 3)], tiledb.Attr("v", dtype="i4"), labels, sparse=True)
+    written = {"lat": (0, LAT[:10]), "code": (0, np.array([f"s{number}" for number in range(7)], "S")), "day": (2, TIME)}
+    for label, (first, values) in written.items():
+        with tiledb.open(tiledb.ArraySchema.load("stations").dim_label(label).uri, "w") as array:
+            array[first : first + len(values)] = values
     with tiledb.open("stations", "w") as array:
         array[[1, 4, 7]] = {"v": np.array([10, 40, 70], "i4")}
     print("climate genes stations")
@@ -79,7 +82,23 @@ def check():
     assert [float(number) for number in transform.split(",")] == [-185, 10, 0, 92.5, 0, -5]
     for selection, values in ("lat=70..90", [10, 40]), ("lat=55", [70]), ("lat=85+55..60", [10, 70]):
         assert (np.fromfile(f"mnt_stations/slice/{selection}/v.i32", "i4") == values).all(), selection
-    print(11)
+    stations_with_labels()
+    print(12)
+
+
+def stations_with_labels():
+    """The tables of a sparse array show the labels of its rows; stations whose label was not written have none."""
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    lines = ["s\tlat\tcode\tday\tv", "1\t85.0\ts1\t\t10", "4\t70.0\ts4\t2023-02-03\t40", "7\t55.0\t\t2023-03-15\t70"]
+    text = open("mnt_stations/text/cells.tsv").read().splitlines()
+    assert text == lines, text
+    expected = [[1, 85.0, "s1", None, 10], [4, 70.0, "s4", "2023-02-03", 40], [7, 55.0, None, "2023-03-15", 70]]
+    for folder, rows in ("mnt_stations", expected), ("mnt_stations/slice/lat=70..90", expected[:2]):
+        for table in pyarrow.parquet.read_table(f"{folder}/parquet/cells.parquet"), pyarrow.ipc.open_file(f"{folder}/arrow/cells.arrow").read_all():
+            found = table.set_column(3, "day", table["day"].cast("date32").cast("string")).to_pylist()
+            assert [list(row.values()) for row in found] == rows, found
 
 
 make() if sys.argv[1] == "make" else check()
