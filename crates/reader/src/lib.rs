@@ -21,17 +21,11 @@
 //! [`Array::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
 //! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
 //!
-//! The modules; each uses only those below it:
-//!
-//! * [`open`]: arrays and groups by path or URI; `api`, the typed reads above
-//! * [`group`](mod@group): the members of a group, and changes of opened folders
-//! * [`mod@array`]: one array as of one time
-//! * [`read`]: executes the plan of a read
-//! * [`cache`]: decoded units and parsed indexes, under one byte budget
-//! * [`storage`]: stored bytes in local folders and object stores
-//! * [`threads`], [`address_space`], [`memory`], [`statistics`], [`vectors`], [`percent`]: threads and
-//!   cancellation, the address-space limit, fallible allocation of stored sizes, counters, loops in wide vectors, and
-//!   percent escapes
+//! These are all that the documentation shows. The modules below them are public only for the other crates of this
+//! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
+//! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget;
+//! [`storage`], stored bytes in local folders and object stores; and what all of them use: [`threads`],
+//! [`address_space`], [`memory`], [`statistics`], [`vectors`], [`percent`]. Each uses only those after it.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -39,23 +33,38 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+#[doc(hidden)]
 pub mod address_space;
 mod api;
+#[doc(hidden)]
 pub mod array;
+#[doc(hidden)]
 pub mod cache;
+#[doc(hidden)]
 pub mod group;
+#[doc(hidden)]
 pub mod memory;
 mod open;
+#[doc(hidden)]
 pub mod percent;
+#[doc(hidden)]
 pub mod read;
+#[doc(hidden)]
 pub mod statistics;
+#[doc(hidden)]
 pub mod storage;
 mod sync;
+#[doc(hidden)]
 pub mod threads;
+#[doc(hidden)]
 pub mod vectors;
 
 pub use api::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};
+#[doc(inline)]
 pub use array::{Array, Metadata, ObjectKind, TimeWindow};
+#[doc(inline)]
 pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, OpenOptions, local_path, open};
+#[doc(inline)]
+pub use storage::{CloudOptions, Settings};
 pub use tilefs_format::error::{Error, Result};
