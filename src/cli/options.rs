@@ -50,9 +50,9 @@ pub struct Opening {
     #[arg(long, value_name = "DIR", env = "TILEFS_INDEX_DIR", hide_env_values = true)]
     index_dir: Option<PathBuf>,
 
-    /// Maximum size of that folder
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1G")]
-    index_size: u64,
+    /// Maximum size of that folder; 1G if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    index_size: Option<u64>,
 
     #[command(flatten)]
     cloud: Cloud,
@@ -74,17 +74,17 @@ pub struct Cloud {
     #[arg(long)]
     anonymous: bool,
 
-    /// How long to retry a request before it fails
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
-    io_timeout: u64,
+    /// How long to retry a request before it fails; 60 if not given
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    io_timeout: Option<u64>,
 
     /// Keep data read from object stores in this folder, for later mounts
     #[arg(long, value_name = "DIR")]
     disk_cache: Option<PathBuf>,
 
-    /// Maximum size of that folder
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "10G")]
-    disk_cache_size: u64,
+    /// Maximum size of that folder; 10G if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    disk_cache_size: Option<u64>,
 }
 
 /// The order of the rows of sparse arrays.
@@ -219,9 +219,6 @@ impl Opening {
     }
 }
 
-/// Minimum number of cells for which a pass is worth saving: below it, a repeated pass is not noticeable.
-const MIN_CELLS_SAVED: u64 = 1 << 16;
-
 /// The value of `--index-dir` that disables the index.
 const NO_INDEX: &str = "none";
 
@@ -236,8 +233,9 @@ impl Opening {
                 None => return Ok(None),
             },
         };
-        let (most, is_required) = (self.index_size, self.index_dir.is_some());
-        Ok(Some(IndexOptions { folder, most, is_required, least_cells: MIN_CELLS_SAVED }))
+        let usual = IndexOptions::in_folder(folder);
+        let most = self.index_size.unwrap_or(usual.most);
+        Ok(Some(IndexOptions { most, is_required: self.index_dir.is_some(), ..usual }))
     }
 }
 
@@ -257,11 +255,13 @@ impl Cloud {
             None => Settings::default(),
         };
         self.set.iter().try_for_each(|(name, value)| settings.set_typed(name, value))?;
+        let usual = CloudOptions::default();
+        let most = self.disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE);
         Ok(CloudOptions {
             settings,
             anonymous: self.anonymous,
-            io_timeout: Duration::from_secs(self.io_timeout),
-            disk_cache: self.disk_cache.clone().map(|folder| (folder, self.disk_cache_size)),
+            io_timeout: self.io_timeout.map_or(usual.io_timeout, Duration::from_secs),
+            disk_cache: self.disk_cache.clone().map(|folder| (folder, most)),
         })
     }
 }

@@ -11,9 +11,6 @@ use tilefs_reader::storage::{CloudOptions, Settings};
 
 use crate::errors::exception;
 
-/// Results of passes over fewer cells than this are not saved: a repeated pass is not noticeable.
-const MIN_CELLS_SAVED: u64 = 1 << 16;
-
 /// Options for opening an array, a group or a tree.
 #[pyclass(frozen, module = "tilefs._tilefs")]
 pub struct Options(pub OpenOptions);
@@ -81,11 +78,9 @@ impl Options {
                 io_timeout: io_timeout
                     .map_err(|error| Error::usage(format!("io_timeout: {error}")))?
                     .unwrap_or(usual.io_timeout),
-                disk_cache: disk_cache.map(|folder| (folder, disk_cache_size.unwrap_or(10 << 30))),
+                disk_cache: disk_cache.map(|folder| (folder, disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE))),
             };
-            let index =
-                |folder| IndexOptions { folder, most: 1 << 30, is_required: true, least_cells: MIN_CELLS_SAVED };
-            reading.index = index_dir.map(index);
+            reading.index = index_dir.map(IndexOptions::in_folder);
             Ok(options)
         };
         make().map(Options).map_err(|error| exception(py, &error))

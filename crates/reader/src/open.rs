@@ -62,6 +62,14 @@ pub struct IndexOptions {
     pub least_cells: u64,
 }
 
+impl IndexOptions {
+    /// Saves results in this folder, which must be usable: up to 1 GiB, each of a pass over at least 2^16 cells. A
+    /// repeated pass over fewer is not noticeable.
+    pub fn in_folder(folder: PathBuf) -> Self {
+        IndexOptions { folder, most: 1 << 30, is_required: true, least_cells: 1 << 16 }
+    }
+}
+
 impl Default for OpenOptions {
     fn default() -> Self {
         OpenOptions {

@@ -238,6 +238,11 @@ pub struct CloudOptions {
     pub disk_cache: Option<(PathBuf, u64)>,
 }
 
+impl CloudOptions {
+    /// The usual limit of [`CloudOptions::disk_cache`] in bytes.
+    pub const DISK_CACHE_SIZE: u64 = 10 << 30;
+}
+
 impl Default for CloudOptions {
     fn default() -> Self {
         CloudOptions {
