@@ -15,6 +15,11 @@ impl Boxes {
         Boxes { dimensions, ends: Vec::new() }
     }
 
+    /// Makes room for exactly so many more boxes.
+    pub fn reserve(&mut self, count: usize) {
+        self.ends.reserve_exact(count.saturating_mul(self.dimensions));
+    }
+
     /// Adds a box, given for each dimension by its ends.
     pub fn push(&mut self, ends: impl Iterator<Item = (u64, u64)>) {
         let start = self.ends.len();
@@ -40,7 +45,8 @@ pub fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
 }
 
 /// Visits all pairs of boxes that intersect, each once and in no order. `budget` is the number of pairs that may be
-/// compared, and is lowered by those that were. Returns `false`, with not all pairs visited, where it does not suffice.
+/// compared, and is lowered by those that were. Returns `false`, with not all pairs visited, where it does not suffice,
+/// and for more than 2^32 boxes.
 ///
 /// Time: that of sorting the boxes along each dimension, and of comparing the pairs that intersect along the dimension
 /// where these are fewest.
@@ -54,10 +60,12 @@ pub fn for_each_pair(boxes: &Boxes, budget: &mut u64, mut visit: impl FnMut(usiz
     let Some((pairs, dimension)) = fewest else { return false };
     let Some(left) = budget.checked_sub(pairs) else { return false };
     *budget = left;
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_unstable_by_key(|number| boxes.ends(*number)[dimension].0);
+    let Ok(number_of_boxes) = u32::try_from(count) else { return false };
+    let mut order: Vec<u32> = (0..number_of_boxes).collect();
+    order.sort_unstable_by_key(|number| boxes.ends(*number as usize)[dimension].0);
     let mut open: Vec<usize> = Vec::new();
     for number in order {
+        let number = number as usize;
         let own = boxes.ends(number);
         open.retain(|other| boxes.ends(*other)[dimension].1 >= own[dimension].0);
         open.iter().filter(|other| intersect(own, boxes.ends(**other))).for_each(|other| visit(*other, number));

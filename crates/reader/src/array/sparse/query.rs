@@ -98,25 +98,27 @@ impl Query {
     /// Any damage in the footers.
     pub fn count_by_footers(&self) -> Result<RowCount> {
         let most = self.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
-        let with_cells: Vec<usize> = (0..self.cells.len()).filter(|&number| self.cells[number].count() > 0).collect();
+        // Not collected: there may be millions.
+        let with_cells = || (0..self.cells.len()).filter(|&number| self.cells[number].count() > 0);
         if self.selection.is_some() && most > 0 {
             return Ok(RowCount::AtMost(most));
         }
-        for &fragment in &with_cells {
+        for fragment in with_cells() {
             if self.has_versions(fragment)? || !CellFilter::surely_keeps_all(&self.array, fragment, &self.deletes)? {
                 return Ok(RowCount::AtMost(most));
             }
         }
-        if self.array.schema().allows_duplicates || with_cells.len() < 2 || self.are_apart(&with_cells)? {
+        if self.array.schema().allows_duplicates || with_cells().nth(1).is_none() || self.are_apart(with_cells)? {
             return Ok(RowCount::Exactly(most));
         }
         Ok(RowCount::AtMost(most))
     }
 
     /// Whether the boxes of some fragments tell that no two have coordinates in common.
-    fn are_apart(&self, fragments: &[usize]) -> Result<bool> {
+    fn are_apart<I: Iterator<Item = usize>>(&self, fragments: impl Fn() -> I) -> Result<bool> {
         let mut boxes = Boxes::new(self.joined_dimensions().count());
-        for &fragment in fragments {
+        boxes.reserve(fragments().count());
+        for fragment in fragments() {
             if !self.has_reliable_box(fragment)? {
                 return Ok(false);
             }
