@@ -1,6 +1,5 @@
 //! `tilefs verify`: checks that all stored data are readable.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -12,17 +11,15 @@ use std::time::Duration;
 use clap::Args;
 use tilefs_format::error::Error;
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::group::Group;
-use tilefs_reader::storage::StoreKey;
+use tilefs_reader::array::{Array, ArrayFolder};
 use tilefs_reader::threads;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::output;
-use tilefs::tree::descendants::{DescendantKind, arrays_below};
-use tilefs::tree::directory::{Directory, Inside};
+use tilefs::tree::group_texts::NEITHER;
 use tilefs::tree::texts::counted;
+use tilefs::tree::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
 use tilefs::tree::{self, OpenOptions, Stored};
 
 /// Characters of the progress bar.
@@ -89,12 +86,12 @@ impl Verify {
             }
             Ok(Stored::Group(group)) => {
                 let mut whole = Whole::default();
-                whole.check_group(&group, "")?;
+                walk_group(&group, None, |place, visited| whole.check(place, visited))?;
                 whole.finish()
             }
             Ok(Stored::Directory(directory)) => {
                 let mut whole = Whole::default();
-                whole.check_directory(&directory, "")?;
+                walk_directory(&directory, None, |place, visited| whole.check(place, visited))?;
                 whole.finish()
             }
             // Could not even be opened, because its schema or its commits are damaged.
@@ -193,65 +190,34 @@ struct Whole {
     total: Tally,
     arrays: u64,
     missing: u64,
-    /// The arrays that were checked and the groups that were entered, by canonical path, since links may lead to them
-    /// again.
-    seen: HashSet<StoreKey>,
 }
 
 impl Whole {
-    /// Checks the arrays below a group, whose names begin with `prefix`. Missing members are named; they are not damage,
-    /// since a group only records where its members were.
-    fn check_group(&mut self, group: &Group, prefix: &str) -> std::result::Result<(), Failure> {
-        for descendant in arrays_below(group) {
-            let name = match (descendant.path.as_str(), prefix) {
-                ("", "") => "the group itself".to_owned(),
-                (path, _) => [prefix, path].concat(),
-            };
-            match descendant.kind {
-                DescendantKind::Missing(reason) => {
-                    self.missing += 1;
-                    output::print(&format!("{name}: {reason}\n"))?;
-                }
-                DescendantKind::Unreadable(error) => self.add(&name, not_opened(error))?,
-                DescendantKind::Array(folder) => self.check_array(group.context(), group.window(), &folder, &name)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks the arrays and groups below a plain folder. [`Directory::inside`] limits the nesting depth.
-    fn check_directory(&mut self, directory: &Directory, prefix: &str) -> std::result::Result<(), Failure> {
-        let folders = match directory.folders() {
-            Ok(folders) => folders,
-            Err(error) => return self.add(prefix, not_opened(error)),
+    /// Checks an array below a group or folder. Missing members are named; they are not damage, since a group only
+    /// records where its members were.
+    fn check(&mut self, place: Place<'_>, visited: Visited<'_>) -> std::result::Result<(), Failure> {
+        let name = match (place.depth, &visited) {
+            (0, Visited::Unreadable(Unreadable::Directory, _)) => "the folder itself",
+            (0, _) => "the group itself",
+            _ => place.path,
         };
-        for name in &folders.names {
-            let Some(folder) = folders.path(name) else { continue };
-            let (name, inner_prefix) = ([prefix, name].concat(), [prefix, name, "/"].concat());
-            if !self.seen.insert(directory.context().storage.canonical(folder)) {
-                continue;
-            }
-            match directory.inside(folder) {
-                Ok(Inside::Array) => self.check_array(directory.context(), directory.window(), folder, &name)?,
-                Ok(Inside::Group(group)) => self.check_group(&group, &inner_prefix)?,
-                Ok(Inside::Directory(inner)) => self.check_directory(&inner, &inner_prefix)?,
-                Err(error) => self.add(&name, not_opened(error))?,
+        match visited {
+            Visited::Group(..) | Visited::Directory(_) | Visited::Again | Visited::Unexamined(_) => Ok(()),
+            Visited::Missing(reason) => self.miss(name, reason),
+            Visited::Neither => self.miss(name, NEITHER),
+            Visited::Unreadable(_, error) => self.add(name, not_opened(error)),
+            Visited::Array(array) => {
+                self.arrays += 1;
+                let folder = ArrayFolder::open(array.context.clone(), array.folder);
+                let opened = folder.and_then(|folder| Array::open(Arc::new(folder), array.window));
+                self.add(name, opened.map_or_else(not_opened, |array| check(&array)))
             }
         }
-        Ok(())
     }
 
-    fn check_array(
-        &mut self,
-        context: &Arc<Context>,
-        window: TimeWindow,
-        folder: &StoreKey,
-        name: &str,
-    ) -> std::result::Result<(), Failure> {
-        self.arrays += 1;
-        let opened =
-            ArrayFolder::open(context.clone(), folder).and_then(|folder| Array::open(Arc::new(folder), window));
-        self.add(name, opened.map_or_else(not_opened, |array| check(&array)))
+    fn miss(&mut self, name: &str, reason: &str) -> std::result::Result<(), Failure> {
+        self.missing += 1;
+        output::print(&format!("{name}: {reason}\n"))
     }
 
     fn add(&mut self, name: &str, (findings, tally): (Findings, Tally)) -> std::result::Result<(), Failure> {

@@ -11,7 +11,6 @@ use tilefs_reader::group::Group;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
-use super::descendants::{DescendantKind, arrays_below};
 use super::enums;
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
@@ -33,6 +32,7 @@ use super::soma;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
 use super::texts::{CoveredBox, dense_text, rows_text, sparse_text};
+use super::walk::{Visited, walk_group};
 use super::xattrs;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
@@ -120,11 +120,12 @@ pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    for place in arrays_below(group) {
-        let DescendantKind::Array(folder) = &place.kind else { continue };
-        let opened = open_folder(group.context().clone(), folder, group.window());
+    // Fails once every slice fits an array.
+    let _ = walk_group(group, None, |place, visited| {
+        let Visited::Array(found) = visited else { return Ok(()) };
+        let opened = open_folder(found.context.clone(), found.folder, found.window);
         let Ok((array, bounds)) = opened.and_then(|array| Ok((array.clone(), bounds(&array, options)?))) else {
-            continue;
+            return Ok(());
         };
         wrong.retain_mut(|(slice, reason)| match check_slice(&array, &bounds, slice) {
             Ok(()) => false,
@@ -133,10 +134,8 @@ pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
                 true
             }
         });
-        if wrong.is_empty() {
-            break;
-        }
-    }
+        if wrong.is_empty() { Err(()) } else { Ok(()) }
+    });
     match wrong.into_iter().find_map(|(_, reason)| reason) {
         Some(reason) => Err(Error::usage(reason)),
         None => Ok(()),

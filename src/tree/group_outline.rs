@@ -7,23 +7,19 @@
 //!     RNA           group of 2  SOMAMeasurement
 //! ```
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_format::text;
-use tilefs_reader::array::{Context, Metadata, ObjectKind, TimeWindow};
-use tilefs_reader::group::{Group, MemberPlace};
-use tilefs_reader::storage::StoreKey;
+use tilefs_reader::array::Metadata;
+use tilefs_reader::group::Group;
 
 use super::array::size_text;
-use super::directory::{Directory, Inside};
-use super::group_texts::{NEITHER, NamedMembers};
-use super::names::escape;
+use super::directory::Directory;
+use super::group_texts::NEITHER;
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::texts::in_line;
+use super::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};
 
 /// The metadata key under which TileDB-SOMA stores the type of an object.
 const SOMA_TYPE: &str = "soma_object_type";
@@ -46,10 +42,8 @@ pub fn outline<E>(
     depth: Option<usize>,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
-    outline.is_new(group, group.path());
-    let name = group.path().shown_name();
-    outline.group(group, &name, 0)
+    let root = group.path().shown_name();
+    walk_group(group, depth, |place, visited| show(&root, place, &visited, options, write_line))
 }
 
 /// Like [`outline`], for a plain folder with arrays and groups below it.
@@ -62,114 +56,46 @@ pub fn outline_of_directory<E>(
     depth: Option<usize>,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
-    outline.directory(directory, &directory.path().shown_name(), 0)
+    let root = directory.path().shown_name();
+    walk_directory(directory, depth, |place, visited| show(&root, place, &visited, options, write_line))
 }
 
-struct Outline<'a, E> {
-    options: &'a OpenOptions,
-    /// The last level that has lines; the group itself is level 0.
-    depth: Option<usize>,
-    /// Folders of arrays and groups already shown, by canonical path.
-    shown: HashSet<StoreKey>,
-    write_line: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
-}
-
-impl<E> Outline<'_, E> {
-    fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
-        self.shown.insert(group.context().storage.canonical(folder))
-    }
-
-    /// Shows a folder. [`Directory::inside`] limits the nesting depth.
-    fn directory(&mut self, directory: &Directory, name: &str, depth: usize) -> std::result::Result<(), E> {
-        let folders = match directory.folders() {
-            Ok(folders) => folders,
-            Err(error) => return self.line(depth, name, &format!("folder: {error}")),
-        };
-        self.line(depth, name, &format!("folder of {}", folders.names.len()))?;
-        if self.depth == Some(depth) {
-            return Ok(());
+/// Writes the line of a place.
+fn show<E>(
+    root: &str,
+    place: Place<'_>,
+    visited: &Visited<'_>,
+    options: &OpenOptions,
+    write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let what = match visited {
+        Visited::Group(group, members) => {
+            let soma = group.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
+            format!("group of {members}{soma}")
         }
-        for name in &folders.names {
-            let Some(folder) = folders.path(name) else { continue };
-            if self.depth == Some(depth + 1) {
-                self.line(depth + 1, name, "not looked into")?;
-                continue;
-            }
-            if !self.shown.insert(directory.context().storage.canonical(folder)) {
-                self.line(depth + 1, name, "as above")?;
-                continue;
-            }
-            match directory.inside(folder) {
-                Ok(Inside::Array) => {
-                    let what = array(directory.context(), directory.window(), folder, self.options);
-                    let what = what.unwrap_or_else(|error| format!("array: {error}"));
-                    self.line(depth + 1, name, &what)?;
-                }
-                Ok(Inside::Group(group)) => self.group(&group, name, depth + 1)?,
-                Ok(Inside::Directory(inner)) => self.directory(&inner, name, depth + 1)?,
-                Err(error) => self.line(depth + 1, name, &error.to_string())?,
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, depth: usize, name: &str, what: &str) -> std::result::Result<(), E> {
-        let name = format!("{}{}", "  ".repeat(depth), in_line(name));
-        (self.write_line)(&format!("{name:<NAMES$}  {}", in_line(what)))
-    }
-
-    /// Shows a group. [`Group::open_member`] limits the nesting depth.
-    fn group(&mut self, group: &Group, name: &str, depth: usize) -> std::result::Result<(), E> {
-        let members = match group.members() {
-            Ok(members) => NamedMembers::new(members),
-            Err(error) => return self.line(depth, name, &format!("group: {error}")),
-        };
-        let soma = group.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
-        self.line(depth, name, &format!("group of {}{soma}", members.members.len()))?;
-        if self.depth == Some(depth) {
-            return Ok(());
-        }
-        for (member, name) in members.members.iter().zip(&members.names) {
-            let name = name.clone().unwrap_or_else(|| escape(&member.name));
-            let folder = match &member.place {
-                MemberPlace::Missing(reason) => {
-                    self.line(depth + 1, &name, &format!("missing: {reason}"))?;
-                    continue;
-                }
-                MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
-            };
-            if self.depth == Some(depth + 1) {
-                let stated = match member.member_type {
-                    MemberType::Array => "array",
-                    MemberType::Group => "group",
-                    MemberType::Unknown => "array or group",
-                };
-                self.line(depth + 1, &name, stated)?;
-                continue;
-            }
-            match ObjectKind::of(&*group.context().storage, folder) {
-                Err(error) => self.line(depth + 1, &name, &error.to_string())?,
-                Ok(None) => self.line(depth + 1, &name, NEITHER)?,
-                Ok(Some(_)) if !self.is_new(group, folder) => self.line(depth + 1, &name, "as above")?,
-                Ok(Some(ObjectKind::Array)) => {
-                    let what = array(group.context(), group.window(), folder, self.options);
-                    let what = what.unwrap_or_else(|error| format!("array: {error}"));
-                    self.line(depth + 1, &name, &what)?;
-                }
-                Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
-                    Ok(inner) => self.group(&inner, &name, depth + 1)?,
-                    Err(error) => self.line(depth + 1, &name, &format!("group: {error}"))?,
-                },
-            }
-        }
-        Ok(())
-    }
+        Visited::Directory(folders) => format!("folder of {folders}"),
+        Visited::Array(place) => array(*place, options).unwrap_or_else(|error| format!("array: {error}")),
+        Visited::Again => "as above".to_owned(),
+        Visited::Missing(reason) => format!("missing: {reason}"),
+        Visited::Neither => NEITHER.to_owned(),
+        Visited::Unexamined(None) => "not looked into".to_owned(),
+        Visited::Unexamined(Some(MemberType::Array)) => "array".to_owned(),
+        Visited::Unexamined(Some(MemberType::Group)) => "group".to_owned(),
+        Visited::Unexamined(Some(MemberType::Unknown)) => "array or group".to_owned(),
+        Visited::Unreadable(Unreadable::Group, error) => format!("group: {error}"),
+        Visited::Unreadable(Unreadable::Directory, error) => format!("folder: {error}"),
+        Visited::Unreadable(Unreadable::Unknown, error) => error.to_string(),
+        // The line of the group comes next; nothing of its metadata but the SOMA type would be in it.
+        Visited::Unreadable(Unreadable::GroupMetadata, _) => return Ok(()),
+    };
+    let name = if place.depth == 0 { root } else { place.path.rsplit('/').next().unwrap_or_default() };
+    let name = format!("{}{}", "  ".repeat(place.depth), in_line(name));
+    write_line(&format!("{name:<NAMES$}  {}", in_line(&what)))
 }
 
 /// Returns the text behind the name of an array: its kind, its shape, and its SOMA type.
-fn array(context: &Arc<Context>, window: TimeWindow, path: &StoreKey, options: &OpenOptions) -> Result<String> {
-    let array = open_folder(context.clone(), path, window)?;
+fn array(place: ArrayPlace<'_>, options: &OpenOptions) -> Result<String> {
+    let array = open_folder(place.context.clone(), place.folder, place.window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
     Ok(format!("{}{soma}", size_text(&array, options)?))
 }
