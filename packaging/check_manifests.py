@@ -15,7 +15,7 @@ URI = "s3://bucket/dem.tdb"
 SERVE = {"uri": URI, "token": {"secretName": "readers"}}
 EVERYTHING = {
     "at": 1700000000000,
-    "slices": ["north=0..99,*"],
+    "slices": ["north=y=0..99"],
     "options": ["--refresh=60"],
     "cacheSize": "512M",
     "credentialsSecret": "bucket",
@@ -96,7 +96,7 @@ def main(folder):
         if {mount["name"] for mount in container["volumeMounts"]} != volumes:
             sys.exit(f"{container['volumeMounts']} are not the volumes {volumes}")
         arguments = container["args"]
-        expected = ["--at=1700000000000", "--cache-size=512M", "--slice=north=0..99,*", "--refresh=60"] if "at" in values else []
+        expected = ["--at=1700000000000", "--cache-size=512M", "--slice=north=y=0..99", "--refresh=60"] if "at" in values else []
         if URI not in arguments or any(option not in arguments for option in expected):
             sys.exit(f"{expected} and {URI} are not among {arguments}")
         print(" ".join(arguments))

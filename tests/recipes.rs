@@ -80,6 +80,13 @@ fn the_recipes_have_the_version_the_licence_and_the_address_of_the_program() {
     ] {
         assert!(chart.contains(&key), "Chart.yaml does not say {key:?}");
     }
+    let readme = text("README.md");
+    for file in
+        ["tilefs_VERSION-1_", "tilefs-VERSION-x86_64", "ghcr.io/tilefs/tilefs:VERSION", "tilefs-chart-VERSION.tgz"]
+    {
+        let named = file.replace("VERSION", env!("CARGO_PKG_VERSION"));
+        assert!(readme.contains(&named), "README.md does not name {named}");
+    }
     // Each recipe is among those that scripts/package.sh fills, and none is missing here.
     let script = text("scripts/package.sh");
     let filled = script.split("for recipe in ").nth(1).unwrap().split(';').next().unwrap();
