@@ -160,7 +160,7 @@ fn all_packages_have_the_same_files() {
     printed(Command::new("scripts/install.sh").args([program, prefix.to_str().unwrap(), "/opt/tilefs"]));
     assert_eq!(files(&prefix), files_of_the_deb());
     assert_eq!(fs::read_link(prefix.join("sbin/mount.fuse.tilefs")).unwrap(), Path::new("../bin/tilefs"));
-    assert!(printed(Command::new(prefix.join("sbin/mount.fuse.tilefs")).arg("--version")).contains("tilefs "));
+    assert!(printed(Command::new(prefix.join("bin/tilefs")).arg("--version")).contains("tilefs "));
     let unit = fs::read_to_string(prefix.join("lib/systemd/system/tilefs@.service")).unwrap();
     assert_eq!(unit.replace("/opt/tilefs/bin/", "/usr/bin/"), text("packaging/tilefs@.service"));
     assert_eq!(unit.matches("/opt/tilefs/bin/tilefs ").count(), 2, "{unit}");
