@@ -28,10 +28,6 @@ fail() {
 
 made=target/packages
 maturin_version=1.16.0
-zigbuild_version=0.24.1
-zig_version=0.17.1
-# The oldest C library that the wheel works with.
-wheel_libc=2.17
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # The date of the version, not of the packaging, so that the same source gives the same files.
 day=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -96,29 +92,22 @@ make_musl() {
 }
 
 make_wheel() {
-    # The tools have versions of their own, so that the same source gives the same files.
-    tools=$made/wheel-tools
-    wanted="maturin==$maturin_version cargo-zigbuild==$zigbuild_version ziglang==$zig_version"
-    # shellcheck disable=SC2086 # a list of packages
-    [ "$(cat "$tools/wanted" 2>/dev/null)" = "$wanted" ] || {
-        python3 -m venv --clear "$tools" || fail "python3 makes no virtual environment; install the package python3-venv"
-        "$tools/bin/python" -m pip install --quiet --disable-pip-version-check $wanted ||
-            fail "these packages cannot be installed from PyPI: $wanted"
-        echo "$wanted" > "$tools/wanted"
+    # With a version of its own, so that the same source gives the same files.
+    maturin=$made/maturin
+    "$maturin/bin/maturin" --version 2>/dev/null | grep -qx "maturin $maturin_version" || {
+        python3 -m venv --clear "$maturin" || fail "python3 makes no virtual environment; install the package python3-venv"
+        "$maturin/bin/python" -m pip install --quiet --disable-pip-version-check "maturin==$maturin_version" ||
+            fail "maturin $maturin_version cannot be installed from PyPI"
     }
-    # Zig has the interfaces of older C libraries, so what it links runs on systems older than this one.
-    target=$(uname -m)-unknown-linux-gnu
-    tools=$PWD/$tools
-    PATH=$tools/bin:$PATH cargo zigbuild --release --locked --bin tilefs --target "$target.$wheel_libc"
+    cargo build --release --locked --bin tilefs
     # What is in this folder is installed as commands.
     scripts=python/data/scripts
     rm -rf python/data
     mkdir -p "$scripts"
-    strip -o "$scripts/tilefs" "$built/$target/release/tilefs"
+    strip -o "$scripts/tilefs" "$built/release/tilefs"
     rm -f "$made"/tilefs-*.whl
     packages=$PWD/$made
-    (cd python && PATH=$tools/bin:$PATH "$tools/bin/maturin" build --quiet --release --locked --zig --target "$target" \
-        --compatibility "manylinux_$(echo "$wheel_libc" | tr . _)" --out "$packages")
+    (cd python && "../$maturin/bin/maturin" build --quiet --release --locked --out "$packages")
     ls -l "$made"/tilefs-*.whl
 }
 
