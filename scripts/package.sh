@@ -1,13 +1,23 @@
 #!/bin/sh
 # Builds packages of this version in target/packages and prints their sizes.
 #
-# usage: scripts/package.sh deb|musl|wheel|all
+# usage: scripts/package.sh deb|musl|wheel|all|image|source|recipes|chart|sbom|sums
 #
 #   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, with the C library of this machine or a newer one
 #   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: a static program with man pages and completions; and the
 #           folder image for packaging/Dockerfile, with this machine's certificates
 #   wheel   tilefs-VERSION-cp39-abi3-PLATFORM.whl: the Python package with the program, for Python 3.9 and newer, with the
 #           C library that PLATFORM names or a newer one
+#   all     these three
+#
+# and what a release has besides:
+#
+#   image   tilefs-VERSION-image-MACHINE.tar.gz: the image of packaging/Dockerfile, for docker load; after musl
+#   source  tilefs-VERSION.tar.gz: the files of the last commit
+#   recipes recipes/: those in packaging/ with the checksum of that archive; after source
+#   chart   tilefs-chart-VERSION.tgz: packaging/helm/tilefs
+#   sbom    tilefs-VERSION-MACHINE.cdx.json: all crates that are linked into the program, as CycloneDX
+#   sums    SHA256SUMS of all packages that are there
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -101,11 +111,86 @@ make_wheel() {
     ls -l "$made"/tilefs-*.whl
 }
 
+make_image() {
+    [ -d "$made/image/root" ] || fail "there is no folder for the image; make it with scripts/package.sh musl"
+    archive=$made/tilefs-$version-image-$(uname -m).tar
+    rm -f "$archive"
+    if command -v docker >/dev/null 2>&1; then
+        docker build --quiet -f packaging/Dockerfile -t "ghcr.io/tilefs/tilefs:$version" "$made/image"
+        docker save -o "$archive" "ghcr.io/tilefs/tilefs:$version"
+    elif command -v buildah >/dev/null 2>&1; then
+        buildah build --quiet -f packaging/Dockerfile -t "ghcr.io/tilefs/tilefs:$version" "$made/image"
+        buildah push --quiet "ghcr.io/tilefs/tilefs:$version" "docker-archive:$archive:ghcr.io/tilefs/tilefs:$version"
+    else
+        fail "neither docker nor buildah is here; install one with: sudo apt-get install buildah"
+    fi
+    gzip -9nf "$archive"
+    ls -l "$archive.gz"
+}
+
+source_archive=$made/tilefs-$version.tar.gz
+
+make_source() {
+    [ -z "$(git status --porcelain)" ] || echo "package.sh: the archive has the last commit, without the changes that are here" >&2
+    git archive --format=tar --prefix="tilefs-$version/" HEAD | gzip -9n > "$source_archive"
+    ls -l "$source_archive"
+}
+
+make_recipes() {
+    [ -s "$source_archive" ] || fail "there is no source archive; make it with scripts/package.sh source"
+    checksum=$(sha256sum "$source_archive" | cut -d ' ' -f 1)
+    rm -rf "$made/recipes"
+    for recipe in conda/recipe.yaml homebrew/tilefs.rb nix/package.nix spack/package.py aur/PKGBUILD aur/.SRCINFO; do
+        grep -q @SHA256@ "packaging/$recipe" || fail "packaging/$recipe has no place for the checksum"
+        mkdir -p "$made/recipes/$(dirname "$recipe")"
+        sed "s/@SHA256@/$checksum/" "packaging/$recipe" > "$made/recipes/$recipe"
+    done
+    # Outside of this repository, Nix wants the lock file beside the recipe.
+    cp Cargo.lock "$made/recipes/nix/"
+    find "$made/recipes" -type f
+}
+
+make_chart() {
+    # As `helm package` names and arranges it, but the same for the same source; `tilefs-VERSION.tgz` would differ from
+    # the source archive in two letters only.
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$day" -C packaging/helm -cf - tilefs |
+        gzip -9n > "$made/tilefs-chart-$version.tgz"
+    ls -l "$made/tilefs-chart-$version.tgz"
+}
+
+make_sbom() {
+    bill=$made/tilefs-$version-$(uname -m).cdx.json
+    python3 scripts/sbom.py "$(uname -m)-unknown-linux-musl" "$day" > "$bill.part" || fail "scripts/sbom.py needs Python 3.11 and the crates of Cargo.lock"
+    mv "$bill.part" "$bill"
+    ls -l "$bill"
+}
+
+make_sums() {
+    (
+        cd "$made"
+        rm -f SHA256SUMS
+        set --
+        for package in tilefs_"$version"-1_*.deb "tilefs-$version"*.tar.gz "tilefs-$version"-*.whl "tilefs-chart-$version.tgz" \
+            "tilefs-$version"-*.cdx.json; do
+            [ ! -f "$package" ] || set -- "$@" "$package"
+        done
+        [ $# -gt 0 ] || fail "there are no packages of version $version"
+        sha256sum "$@" > SHA256SUMS
+    )
+    cat "$made/SHA256SUMS"
+}
+
 mkdir -p "$made"
 case ${1:-} in
     deb) make_deb ;;
     musl) make_musl ;;
     wheel) make_wheel ;;
     all) make_deb; make_musl; make_wheel ;;
-    *) fail "say which package: deb, musl, wheel or all" ;;
+    image) make_image ;;
+    source) make_source ;;
+    recipes) make_recipes ;;
+    chart) make_chart ;;
+    sbom) make_sbom ;;
+    sums) make_sums ;;
+    *) fail "say which package: deb, musl, wheel or all; or image, source, recipes, chart, sbom or sums" ;;
 esac

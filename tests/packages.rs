@@ -40,14 +40,52 @@ fn packages_install_and_mount() {
     assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
 }
 
-#[test]
-fn the_manifest_for_kubernetes_is_yaml_without_faults() {
+/// The Python of the tests, or `None`, and says why, if it lacks a module.
+fn python_with(modules: &str) -> Option<PathBuf> {
     let interpreter = std::env::var_os("TILEFS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
-    let lint = |arguments: &[&str]| Command::new(&interpreter).args(["-m", "yamllint"]).args(arguments).output();
-    if !lint(&["--version"]).is_ok_and(|output| output.status.success()) {
-        return skipped(Need::Python, &format!("{} has no yamllint", interpreter.display()));
+    let has = Command::new(&interpreter).args(["-c", &format!("import {modules}")]).output();
+    if has.is_ok_and(|output| output.status.success()) {
+        return Some(interpreter);
     }
-    let manifest = root().join("packaging/kubernetes.yaml");
-    let output = lint(&["--strict", &manifest.display().to_string()]).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    skipped(Need::Python, &format!("{} has no {modules}", interpreter.display()));
+    None
+}
+
+/// What a command that succeeds prints.
+fn printed(command: &mut Command) -> String {
+    let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{command:?}\n{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+fn the_manifests_for_kubernetes_are_yaml_without_faults() {
+    let Some(python) = python_with("yamllint") else { return };
+    let config = "{extends: default, rules: {document-start: disable, line-length: {max: 120}}}";
+    let manifests = ["kubernetes.yaml", "conda/recipe.yaml", "helm/tilefs/Chart.yaml", "helm/tilefs/values.yaml"];
+    let manifests = manifests.map(|name| root().join("packaging").join(name));
+    printed(Command::new(python).args(["-m", "yamllint", "--strict", "-d", config]).args(manifests));
+}
+
+/// By Helm's own library, and the schemas of Kubernetes.
+#[test]
+fn the_chart_renders_manifests_that_kubernetes_takes() {
+    let Some(python) = python_with("helm_python, kubernetes_validate") else { return };
+    let arguments = printed(Command::new(python).args(["packaging/check_manifests.py", "packaging"]));
+    assert!(arguments.lines().count() > 3, "{arguments}");
+    // The arguments of the containers are those of the program.
+    for line in arguments.lines() {
+        let (command, _) = line.split_once(' ').unwrap();
+        let help = printed(Command::new(env!("CARGO_BIN_EXE_tilefs")).args([command, "--help"]));
+        for option in line.split(' ').filter(|word| word.starts_with("--")) {
+            let name = option.split('=').next().unwrap();
+            assert!(
+                help.contains(&format!("{name} "))
+                    || help.contains(&format!("{name}["))
+                    || help.contains(&format!("{name}\n")),
+                "{name}: {help}"
+            );
+        }
+    }
 }
