@@ -13,6 +13,7 @@ pub mod calendar;
 pub mod cf;
 pub mod column;
 pub mod compose;
+pub mod computed;
 pub mod content;
 pub mod dataset;
 pub mod element;
