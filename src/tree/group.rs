@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{Array, ObjectKind, SingleFlight, TimeWindow};
+use tilefs_reader::array::{ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
@@ -34,7 +34,7 @@ use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
 use super::variant_files::{VCF, VariantFiles};
-use super::variants::{self, VariantDataset};
+use super::variants::VariantDataset;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
@@ -414,7 +414,7 @@ fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Resul
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
             let array = open_folder(group.context().clone(), path, group.window())?;
-            let folder = match variants_of(group, &array) {
+            let folder = match VariantDataset::of_calls(group, &array) {
                 Some(dataset) => variant_folder(dataset, options.clone())?,
                 None => array_folder(array, options.clone())?,
             };
@@ -425,20 +425,6 @@ fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Resul
             Ok(OpenMember::Group(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)))
         }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
-    }
-}
-
-/// Returns the TileDB-VCF dataset that a group is, if this member is the array of its variant calls.
-fn variants_of(group: &Group, array: &Arc<Array>) -> Option<VariantDataset> {
-    if !variants::is_variant_calls(array.schema()) {
-        return None;
-    }
-    match VariantDataset::of(group) {
-        Ok(found) => found.filter(|dataset| dataset.data.path() == array.path()),
-        Err(error) => {
-            log::warn!("{}: the tables show the fields of variants as they are stored: {error}", array.path());
-            None
-        }
     }
 }
 

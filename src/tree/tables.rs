@@ -46,8 +46,18 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
         });
         builder.add_parts(name, PartsFolder::new(fields.clone(), Sizing::Cells, formats.into()));
     }
+    note_fields(builder, fields, "cells.tsv");
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
+    }
+}
+
+/// Says where the blobs of variant calls are that a table shows as columns of their fields.
+fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
+    if matches!(fields.variants, Some(VariantView::Calls(_))) {
+        let reason =
+            "its columns info_NAME and fmt_NAME are the fields in info and fmt, whose bytes are in info.u8 and fmt.u8";
+        builder.leave_out(name, reason);
     }
 }
 
@@ -111,6 +121,7 @@ fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn
 /// Adds the table as an Arrow file.
 pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
+        note_fields(builder, fields, "cells.arrow");
         builder.add_with("cells.arrow", Format::Arrow, None, arrow_file(fields), fields.listing_of_all());
         let make: Box<MakeFile> = Box::new(arrow_file);
         builder.add_parts(PARTS, PartsFolder::new(fields.clone(), fields.sizing_of_all(), vec![("arrow", make)]));
@@ -185,6 +196,7 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
             builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
         }
     }
+    note_fields(builder, fields, "cells.parquet");
     let file = parquet_file(fields, |column| column);
     builder.add_with("cells.parquet", Format::Parquet, None, file, fields.listing_of_all());
     if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {

@@ -101,6 +101,19 @@ impl VariantDataset {
         Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))
     }
 
+    /// Returns the dataset that a group is, if this member of it is the array of its variant calls. A dataset whose
+    /// headers cannot be found is logged.
+    pub fn of_calls(group: &Group, array: &Arc<Array>) -> Option<Self> {
+        version_of(array.schema())?;
+        match Self::of(group) {
+            Ok(found) => found.filter(|dataset| dataset.data.path() == array.path()),
+            Err(error) => {
+                log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
+                None
+            }
+        }
+    }
+
     /// Returns what is numbered; `None` in layout 4.
     ///
     /// # Errors
@@ -364,11 +377,6 @@ fn version_of(schema: &ArraySchema) -> Option<u32> {
     let has_variable =
         variable.iter().all(|name| attribute(name).is_some_and(|found| found.is_variable() && !found.nullable));
     (schema.is_sparse() && has_fixed && has_variable).then_some(version)
-}
-
-/// Returns whether an array has the dimensions and attributes of variant calls.
-pub fn is_variant_calls(schema: &ArraySchema) -> bool {
-    version_of(schema).is_some()
 }
 
 /// Returns whether an array has statistics of alleles: `variant_stats` or `allele_count` of a dataset.

@@ -104,7 +104,7 @@ def check_rows(rows, files, layout, what):
                     assert same(value, wanted), (what, key, kind, name, value, wanted)
             if "GT" in types["fmt"]:
                 assert row["fmt_GT_phased"] == record["phased"], (what, key)
-            assert row["info_undefined"] is None and row["fmt_undefined"] is None
+            assert row["info_other"] is None and row["fmt_other"] is None
     left = [key for key, rows in found.items() if rows]
     assert not left, (what, left)
     return count

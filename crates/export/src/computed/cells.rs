@@ -28,7 +28,7 @@ impl CellKind {
 }
 
 /// Consecutive cells of a column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cells {
     kind: CellKind,
     pub(super) values: Vec<u8>,

@@ -11,7 +11,8 @@
 //! | different types in different headers | text, or a list of texts | as in VCF |
 //!
 //! A field that a record does not have, or whose only value is missing, is null. The fields of a record that no header
-//! defines are a text in one further column, as in VCF.
+//! defines, or that have other values than the headers define, are a text in one further column, as in VCF: htslib takes
+//! over both, and TileDB-VCF stores them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,8 +41,8 @@ enum Shown {
     Values(usize),
     /// Whether the alleles of a genotype are phased: true if all are, and null if there are fewer than two.
     Phased(usize),
-    /// All fields that no header defines.
-    Undefined,
+    /// All fields that have no column, or do not fit theirs.
+    Other,
 }
 
 /// The columns of the INFO or of the FORMAT fields of a dataset. Memory: a few words for each.
@@ -90,9 +91,9 @@ impl FieldColumns {
             }
             of_fields.push((place, phase));
         }
-        let field = Field::new(free(format!("{prefix}undefined")), Datatype::StringUtf8).with_nullable(true);
+        let field = Field::new(free(format!("{prefix}other")), Datatype::StringUtf8).with_nullable(true);
         columns.push(ComputedField { field, kind: CellKind::Text });
-        shown.push(Shown::Undefined);
+        shown.push(Shown::Other);
         let numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         FieldColumns { fields, numbers, columns, shown, of_fields, notation }
     }
@@ -107,8 +108,7 @@ impl FieldColumns {
     /// others by their names.
     ///
     /// # Errors
-    /// Fails for values that are not what TileDB-VCF stores, or that are not of the type of their column; the error
-    /// names the field.
+    /// Fails for values that are not what TileDB-VCF stores; the error names the field.
     pub fn append(
         &self,
         stored: &[u8],
@@ -117,37 +117,49 @@ impl FieldColumns {
         cells: &mut [Cells],
     ) -> Result<()> {
         let rows = cells.first().map_or(0, Cells::count);
-        let mut undefined = Vec::new();
-        let found = fields::fields(stored)?.into_iter().map(Ok);
-        let extracted = extracted.iter().filter_map(|&(name, bytes)| {
-            let values = fields::extracted(bytes).map_err(|error| error.in_field(&String::from_utf8_lossy(name)));
-            values.map(|values| values.map(|values| FieldValue { name, values })).transpose()
-        });
-        for field in found.chain(extracted) {
-            let FieldValue { name, values } = field?;
-            let place = self.numbers.get(name).and_then(|&number| self.of_fields.get(number));
-            let shown = match place {
-                Some((column, phase)) => [Some(*column), *phase],
-                None if only.is_none_or(|only| self.shown.get(only) == Some(&Shown::Undefined)) => {
-                    append_undefined(name, values, &mut undefined).map_err(|error| in_field(error, name))?;
-                    continue;
-                }
-                None => continue,
+        let mut other = Vec::new();
+        // Records mostly have their fields in one order.
+        let mut next = 0;
+        let mut add = |FieldValue { name, values }: FieldValue<'_>| {
+            let number = match self.fields.get(next) {
+                Some(field) if field.name == name => Some(next),
+                _ => self.numbers.get(name).copied(),
             };
-            for column in shown.into_iter().flatten() {
+            next = number.map_or(next, |number| number + 1);
+            let place = number.filter(|number| self.fields.get(*number).is_some_and(|field| field.of.fits(values)));
+            let Some((column, phase)) = place.and_then(|number| self.of_fields.get(number)) else {
+                let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&Shown::Other));
+                return if is_wanted { append_other(name, values, &mut other) } else { Ok(()) };
+            };
+            for column in [Some(*column), *phase].into_iter().flatten() {
                 let Some(cells) = place_of(column, only).and_then(|place| cells.get_mut(place)) else { continue };
                 if cells.count() > rows {
-                    return Err(in_field(Error::damaged("a field that a record has twice"), name));
+                    return Err(Error::damaged("a field that a record has twice"));
                 }
-                self.push(column, values, cells).map_err(|error| in_field(error, name))?;
+                self.push(column, values, cells)?;
             }
+            Ok(())
+        };
+        fields::for_each_field(stored, |field| {
+            let name = field.name;
+            add(field).map_err(|error| in_field(error, name))
+        })?;
+        for &(name, bytes) in extracted {
+            let found = fields::extracted(bytes).and_then(|values| match values {
+                Some(values) => add(FieldValue { name, values }),
+                None => Ok(()),
+            });
+            found.map_err(|error| in_field(error, name))?;
         }
-        for (column, shown) in self.shown.iter().enumerate() {
-            let Some(cells) = place_of(column, only).and_then(|place| cells.get_mut(place)) else { continue };
+        let shown = match only {
+            None => &self.shown[..],
+            Some(only) => self.shown.get(only..=only).unwrap_or_default(),
+        };
+        for (shown, cells) in shown.iter().zip(cells) {
             match shown {
-                Shown::Undefined if !undefined.is_empty() => {
-                    check_utf8(&undefined)?;
-                    cells.push(&undefined);
+                Shown::Other if !other.is_empty() => {
+                    check_utf8(&other)?;
+                    cells.push(&other);
                 }
                 _ if cells.count() > rows => {}
                 Shown::Values(field) if self.type_of(*field)?.value == ValueType::Flag => cells.push(&[0]),
@@ -170,23 +182,17 @@ impl FieldColumns {
         };
         let FieldType { value, is_list } = self.type_of(field)?;
         match (value, self.notation) {
-            (ValueType::Flag, _) if values == Values::Flag => {
+            (ValueType::Flag, _) => {
                 cells.push(&[1]);
                 Ok(())
             }
-            (ValueType::Integer | ValueType::Float, notation) if value.holds(values) => match (is_list, notation) {
-                (false, _) => push_number(values, cells),
-                (true, Notation::Lists) => push_numbers(values, cells),
-                (true, Notation::Texts) => push_text(values, cells),
-            },
-            (ValueType::Genotype, Notation::Lists) if value.holds(values) => push_genotype(values, cells),
-            (ValueType::Genotype, Notation::Texts) if value.holds(values) => {
-                cells.push_text(|out| values.append_genotype(b"", out))
-            }
+            (ValueType::Integer | ValueType::Float, _) if !is_list => push_number(values, cells),
+            (ValueType::Integer | ValueType::Float, Notation::Lists) => push_numbers(values, cells),
+            (ValueType::Genotype, Notation::Lists) => push_genotype(values, cells),
+            (ValueType::Genotype, Notation::Texts) => cells.push_text(|out| values.append_genotype(b"", out)),
             (ValueType::Text, Notation::Lists) if is_list => push_texts(values, cells),
             (ValueType::Text, Notation::Lists) => push_utf8(values, cells),
-            (ValueType::Text, Notation::Texts) => push_text(values, cells),
-            _ => Err(Error::damaged(format!("{}, where headers define {}", kind_of(values), value.name()))),
+            (_, Notation::Texts) => push_text(values, cells),
         }
     }
 }
@@ -218,34 +224,16 @@ fn stored_as(of: FieldType, notation: Notation) -> (Datatype, CellKind) {
     }
 }
 
-impl ValueType {
-    /// Returns whether stored values have this type.
-    fn holds(self, values: Values<'_>) -> bool {
-        match self {
-            ValueType::Flag => values == Values::Flag,
-            ValueType::Integer | ValueType::Genotype => matches!(values, Values::Integers(_)),
-            ValueType::Float => matches!(values, Values::Floats(_)),
-            ValueType::Text => true,
+impl FieldType {
+    /// Returns whether stored values have this type, and are as many as the field can have.
+    fn fits(self, values: Values<'_>) -> bool {
+        match (self.value, values) {
+            (ValueType::Text, _) | (ValueType::Flag, Values::Flag) | (ValueType::Genotype, Values::Integers(_)) => true,
+            (ValueType::Integer, Values::Integers(_)) | (ValueType::Float, Values::Floats(_)) => {
+                self.is_list || values.each_number().is_some_and(|mut numbers| numbers.nth(1).is_none())
+            }
+            _ => false,
         }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            ValueType::Flag => "a flag",
-            ValueType::Integer => "integers",
-            ValueType::Float => "floats",
-            ValueType::Text => "a text",
-            ValueType::Genotype => "a genotype",
-        }
-    }
-}
-
-fn kind_of(values: Values<'_>) -> &'static str {
-    match values {
-        Values::Flag => "a flag",
-        Values::Integers(_) => "integers",
-        Values::Floats(_) => "floats",
-        Values::Text(_) => "a text",
     }
 }
 
@@ -261,11 +249,9 @@ fn is_missing(values: Values<'_>) -> bool {
 }
 
 fn push_number(values: Values<'_>, cells: &mut Cells) -> Result<()> {
-    let mut numbers = values.each_number().into_iter().flatten();
-    match (numbers.next(), numbers.next()) {
-        (None | Some(None), None) => cells.push_null(),
-        (Some(Some(number)), None) => cells.push(&number),
-        _ => return Err(Error::damaged("several values, where headers define one")),
+    match values.each_number().into_iter().flatten().next() {
+        None | Some(None) => cells.push_null(),
+        Some(Some(number)) => cells.push(&number),
     }
     Ok(())
 }
@@ -337,7 +323,7 @@ fn append(values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn append_undefined(name: &[u8], values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn append_other(name: &[u8], values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
     if !out.is_empty() {
         out.push(b';');
     }
@@ -404,4 +390,212 @@ pub fn push_filters(stored: &[u8], filters: &Filters, notation: Notation, cells:
         Notation::Texts => cells.push(&names.join(&b';')),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fields::testing::{Stored, stored};
+    use super::*;
+
+    const HEADER: &[u8] = b"##fileformat=VCFv4.2\n\
+        ##INFO=<ID=DP,Number=1,Type=Integer>\n##INFO=<ID=AF,Number=A,Type=Float>\n##INFO=<ID=DB,Number=0,Type=Flag>\n\
+        ##INFO=<ID=ANN,Number=.,Type=String>\n##INFO=<ID=T,Number=1,Type=String>\n##INFO=<ID=Q,Number=1,Type=Float>\n\
+        ##FORMAT=<ID=GT,Number=1,Type=String>\n##FORMAT=<ID=AD,Number=R,Type=Integer>\n";
+
+    fn columns(kind: FieldKind, notation: Notation) -> FieldColumns {
+        let mut definitions = Definitions::default();
+        definitions.add(HEADER).unwrap();
+        FieldColumns::new(&definitions, kind, notation, &mut HashSet::from(["info_T".to_owned()]))
+    }
+
+    fn empty(columns: &FieldColumns) -> Vec<Cells> {
+        columns.columns().iter().map(|column| Cells::new(column.kind)).collect()
+    }
+
+    /// The cells of a record, by the names of their columns.
+    fn cells(kind: FieldKind, notation: Notation, record: &[u8]) -> Result<HashMap<String, Cells>> {
+        let columns = columns(kind, notation);
+        let mut all = empty(&columns);
+        columns.append(record, &[], None, &mut all)?;
+        Ok(columns.columns().iter().map(|column| column.field.name.clone()).zip(all).collect())
+    }
+
+    #[test]
+    fn a_record_is_a_cell_of_each_column() {
+        let half = 0.5f32.to_bits();
+        let record = stored(&[
+            ("AF", Stored::Floats(vec![half, 0x7f80_0001])),
+            ("X", Stored::Integers(vec![1, 2])),
+            ("DB", Stored::Flag),
+            ("ANN", Stored::Text(b"a,.,b\0".to_vec())),
+            ("T", Stored::Text(b".".to_vec())),
+            ("Y", Stored::Flag),
+            ("DP", Stored::Integers(vec![7, i32::MIN + 1])),
+        ]);
+        let of = |column: &str, made: &HashMap<String, Cells>| made[column].clone();
+        let lists = cells(FieldKind::Info, Notation::Lists, &record).unwrap();
+        let mut wanted = Cells::new(CellKind::Numbers(4));
+        wanted.push_list([Some(0.5f32.to_le_bytes()), None].into_iter());
+        assert_eq!(of("info_AF", &lists), wanted);
+        let mut wanted = Cells::new(CellKind::Texts);
+        wanted.push_list([Some("a"), None, Some("b")].into_iter());
+        assert_eq!(of("info_ANN", &lists), wanted);
+        let of_bytes = |kind, bytes: Option<&[u8]>| {
+            let mut wanted = Cells::new(kind);
+            match bytes {
+                None => wanted.push_null(),
+                Some(bytes) => wanted.push(bytes),
+            }
+            wanted
+        };
+        assert_eq!(of("info_DB", &lists), of_bytes(CellKind::Value(1), Some(&[1])));
+        // Another column has the name of the first choice.
+        assert_eq!(of("info_T_", &lists), of_bytes(CellKind::Text, None));
+        assert_eq!(of("info_DP", &lists), of_bytes(CellKind::Value(4), Some(&[7, 0, 0, 0])));
+        assert_eq!(of("info_Q", &lists), of_bytes(CellKind::Value(4), None));
+        assert_eq!(of("info_other", &lists), of_bytes(CellKind::Text, Some(b"X=1,2;Y")));
+        let texts = cells(FieldKind::Info, Notation::Texts, &record).unwrap();
+        assert_eq!(of("info_AF", &texts), of_bytes(CellKind::Text, Some(b"0.5,.")));
+        assert_eq!(of("info_ANN", &texts), of_bytes(CellKind::Text, Some(b"a,.,b")));
+        assert_eq!(of("info_T_", &texts), of_bytes(CellKind::Text, None));
+    }
+
+    #[test]
+    fn genotypes_are_alleles_and_their_phase() {
+        let made = |alleles: &[i32], notation| {
+            let record = stored(&[("GT", Stored::Integers(alleles.to_vec()))]);
+            let all = cells(FieldKind::Format, notation, &record).unwrap();
+            (all["fmt_GT"].clone(), all["fmt_GT_phased"].clone())
+        };
+        for (alleles, list, phased, text) in [
+            (&[2, 5][..], &[Some(0), Some(1)][..], Some(1), "0|1"),
+            (&[4, 0], &[Some(1), None], Some(0), "1/."),
+            (&[4, 7, 8], &[Some(1), Some(2), Some(3)], Some(0), "1|2/3"),
+            (&[4, i32::MIN + 1], &[Some(1)], None, "1"),
+            (&[0], &[None], None, "."),
+        ] {
+            let mut wanted = Cells::new(CellKind::Numbers(4));
+            wanted.push_list(list.iter().map(|allele: &Option<i32>| allele.map(i32::to_le_bytes)));
+            let mut phase = Cells::new(CellKind::Value(1));
+            match phased {
+                None => phase.push_null(),
+                Some(phased) => phase.push(&[phased]),
+            }
+            assert_eq!(made(alleles, Notation::Lists), (wanted, phase.clone()), "{text}");
+            let mut wanted = Cells::new(CellKind::Text);
+            wanted.push(text.as_bytes());
+            assert_eq!(made(alleles, Notation::Texts), (wanted, phase), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_headers_define_otherwise_are_in_a_column_of_their_own() {
+        let number = |values: &[i32]| Stored::Integers(values.to_vec());
+        let text = |text: &[u8]| Stored::Text(text.to_vec());
+        for (kind, column, name, values, shown) in [
+            (FieldKind::Info, "info_DP", "DP", number(&[1, 2]), "DP=1,2"),
+            (FieldKind::Info, "info_DP", "DP", text(b"1"), "DP=1"),
+            (FieldKind::Info, "info_AF", "AF", number(&[1]), "AF=1"),
+            (FieldKind::Info, "info_DB", "DB", number(&[1]), "DB=1"),
+            (FieldKind::Format, "fmt_GT", "GT", text(b"0/1"), "GT=0/1"),
+            (FieldKind::Format, "fmt_AD", "AD", Stored::Flag, "AD"),
+        ] {
+            for notation in [Notation::Lists, Notation::Texts] {
+                let made = cells(kind, notation, &stored(&[(name, values.clone())])).unwrap();
+                let other = if kind == FieldKind::Info { "info_other" } else { "fmt_other" };
+                let mut wanted = Cells::new(CellKind::Text);
+                wanted.push(shown.as_bytes());
+                assert_eq!(made[other], wanted);
+                let without = cells(kind, notation, &stored(&[])).unwrap();
+                assert_eq!(made[column], without[column]);
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_values_are_errors_that_name_the_field() {
+        let number = |values: &[i32]| Stored::Integers(values.to_vec());
+        let text = |text: &[u8]| Stored::Text(text.to_vec());
+        for (name, values, kind) in [
+            ("T", text(b"a\tb"), FieldKind::Info),
+            ("ANN", text(b"\xff"), FieldKind::Info),
+            ("GT", number(&[-4]), FieldKind::Format),
+        ] {
+            let record = stored(&[("X", Stored::Flag), (name, values.clone())]);
+            let error = cells(kind, Notation::Lists, &record).unwrap_err();
+            assert_eq!(error.place().and_then(|place| place.field.clone()).as_deref(), Some(name), "{values:?}");
+        }
+        let twice = stored(&[("DP", number(&[1])), ("DP", number(&[1]))]);
+        for wrong in [&twice[..], &twice[..twice.len() - 1], &[], &[1, 0, 0, 0], &[0, 0, 0, 0, 0]] {
+            assert!(cells(FieldKind::Info, Notation::Texts, wrong).is_err());
+        }
+        // Of another field than the one that is wanted, only the length matters.
+        let columns = columns(FieldKind::Info, Notation::Lists);
+        let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
+        let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
+        columns.append(&record, &[], only, &mut [Cells::new(CellKind::Value(1))]).unwrap();
+    }
+
+    #[test]
+    fn stored_lists_lose_their_ends() {
+        let mut found = Cells::new(CellKind::Texts);
+        push_alleles(b"A,<DEL>\0", Notation::Lists, &mut found).unwrap();
+        push_alleles(b"A,.\0", Notation::Lists, &mut found).unwrap();
+        let mut wanted = Cells::new(CellKind::Texts);
+        wanted.push_list(["A", "<DEL>"].map(Some).into_iter());
+        wanted.push_list([Some("A")].into_iter());
+        assert_eq!(found, wanted);
+        let mut definitions = Definitions::default();
+        definitions.add(b"##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n").unwrap();
+        let filters = &definitions.filters()[0];
+        let mut found = Cells::new(CellKind::Texts);
+        push_filters(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], filters, Notation::Lists, &mut found).unwrap();
+        push_filters(&[0; 4], filters, Notation::Lists, &mut found).unwrap();
+        let mut wanted = Cells::new(CellKind::Texts);
+        wanted.push_list(["q10", "PASS"].map(Some).into_iter());
+        wanted.push_null();
+        assert_eq!(found, wanted);
+        for wrong in [&[][..], &[1, 0, 0, 0], &[1, 0, 0, 0, 9, 0, 0, 0], &[0, 0, 0]] {
+            assert!(push_filters(wrong, filters, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
+        }
+        assert!(push_alleles(b"A", Notation::Lists, &mut Cells::new(CellKind::Texts)).is_err());
+        assert!(push_id(b"", Notation::Lists, &mut Cells::new(CellKind::Text)).is_err());
+    }
+
+    fn any_record() -> impl Strategy<Value = Vec<u8>> {
+        let values = prop_oneof![
+            Just(Stored::Flag),
+            proptest::collection::vec(prop_oneof![any::<i32>(), Just(i32::MIN), 0..9], 0..4).prop_map(Stored::Integers),
+            proptest::collection::vec(prop_oneof![any::<u32>(), Just(0x7f80_0001u32)], 0..4).prop_map(Stored::Floats),
+            "[a.,é]{0,5}".prop_map(|text| Stored::Text(text.into_bytes())),
+        ];
+        let names = ["DP", "AF", "DB", "ANN", "T", "Q", "X", "GT", "AD"];
+        let fields = proptest::collection::vec((proptest::sample::select(names.to_vec()), values), 0..5);
+        prop_oneof![fields.prop_map(|fields| stored(&fields)), any::<Vec<u8>>()]
+    }
+
+    proptest! {
+        /// A column that is computed alone is the same as with all others.
+        #[test]
+        fn each_column_is_that_of_all(records in proptest::collection::vec(any_record(), 0..4), is_info: bool, are_lists: bool) {
+            let kind = if is_info { FieldKind::Info } else { FieldKind::Format };
+            let columns = columns(kind, if are_lists { Notation::Lists } else { Notation::Texts });
+            let mut all = empty(&columns);
+            for record in &records {
+                if columns.append(record, &[], None, &mut all).is_err() {
+                    return Ok(());
+                }
+            }
+            for (number, (column, wanted)) in columns.columns().iter().zip(&all).enumerate() {
+                let mut alone = [Cells::new(column.kind)];
+                for record in &records {
+                    columns.append(record, &[], Some(number), &mut alone).unwrap();
+                }
+                prop_assert_eq!(&alone[0], wanted);
+                prop_assert_eq!(wanted.count(), records.len() as u64);
+            }
+        }
+    }
 }

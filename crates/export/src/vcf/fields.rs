@@ -56,13 +56,25 @@ pub enum Values<'a> {
 /// # Errors
 /// Fails unless the bytes are exactly the fields that they say they are; the error has the offset.
 pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
+    let mut fields = Vec::new();
+    for_each_field(bytes, |field| {
+        fields.push(field);
+        Ok(())
+    })?;
+    Ok(fields)
+}
+
+/// Calls `visit` with each field of a record.
+///
+/// # Errors
+/// As for [`fields`], and the errors of `visit`.
+pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.u32("number of fields")?;
     let count = cursor.checked_count(u64::from(count), LEAST_FIELD, "number of fields")?;
-    let mut fields = Vec::with_capacity(count);
     for _ in 0..count {
         let at = cursor.position();
-        let rest = &bytes[at..];
+        let rest = bytes.get(at..).unwrap_or_default();
         let length = rest.iter().position(|&byte| byte == 0);
         let length = length.ok_or_else(|| Error::damaged("the name of a field does not end").at(at as u64))?;
         let name = cursor.bytes(length, "name of a field")?;
@@ -71,10 +83,9 @@ pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
         if name.is_empty() {
             return Err(Error::damaged("a field without a name").at(at as u64));
         }
-        fields.push(FieldValue { name, values: values(&mut cursor)? });
+        visit(FieldValue { name, values: values(&mut cursor)? })?;
     }
-    cursor.expect_end("the fields of a record")?;
-    Ok(fields)
+    cursor.expect_end("the fields of a record")
 }
 
 /// Returns the values of a field that has an attribute of its own; `None` if the record does not have the field.
