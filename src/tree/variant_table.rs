@@ -230,6 +230,14 @@ struct VariantCells {
     extracted_format: Vec<(Vec<u8>, Texts)>,
 }
 
+/// The fields of a kind: their columns, their blob, and those that have attributes of their own.
+#[derive(Clone, Copy)]
+struct FieldsOfKind<'c> {
+    columns: &'c FieldColumns,
+    blob: &'c Texts,
+    own: &'c [(Vec<u8>, Texts)],
+}
+
 /// The samples of rows.
 enum Samples {
     Names(Texts),
@@ -466,7 +474,7 @@ impl VariantCells {
     /// Computes the columns of a kind of fields, one or all.
     fn compute_fields(
         &self,
-        (columns, blob, own): (&FieldColumns, &Texts, &[(Vec<u8>, Texts)]),
+        FieldsOfKind { columns, blob, own }: FieldsOfKind<'_>,
         rows: &Range<u64>,
         only: Option<usize>,
         cells: &mut [Cells],
@@ -481,8 +489,12 @@ impl VariantCells {
         })
     }
 
-    fn kinds(&self) -> [(&FieldColumns, &Texts, &[(Vec<u8>, Texts)]); 2] {
-        [(&self.info, &self.info_blob, &self.extracted_info), (&self.format, &self.format_blob, &self.extracted_format)]
+    /// Returns the INFO and the FORMAT fields.
+    fn kinds(&self) -> [FieldsOfKind<'_>; 2] {
+        [
+            FieldsOfKind { columns: &self.info, blob: &self.info_blob, own: &self.extracted_info },
+            FieldsOfKind { columns: &self.format, blob: &self.format_blob, own: &self.extracted_format },
+        ]
     }
 
     /// Returns the stored values of all rows that have other lengths than single numbers.
@@ -519,7 +531,7 @@ impl Compute for VariantCells {
                 self.compute_fixed(*shown, &rows, cells)?;
             }
             for kind in self.kinds() {
-                let (cells, others) = rest.split_at_mut(kind.0.columns().len().min(rest.len()));
+                let (cells, others) = rest.split_at_mut(kind.columns.columns().len().min(rest.len()));
                 self.compute_fields(kind, &rows, None, cells)?;
                 rest = others;
             }
@@ -529,7 +541,7 @@ impl Compute for VariantCells {
             return cells.iter_mut().try_for_each(|cells| self.compute_fixed(*shown, &rows, cells));
         }
         for kind in self.kinds() {
-            let end = first + kind.0.columns().len();
+            let end = first + kind.columns.columns().len();
             if column < end {
                 return self.compute_fields(kind, &rows, Some(column - first), cells);
             }
@@ -556,9 +568,9 @@ impl Compute for VariantCells {
             None => {
                 let is_info = column - self.fixed.len() < self.info.columns().len();
                 let [info, format] = self.kinds();
-                let (_, blob, own) = if is_info { info } else { format };
-                blob.read_ahead(&rows)?;
-                own.iter().try_for_each(|(_, texts)| texts.read_ahead(&rows))
+                let fields = if is_info { info } else { format };
+                fields.blob.read_ahead(&rows)?;
+                fields.own.iter().try_for_each(|(_, texts)| texts.read_ahead(&rows))
             }
         }
     }

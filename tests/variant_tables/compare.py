@@ -43,6 +43,9 @@ def expected(value, type, is_list, is_genotype):
     if type == "text" and value is not None and not isinstance(value, (str, list)):
         value = "true" if value is True else in_text(value)
     if is_list:
+        if type == "text" and isinstance(value, list):
+            # pysam leaves a missing text in a list of texts as it is.
+            value = [None if one == "." else one for one in value]
         if value is None or (value == [None] and not is_genotype):
             return None
         # A name without a value.
@@ -91,15 +94,15 @@ def check_rows(rows, files, layout, what):
             assert row["id"] == record["id"], (what, key)
             assert same(row["qual"], record["qual"]), (what, key, row["qual"], record["qual"])
             assert row["filters"] == record["filters"], (what, key, row["filters"], record["filters"])
-            if layout < 4:
-                assert row["pos_end"] == record["stop"], (what, key, row["pos_end"], record["stop"])
+            end = row["pos_end"] if layout < 4 else row["end_pos"] + 1
+            assert end == record["stop"], (what, key, end, record["stop"])
             for kind, fields in types.items():
                 for name, (type, is_list) in fields.items():
                     is_genotype = (kind, name) == ("fmt", "GT")
                     wanted = expected(record[kind].get(name), type, is_list, is_genotype)
                     value = row[f"{kind}_{name}"]
-                    # Not stored in these layouts.
-                    if (kind, name) == ("info", "END") and layout < 4 and value is None:
+                    # Early releases do not store it, and the VCF file has the end of the record.
+                    if (kind, name) == ("info", "END") and value is None:
                         continue
                     assert same(value, wanted), (what, key, kind, name, value, wanted)
             if "GT" in types["fmt"]:
@@ -136,7 +139,7 @@ def check_text(path, files, layout):
                     value, text = row[f"{kind}_{name}"], texts.get(name, "")
                     if type == "flag":
                         assert value == ("true" if name in texts else "false")
-                    elif (kind, name) == ("info", "END") and layout < 4:
+                    elif (kind, name) == ("info", "END"):
                         assert value in ("", text)
                     elif text == "." and (kind, name) != ("fmt", "GT"):
                         assert value == "", (path, name, value)

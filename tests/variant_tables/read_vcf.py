@@ -15,11 +15,24 @@ def plain(value):
     return list(value) if isinstance(value, tuple) else value
 
 
+def info_of(record, name, text):
+    if name == "END":
+        # pysam shows it as the end of the record only.
+        return int(text)
+    if record.header.info[name].number == "G":
+        # pysam takes genotypes to be fields of samples.
+        convert = {"Integer": int, "Float": float}.get(record.header.info[name].type, str)
+        return [None if one == "." else convert(one) for one in text.split(",")]
+    return plain(record.info[name])
+
+
 def record_of(record, has_sample):
     columns = str(record).rstrip("\n").split("\t")
-    names = [] if columns[7] == "." else [item.split("=")[0] for item in columns[7].split(";")]
-    # pysam shows END as the end of the record only.
-    info = {name: record.stop if name == "END" else plain(record.info[name]) for name in names}
+    items = [] if columns[7] == "." else [item.partition("=") for item in columns[7].split(";")]
+    ends = [int(text) for name, _, text in items if name == "END"]
+    # pysam finds the end only where the header defines END.
+    stop = ends[0] if ends else record.pos + len(columns[3])
+    info = {name: info_of(record, name, text) for name, _, text in items}
     format, phased = {}, None
     if has_sample:
         call = record.samples[0]
@@ -27,7 +40,7 @@ def record_of(record, has_sample):
         if len(format.get("GT") or ()) > 1:
             phased = call.phased
     return {
-        "contig": record.contig, "start": record.pos, "stop": record.stop, "id": record.id or ".",
+        "contig": record.contig, "start": record.pos, "stop": stop, "id": record.id or ".",
         "alleles": list(record.alleles), "qual": record.qual, "filters": list(record.filter.keys()) or None,
         "info": info, "fmt": format, "phased": phased, "line": columns,
     }

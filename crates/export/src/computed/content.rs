@@ -121,7 +121,7 @@ impl Content for PartOfColumn {
             if let Some(out) = now.wanted().filter(|out| !out.is_empty()) {
                 let before = before.get(block).copied().unwrap_or_default();
                 if block < count {
-                    let range = rows.get(block..block + 2).map_or(0..0, |rows| range(rows));
+                    let range = rows.get(block..block + 2).map_or(0..0, range);
                     let cells = self.of.block(self.number, block, range)?;
                     self.copy(&cells, before, at - start(block), out)?;
                 } else {

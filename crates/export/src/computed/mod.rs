@@ -146,7 +146,7 @@ impl ComputedColumns {
             let rows = self.blocks()?;
             let columns = self.compute.columns();
             let mut before = vec![vec![Size::default()]; columns.len()];
-            let all = rows.array_windows().map(|&[first, end]| first..end).collect::<Vec<Range<u64>>>();
+            let all = rows.windows(2).map(|ends| ends[0]..ends[1]).collect::<Vec<Range<u64>>>();
             let sizes = for_all(all.len(), |number| {
                 let rows = all.get(number).cloned().unwrap_or_default();
                 let mut cells: Vec<Cells> = columns.iter().map(|column| Cells::new(column.kind)).collect();
