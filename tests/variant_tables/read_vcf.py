@@ -31,7 +31,7 @@ def record_of(record, has_sample):
     items = [] if columns[7] == "." else [item.partition("=") for item in columns[7].split(";")]
     ends = [int(text) for name, _, text in items if name == "END"]
     # pysam finds the end only where the header defines END.
-    stop = ends[0] if ends else record.pos + len(columns[3])
+    stop = ends[0] if ends else record.pos - 1 + len(columns[3])
     info = {name: info_of(record, name, text) for name, _, text in items}
     format, phased = {}, None
     if has_sample:
