@@ -451,7 +451,6 @@ mod tests {
             wanted
         };
         assert_eq!(of("info_DB", &lists), of_bytes(CellKind::Value(1), Some(&[1])));
-        // Another column has the name of the first choice.
         assert_eq!(of("info_T_", &lists), of_bytes(CellKind::Text, None));
         assert_eq!(of("info_DP", &lists), of_bytes(CellKind::Value(4), Some(&[7, 0, 0, 0])));
         assert_eq!(of("info_Q", &lists), of_bytes(CellKind::Value(4), None));
@@ -531,7 +530,7 @@ mod tests {
         for wrong in [&twice[..], &twice[..twice.len() - 1], &[], &[1, 0, 0, 0], &[0, 0, 0, 0, 0]] {
             assert!(cells(FieldKind::Info, Notation::Texts, wrong).is_err());
         }
-        // Of another field than the one that is wanted, only the length matters.
+        // Texts of other fields than the one that is wanted are not looked at.
         let columns = columns(FieldKind::Info, Notation::Lists);
         let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
         let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
