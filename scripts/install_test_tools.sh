@@ -84,6 +84,7 @@ want openssl openssl
 want systemd-analyze systemd
 want bcftools bcftools
 want tabix tabix
+/usr/bin/python3 -c 'import pysam' 2>/dev/null || packages="$packages python3-pysam"
 want rsync rsync
 want smbclient smbclient
 if [ ! -d /run/systemd/system ]; then

@@ -1,9 +1,13 @@
-//! Headers of VCF files and the stored values of records: each is lines of VCF or an error, alone and merged.
+//! Headers of VCF files and the stored values of records: each is lines of VCF or an error, alone and merged, and a cell
+//! of each column of a table or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use tilefs_export::computed::{CellKind, Cells};
+use tilefs_export::vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
 use tilefs_export::vcf::{Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
@@ -14,6 +18,33 @@ fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
     value
 }
 
+/// Makes the cells of a record, all columns at once and each alone.
+fn tabulate(header: &[u8], alleles: &[u8], id: &[u8], filters: &[u8], stored: &[u8], extracted: &[u8]) {
+    let mut definitions = Definitions::default();
+    let known = definitions.add(header).is_ok() || definitions.add(b"##fileformat=VCFv4.2\n##INFO=<ID=X,Number=1,Type=Integer>\n").is_ok();
+    assert!(known);
+    definitions.add_stored(FieldKind::Format, b"GT");
+    for notation in [Notation::Lists, Notation::Texts] {
+        let list = if notation == Notation::Lists { CellKind::Texts } else { CellKind::Text };
+        let _ = push_alleles(alleles, notation, &mut Cells::new(list));
+        let _ = push_id(id, notation, &mut Cells::new(CellKind::Text));
+        let _ = push_filters(filters, &definitions.filters()[0], notation, &mut Cells::new(list));
+        for (kind, own) in [(FieldKind::Info, &b"X"[..]), (FieldKind::Format, b"GT")] {
+            let columns = FieldColumns::new(&definitions, kind, notation, &mut HashSet::new());
+            let mut all: Vec<Cells> = columns.columns().iter().map(|column| Cells::new(column.kind)).collect();
+            let extracted = [(own, extracted)];
+            if columns.append(stored, &extracted, None, &mut all).is_err() {
+                continue;
+            }
+            for (number, (column, cells)) in columns.columns().iter().zip(&all).enumerate() {
+                let mut alone = [Cells::new(column.kind)];
+                columns.append(stored, &extracted, Some(number), &mut alone).expect("a column of a sound record");
+                assert!(alone[0] == *cells && cells.count() == 1);
+            }
+        }
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let numbers = take(&mut data);
@@ -21,6 +52,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = sample_numbers(numbers);
     let [alleles, id, filters, info, format, extracted, contig] = std::array::from_fn(|_| take(&mut data));
     let _ = Contigs::parse(alleles, id);
+    for stored in [info, format] {
+        tabulate(data, alleles, id, filters, stored, extracted);
+    }
     let header = Header::parse(data)
         .or_else(|_| Header::parse(&[b"##fileformat=VCFv4.2\n", data].concat()))
         .or_else(|_| Header::parse(b"##fileformat=VCFv4.2\n##FILTER=<ID=a>\n##INFO=<ID=END>\n"));

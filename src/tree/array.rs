@@ -32,6 +32,8 @@ use super::soma;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
 use super::texts::{CoveredBox, dense_text, rows_text, sparse_text};
+use super::variant_table::{VariantTables, VariantView};
+use super::variants::{self, VariantDataset};
 use super::walk::{Visited, walk_group};
 use super::xattrs;
 
@@ -55,12 +57,27 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+    let variants = variants::is_statistics(array.schema()).then_some(VariantView::Statistics);
+    folder_of(array, options, variants)
+}
+
+/// As [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
+///
+/// # Errors
+/// As for [`array_folder`].
+pub fn variant_folder(dataset: VariantDataset, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+    let array = dataset.data.clone();
+    let tables = Arc::new(VariantTables::new(Arc::new(dataset)));
+    folder_of(array, options, Some(VariantView::Calls(tables)))
+}
+
+fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = match array.schema().array_type {
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options)?,
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &variants)?,
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
@@ -193,8 +210,13 @@ fn dense_folder(
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
-    let whole =
-        FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified, shown: options.shown };
+    let whole = FieldFolder {
+        subarray: Arc::new(DenseSubarray::new(dense, selection)),
+        names,
+        modified,
+        shown: options.shown,
+        variants: None,
+    };
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
@@ -205,10 +227,12 @@ fn sparse_folder(
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
+    variants: &Option<VariantView>,
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        let fields = FieldFolder { subarray, names: names.clone(), modified, shown: options.shown };
+        let (names, variants) = (names.clone(), variants.clone());
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown, variants };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;

@@ -15,6 +15,7 @@ use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
+use super::variant_table::VariantView;
 use super::xattrs;
 
 /// The file names of an array's fields, without extensions.
@@ -73,6 +74,8 @@ pub struct FieldFolder {
     pub modified: SystemTime,
     /// Optional views that are listed.
     pub shown: ShownViews,
+    /// What the tables of an array of a TileDB-VCF dataset show; `None` for other arrays.
+    pub variants: Option<VariantView>,
 }
 
 impl FieldFolder {

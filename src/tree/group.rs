@@ -17,7 +17,7 @@ use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation;
 
-use super::array::array_folder;
+use super::array::{array_folder, variant_folder};
 use super::dataset::{self, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, ExperimentZarr};
 use super::experiment_h5ad::{ExperimentH5ad, H5AD};
@@ -414,7 +414,11 @@ fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Resul
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
             let array = open_folder(group.context().clone(), path, group.window())?;
-            Ok(OpenMember::Array(Arc::new(array_folder(array, options.clone())?)))
+            let folder = match VariantDataset::of_calls(group, &array) {
+                Some(dataset) => variant_folder(dataset, options.clone())?,
+                None => array_folder(array, options.clone())?,
+            };
+            Ok(OpenMember::Array(Arc::new(folder)))
         }
         Some(ObjectKind::Group) => {
             note(group.context(), path)?;

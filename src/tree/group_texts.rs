@@ -43,6 +43,10 @@ Or only what overlaps the region, from the tiles of the region:
 All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
     bcftools view vcf/merged/1:12000-13000.vcf.gz
     bcftools view vcf/samples=A,B/merged/all.vcf
+All records as a table with a column for each INFO and FORMAT field, in files of up to a million rows. The samples that
+carry a first alternative allele (a record that is there again at a later position has another real_start_pos):
+    duckdb -c \"SELECT count(DISTINCT sample) FROM 'data/parquet/parts/*.parquet' WHERE list_contains(fmt_GT, 1)\"
+    head data/text/cells.tsv
 ";
 
 /// The members of a group and their names in the tree.
@@ -208,6 +212,10 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                 + &view_line("vcf/merged/1:12000-13000.vcf.gz", "the same of a region")
                 + &view_line("vcf/samples=A,B/", "the same for some samples")
                 + &view_line("vcf/samples.txt", "the names of all samples")
+                + &view_line(
+                    "data/parquet/parts/*.parquet",
+                    "all records, a column for each INFO and FORMAT field: SQL",
+                )
         }
         Ok(None) => String::new(),
         Err(error) => {

@@ -59,6 +59,7 @@ mod variant_files;
 mod variant_forms;
 pub mod variant_lists;
 pub mod variant_regions;
+mod variant_table;
 mod variant_text;
 mod variants;
 pub mod walk;

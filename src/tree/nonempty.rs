@@ -55,8 +55,13 @@ impl NonEmptyFolder {
     fn make(&self) -> Result<(FixedFolder, Arc<Explanations>)> {
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
         let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
-        let whole =
-            FieldFolder { subarray, names: self.names.clone(), modified: self.modified, shown: self.options.shown };
+        let whole = FieldFolder {
+            subarray,
+            names: self.names.clone(),
+            modified: self.modified,
+            shown: self.options.shown,
+            variants: None,
+        };
         tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)
     }
 }

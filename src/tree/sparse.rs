@@ -181,6 +181,11 @@ impl Subarray for SparseSubarray {
         Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(field)?)?)))
     }
 
+    fn origin(&self, row: u64) -> Result<Option<(String, u64)>> {
+        let cell = self.view()?.stored_cell(row)?;
+        Ok(cell.map(|(fragment, cell)| (self.array.fragment_name(fragment).to_owned(), cell)))
+    }
+
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         let FieldId::Attribute(number) = field else {
             return Err(Error::internal("coordinates are never null"));

@@ -141,6 +141,15 @@ pub trait Subarray: Send + Sync {
     /// As for [`Subarray::values`].
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
+    /// Returns where a row of a sparse array is stored: the name of its fragment, and the number of the cell there. `None`
+    /// past the last row, and for dense arrays.
+    ///
+    /// # Errors
+    /// Any damage in the data that determines which cells are rows.
+    fn origin(&self, _row: u64) -> Result<Option<(String, u64)>> {
+        Ok(None)
+    }
+
     /// Returns one byte per cell of a nullable attribute, 0 for null.
     ///
     /// # Errors

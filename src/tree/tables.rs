@@ -10,7 +10,9 @@ use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
 use tilefs_export::text::{self, Measured, Style, Table, TextRows};
+use tilefs_export::vcf::Notation;
 use tilefs_export::{Column, Content, Forward};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 
 use super::builder::FolderBuilder;
@@ -26,6 +28,7 @@ use super::shown::View;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
+use super::variant_table::VariantView;
 use super::xattrs;
 
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
@@ -44,8 +47,18 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
         });
         builder.add_parts(name, PartsFolder::new(fields.clone(), Sizing::Cells, formats.into()));
     }
+    note_fields(builder, fields, "cells.tsv");
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
+    }
+}
+
+/// Says where the blobs of variant calls are that a table shows as columns of their fields.
+fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
+    if matches!(fields.variants, Some(VariantView::Calls(_))) {
+        let reason =
+            "its columns info_NAME and fmt_NAME are the fields in info and fmt, whose bytes are in info.u8 and fmt.u8";
+        builder.leave_out(name, reason);
     }
 }
 
@@ -63,7 +76,11 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
     let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
     let make = move || {
         let table = text_table(&this, style, header)?;
-        Ok(Arc::new(measured(&*this.subarray, format_args!("text {style:?} {header:?}"), table)?) as _)
+        let digest = match &this.variants {
+            Some(VariantView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
+            _ => String::new(),
+        };
+        Ok(Arc::new(measured(&*this.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?) as _)
     };
     LazyFile::new(fields.modified, make)
         .with_forward(move || forward(&from_front, style, header))
@@ -105,6 +122,7 @@ fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn
 /// Adds the table as an Arrow file.
 pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
+        note_fields(builder, fields, "cells.arrow");
         builder.add_with("cells.arrow", Format::Arrow, None, arrow_file(fields), fields.listing_of_all());
         let make: Box<MakeFile> = Box::new(arrow_file);
         builder.add_parts(PARTS, PartsFolder::new(fields.clone(), fields.sizing_of_all(), vec![("arrow", make)]));
@@ -114,7 +132,7 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
-        let mut columns = columns(&this)?;
+        let mut columns = columns(&this, Notation::Lists)?;
         let notes = notes(&this, &mut columns);
         Ok(arrow(&columns, notes).map_err(unrepresentable)?.content)
     };
@@ -127,7 +145,7 @@ fn arrow_file(fields: &FieldFolder) -> LazyFile {
 /// As for the table; [`Error::Usage`] for an unknown column.
 pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dyn Content>> {
     let Some(names) = names else {
-        let mut columns = columns(fields)?;
+        let mut columns = columns(fields, Notation::Lists)?;
         let notes = notes(fields, &mut columns);
         return Ok(arrow(&columns, notes).map_err(unrepresentable)?.content);
     };
@@ -179,6 +197,7 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
             builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
         }
     }
+    note_fields(builder, fields, "cells.parquet");
     let file = parquet_file(fields, |column| column);
     builder.add_with("cells.parquet", Format::Parquet, None, file, fields.listing_of_all());
     if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
@@ -194,16 +213,14 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
 fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
-        let mut columns = columns(&this)?;
-        // Summaries are not known for the label columns in between.
-        let (dimensions, attributes) = (this.dimensions(), this.attributes().collect::<Vec<_>>());
-        let first_attribute = columns.len().saturating_sub(attributes.len());
-        let numbered = dimensions.enumerate().chain((first_attribute..).zip(attributes));
-        for (number, id) in numbered {
-            if let Some(column) = columns.get_mut(number) {
+        let with_summaries = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
+            if let Some(id) = id {
                 column.summaries = this.subarray.summaries(id)?;
             }
-        }
+            Ok(column)
+        };
+        let columns = columns_with_fields(&this, Notation::Lists)?;
+        let columns = columns.into_iter().map(with_summaries).collect::<Result<Vec<_>>>()?;
         let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
         let notes = notes(&this, &mut columns);
         let tiles = this.subarray.tile_rows()?;
@@ -213,7 +230,7 @@ fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile 
 }
 
 fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<Table>> {
-    let columns = columns(fields)?;
+    let columns = columns(fields, Notation::Texts)?;
     let made = match header {
         Header::Shown => text::table(&columns, style),
         Header::Hidden => text::table_without_header(&columns, style),
@@ -222,26 +239,55 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
 }
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of
-/// their enumerations, under their names in the array. A nameless one gets the name of its files.
-fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
-    columns_of(fields, |_| true)
+/// their enumerations, under their names in the array. A nameless one gets the name of its files. Those of variant calls
+/// are described in [`VariantTables`](super::variant_table::VariantTables), and `notation` is theirs.
+fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
+    Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }
 
-/// As [`columns`], but only those whose names are wanted.
+/// As [`columns`], each with its dimension or attribute, if its values are those of one.
+fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
+    let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, |_| true);
+    let dimensions = own(&mut fields.dimensions())?;
+    let attributes = own(&mut fields.attributes())?;
+    if let Some(VariantView::Calls(variants)) = &fields.variants {
+        let stored = dimensions.into_iter().chain(attributes).collect();
+        return variants.columns(&fields.subarray, notation, stored);
+    }
+    let labels = label_columns(fields)?.into_iter().map(|label| (None, label));
+    let with_field = |(id, column)| (Some(id), column);
+    Ok(dimensions.into_iter().map(with_field).chain(labels).chain(attributes.into_iter().map(with_field)).collect())
+}
+
+/// As [`columns`], but only those whose names are wanted, and of any array as they are stored.
 fn columns_of(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Column>> {
+    let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, &is_wanted);
+    let dimensions = own(&mut fields.dimensions())?;
+    let attributes = own(&mut fields.attributes())?;
+    let labels = label_columns(fields)?.into_iter().filter(|label| is_wanted(&label.field.name));
+    let plain = |columns: Vec<(FieldId, Column)>| columns.into_iter().map(|(_, column)| column);
+    Ok(plain(dimensions).chain(labels).chain(plain(attributes)).collect())
+}
+
+/// Returns the columns of some dimensions and attributes whose names are wanted.
+fn own_columns_of(
+    fields: &FieldFolder,
+    ids: &mut dyn Iterator<Item = FieldId>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<(FieldId, Column)>> {
     let named = |id| {
         let name = column_name(fields, id);
         is_wanted(&name).then(|| {
             let mut column = labelled_column_of(fields, id)?;
             column.field.name = name;
-            Ok(column)
+            let is_text = column.field.datatype == Datatype::Char && column.offsets.is_some();
+            if is_text && matches!(fields.variants, Some(VariantView::Statistics)) {
+                column.field.datatype = Datatype::StringUtf8;
+            }
+            Ok((id, column))
         })
     };
-    let mut columns = fields.dimensions().filter_map(named).collect::<Result<Vec<_>>>()?;
-    let attributes = fields.attributes().filter_map(named).collect::<Result<Vec<_>>>()?;
-    columns.extend(label_columns(fields)?.into_iter().filter(|label| is_wanted(&label.field.name)));
-    columns.extend(attributes);
-    Ok(columns)
+    ids.filter_map(named).collect()
 }
 
 /// Returns the labels of the dimensions, under names that no other column has.

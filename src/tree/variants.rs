@@ -20,6 +20,7 @@ use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::group::Group;
 use tilefs_reader::storage::EntryKey;
+use tilefs_reader::threads::cancellation;
 
 use super::experiment::member_of;
 use super::group_texts::NamedMembers;
@@ -54,6 +55,13 @@ pub struct VariantDataset {
 pub struct Numbered {
     samples: BTreeMap<Vec<u8>, u32>,
     pub contigs: Arc<Contigs>,
+}
+
+impl Numbered {
+    /// Returns the name of each sample by its number.
+    pub fn samples_by_number(&self) -> HashMap<u32, Vec<u8>> {
+        self.samples.iter().map(|(name, number)| (*number, name.clone())).collect()
+    }
 }
 
 /// A sample of a dataset: its name, and in layouts 2 and 3 its number.
@@ -91,6 +99,19 @@ impl VariantDataset {
         };
         let layout = layout_of(&*data.metadata()?, version).in_array(data.path())?;
         Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))
+    }
+
+    /// Returns the dataset that a group is, if this member of it is the array of its variant calls. A dataset whose
+    /// headers cannot be found is logged.
+    pub fn of_calls(group: &Group, array: &Arc<Array>) -> Option<Self> {
+        version_of(array.schema())?;
+        match Self::of(group) {
+            Ok(found) => found.filter(|dataset| dataset.data.path() == array.path()),
+            Err(error) => {
+                log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
+                None
+            }
+        }
     }
 
     /// Returns what is numbered; `None` in layout 4.
@@ -203,6 +224,38 @@ impl VariantDataset {
             }
         }
         samples.iter().map(|one| found.get(&one.name).cloned().ok_or_else(|| missing(&one.name))).collect()
+    }
+
+    /// Calls `visit` with the coordinate of each sample in the array of variant calls, and with its stored header: in
+    /// layout 4 by the names of the samples, otherwise by their numbers. Memory: some hundred headers.
+    ///
+    /// # Errors
+    /// Fails if a header cannot be read; the errors of `visit`, which are given the place.
+    pub fn for_each_header(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let mut visit =
+            |sample: &[u8], header: &[u8]| visit(sample, header).in_field(HEADER).in_array(self.headers.path());
+        if let Some(numbered) = self.numbered()? {
+            let mut numbers: Vec<u32> = numbered.samples.values().copied().collect();
+            numbers.sort_unstable();
+            let headers = self.headers.dense()?;
+            for number in numbers {
+                cancellation::check()?;
+                let values = headers.read_values(HEADER, &[number..=number])?;
+                let missing =
+                    || Error::missing(format!("the header of the sample {number}")).in_array(self.headers.path());
+                visit(&number.to_le_bytes(), values.get(0).ok_or_else(missing)?)?;
+            }
+            return Ok(());
+        }
+        for batch in self.headers.rows()?.columns(&[SAMPLE, HEADER])?.rows_of_batch(HEADERS_AT_ONCE).batches()? {
+            cancellation::check()?;
+            let batch = batch?;
+            let (names, headers) = (batch.column(SAMPLE)?, batch.column(HEADER)?);
+            for (name, header) in (0..batch.len()).filter_map(|row| names.get(row).zip(headers.get(row))) {
+                visit(name, header)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns all samples, sorted by their names.
@@ -324,6 +377,16 @@ fn version_of(schema: &ArraySchema) -> Option<u32> {
     let has_variable =
         variable.iter().all(|name| attribute(name).is_some_and(|found| found.is_variable() && !found.nullable));
     (schema.is_sparse() && has_fixed && has_variable).then_some(version)
+}
+
+/// Returns whether an array has statistics of alleles: `variant_stats` or `allele_count` of a dataset.
+pub fn is_statistics(schema: &ArraySchema) -> bool {
+    let dimensions = schema.dimensions.get(..2).is_some_and(|dimensions| {
+        let [contig, position] = [("contig", Datatype::StringAscii), ("pos", Datatype::UInt32)];
+        dimensions.iter().map(|dimension| (dimension.name.as_str(), dimension.datatype)).eq([contig, position])
+    });
+    let has = |names: &[&str]| names.iter().all(|name| schema.attributes.iter().any(|found| found.name == *name));
+    schema.is_sparse() && dimensions && (has(&["allele", "ac"]) || has(&["ref", "alt", "filter", "gt", "count"]))
 }
 
 /// Returns the names of the attributes of the first and the last position of a record.

@@ -12,6 +12,7 @@ use tilefs_format::text;
 use super::content::Content;
 use super::georeference::GeoreferencedAxes;
 use super::number;
+use super::presence::Presence;
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,6 +248,9 @@ pub struct Column {
     /// If the number of values varies: for n cells, n + 1 byte offsets into `values` (u64, little-endian). The first is
     /// 0, they never decrease, and the last is the length of `values`.
     pub offsets: Option<Arc<dyn Content>>,
+    /// Lists whose elements are texts or can be null: `offsets` then count elements instead of bytes, and a null cell
+    /// has no elements. Only Arrow and Parquet hold such columns.
+    pub elements: Option<Elements>,
     /// Nullable: one byte per cell, 0 for null. A null cell still has a value.
     pub validity: Option<Arc<dyn Content>>,
     /// Text of variable length: bytes of the longest value, if the caller has looked at all of them.
@@ -267,7 +271,17 @@ impl fmt::Debug for Column {
 impl Column {
     /// Creates a column whose cells all have the same size. `values` holds as many cells as `shape` implies.
     pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: None, validity: None, longest: None, bounds: None, summaries: None }
+        Column {
+            field,
+            shape,
+            values,
+            offsets: None,
+            elements: None,
+            validity: None,
+            longest: None,
+            bounds: None,
+            summaries: None,
+        }
     }
 
     /// Creates a column whose cells vary in size.
@@ -277,6 +291,7 @@ impl Column {
             shape,
             values,
             offsets: Some(offsets),
+            elements: None,
             validity: None,
             longest: None,
             bounds: None,
@@ -284,11 +299,23 @@ impl Column {
         }
     }
 
+    /// Makes the cells lists of such elements. The field then describes an element, and its offsets count elements.
+    pub fn with_elements(mut self, elements: Elements) -> Self {
+        self.elements = Some(elements);
+        self
+    }
+
     /// Makes the column nullable.
     pub fn with_validity(mut self, validity: Arc<dyn Content>) -> Self {
         self.field.nullable = true;
         self.validity = Some(validity);
         self
+    }
+
+    /// Makes the cells with these bytes null; cells are single values.
+    pub fn with_missing(self, value: &[u8]) -> Self {
+        let validity = Arc::new(Presence::of_other_than(&self, value));
+        self.with_validity(validity)
     }
 
     /// Sets the bounds: no integer of the column lies outside `lowest..=highest`.
@@ -310,10 +337,35 @@ impl Column {
             (None, Some(offsets)) => cells.checked_add(1).and_then(|n| n.checked_mul(8)) == Some(offsets.len()),
             (None, None) => false,
         };
+        let agree = agree && self.elements.as_ref().is_none_or(|elements| elements.agree_with(self));
         if !agree || self.validity.as_ref().is_some_and(|validity| validity.len() != cells) {
             return Err(Unrepresentable::new(format!("{}: its length does not agree with its shape", self.field.name)));
         }
         Ok(())
+    }
+}
+
+/// The elements of cells that are lists: texts, or numbers of which any can be null.
+#[derive(Clone)]
+pub struct Elements {
+    /// Texts: for n elements, n + 1 byte offsets into the values, as those of cells. `None` for numbers.
+    pub offsets: Option<Arc<dyn Content>>,
+    /// One byte per element, 0 for null. A null number still has a value; a null text is empty.
+    pub validity: Arc<dyn Content>,
+}
+
+impl Elements {
+    /// Returns the number of elements of all cells.
+    pub fn count(&self) -> u64 {
+        self.validity.len()
+    }
+
+    fn agree_with(&self, column: &Column) -> bool {
+        let length = match &self.offsets {
+            Some(offsets) => self.count().checked_add(1).and_then(|n| n.checked_mul(8)) == Some(offsets.len()),
+            None => self.count().checked_mul(column.field.datatype.size() as u64) == Some(column.values.len()),
+        };
+        length && column.offsets.is_some()
     }
 }
 

@@ -1,5 +1,5 @@
 //! Marks the cells with a value that a format with nulls can hold: not null; for enumerations, a code with a label; for
-//! dates and durations, not "not a time".
+//! dates and durations, not "not a time"; for others, not a value that the writer chose for missing ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +32,8 @@ enum Missing {
     WithoutLabel(i128),
     /// The least number, which means "not a time" for dates and durations.
     NotATime,
+    /// The value with these bytes.
+    This(Vec<u8>),
 }
 
 impl Presence {
@@ -46,6 +48,11 @@ impl Presence {
     /// Marks the cells of a column of dates or durations that are a time and not null.
     pub fn of_times(column: &Column) -> Self {
         Self::new(column, Missing::NotATime)
+    }
+
+    /// Marks the cells of a column of single values that have other bytes than these, and are not null.
+    pub fn of_other_than(column: &Column, missing: &[u8]) -> Self {
+        Self::new(column, Missing::This(missing.to_vec()))
     }
 
     /// Returns whether single values of a column can be "not a time": dates and durations can, unless bounds exclude
@@ -88,6 +95,11 @@ impl Presence {
                         self.log(code, labels);
                     }
                     *present = u8::from(*present != 0 && has_label);
+                }
+            }
+            Missing::This(ref missing) => {
+                for (present, bytes) in present.iter_mut().zip(values.chunks_exact(self.datatype.size())) {
+                    *present = u8::from(*present != 0 && bytes != missing.as_slice());
                 }
             }
             Missing::NotATime => {

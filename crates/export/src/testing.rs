@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
+use super::computed::{CellKind, Cells};
 use super::{Column, Content};
 
 /// Reads all bytes of a content.
@@ -33,6 +34,31 @@ pub fn assert_random_access(content: &dyn Content) {
     for_random_ranges(content.len(), |range| check(range.start as usize, range.end as usize));
     assert!(content.read_at(content.len(), &mut [0]).is_err(), "reading past the end must fail");
     assert!(content.read(content.len(), Output::Ahead(1)).is_err(), "reading ahead past the end must fail");
+}
+
+/// The elements of the list of a row: some lists are null, some empty, and some elements are null.
+pub fn elements_of_row(row: usize) -> Option<Vec<Option<usize>>> {
+    let elements = (0..row % 4).map(|element| (!(row + element).is_multiple_of(3)).then_some(row * 10 + element));
+    (row % 5 != 3).then(|| elements.collect())
+}
+
+/// Lists of 32-bit numbers, or of texts of up to four digits and a letter.
+pub fn lists_of_nullable(name: &str, rows: usize, are_texts: bool) -> Column {
+    let kind = if are_texts { CellKind::Texts } else { CellKind::Numbers(4) };
+    let mut cells = Cells::new(kind);
+    for row in 0..rows {
+        match elements_of_row(row) {
+            None => cells.push_null(),
+            Some(elements) if are_texts => {
+                cells.push_list(elements.into_iter().map(|element| element.map(|number| format!("ß{number}"))));
+            }
+            Some(elements) => {
+                cells
+                    .push_list(elements.into_iter().map(|element| element.map(|number| (number as i32).to_le_bytes())));
+            }
+        }
+    }
+    cells.into_column(name)
 }
 
 /// Calls `check` with random ranges of a file of this length.

@@ -2,8 +2,9 @@
 //!
 //! The position of a batch is computed. Buffers of fixed size follow from the number of rows. The data buffer of a
 //! variable-length column reserves, in each batch, the space between its rounded-up first and last offsets plus 64
-//! bytes, so the space of all earlier batches follows from a single offset.
+//! bytes, so the space of all earlier batches follows from a single offset. So do the buffers of the elements of lists.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
@@ -67,7 +68,7 @@ impl RecordBatches {
             rows => self.fixed(rows)?,
         })?;
         for column in self.columns.iter().filter(|column| column.offsets.is_some()) {
-            total = total.checked_add(padded(column.values.len())?)?.checked_add(self.count() * ALIGNMENT)?;
+            total = total.checked_add(column.reserved(column.end(), self.count())?)?;
         }
         (total <= i64::MAX as u64).then_some(total)
     }
@@ -81,8 +82,8 @@ impl RecordBatches {
         let mut before = batch * self.fixed(self.rows_of_batch).ok_or_else(too_long)?;
         for column in &self.columns {
             if let Some(offsets) = &column.offsets {
-                let offset = offset_at(offsets, batch * self.rows_of_batch, column)?;
-                before += padded(offset).ok_or_else(too_long)? + batch * ALIGNMENT;
+                let place = column.place_at(offsets, batch * self.rows_of_batch)?;
+                before += column.reserved(place, batch).ok_or_else(too_long)?;
             }
         }
         Ok(before)
@@ -136,12 +137,47 @@ impl ArrowColumn {
             Layout::Values(size) => Some(size),
             Layout::Bits => Some(1),
             Layout::List { values, size } => Some(values * size),
-            Layout::Bytes | Layout::VariableList(_) => None,
+            Layout::Bytes | Layout::VariableList(_) | Layout::Nullable(_) | Layout::Texts => None,
         }
     }
 
     fn has_child(&self) -> bool {
-        matches!(self.layout, Layout::List { .. } | Layout::VariableList(_))
+        !matches!(self.layout, Layout::Values(_) | Layout::Bits | Layout::Bytes)
+    }
+
+    /// Returns where the values of all rows end.
+    fn end(&self) -> Place {
+        let bytes = self.values.len();
+        Place { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
+    }
+
+    /// Returns where the values of a row begin.
+    fn place_at(&self, offsets: &Arc<dyn Content>, row: u64) -> Result<Place> {
+        let (unit, end) = (read_offset(offsets, row)?, self.end());
+        if unit > end.unit {
+            return Err(wrong_offset(unit, self));
+        }
+        let byte = match (self.layout, self.elements.as_ref().and_then(|elements| elements.offsets.as_ref())) {
+            (Layout::Nullable(size), _) => unit * size,
+            (_, Some(offsets)) => read_offset(offsets, unit)?,
+            (_, None) => unit,
+        };
+        if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(Place { unit, byte }) }
+    }
+
+    /// Returns the space that `batches` batches reserve for the buffers whose length depends on the values, up to a
+    /// place.
+    fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
+        let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
+        let of_elements = match self.layout {
+            Layout::Nullable(_) => [Some(place.unit.div_ceil(8)), None],
+            Layout::Texts => [Some(place.unit.div_ceil(8)), Some(place.unit.checked_mul(8)?)],
+            _ => [None, None],
+        };
+        for length in of_elements.into_iter().flatten() {
+            total = total.checked_add(padded(length)?)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
+        }
+        Some(total)
     }
 
     /// Returns the number of buffers in a batch, including those that are always empty.
@@ -149,9 +185,17 @@ impl ArrowColumn {
         match self.layout {
             Layout::Values(_) | Layout::Bits => 2,
             Layout::List { .. } | Layout::Bytes => 3,
-            Layout::VariableList(_) => 4,
+            Layout::VariableList(_) | Layout::Nullable(_) => 4,
+            Layout::Texts => 5,
         }
     }
+}
+
+/// A place among the values of a column: as its offsets count, and in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    unit: u64,
+    byte: u64,
 }
 
 /// A body under construction.
@@ -185,8 +229,30 @@ impl Body {
             }
             (Layout::Bytes, Some(offsets)) => self.variable(column, offsets, 1, first, rows)?,
             (Layout::VariableList(size), Some(offsets)) => self.variable(column, offsets, size, first, rows)?,
+            (Layout::Nullable(_) | Layout::Texts, Some(offsets)) => self.elements(column, offsets, first, rows)?,
             (_, None) => return Err(Error::damaged("values of variable length without offsets")),
         }
+        Ok(())
+    }
+
+    /// Adds the offsets of lists, and a child with the elements.
+    fn elements(&mut self, column: &ArrowColumn, offsets: &Arc<dyn Content>, first: u64, rows: u64) -> Result<()> {
+        let elements = column.elements.as_ref().ok_or_else(|| Error::internal("lists without elements"))?;
+        let (start, end) = (column.place_at(offsets, first)?, column.place_at(offsets, first + rows)?);
+        let count = end.unit.checked_sub(start.unit).ok_or_else(|| wrong_offset(end.unit, column))?;
+        let bytes = end.byte.checked_sub(start.byte).ok_or_else(|| wrong_offset(end.byte, column))?;
+        self.buffer(own_offsets(column, offsets, first..first + rows, start.unit..end.unit, 1));
+        let validity: Arc<dyn Content> = Arc::new(Slice::new(elements.validity.clone(), start.unit, count));
+        self.nodes.push(FieldNode { length: count, nulls: zeros(&*validity)? });
+        let space = |from: u64, to: u64| padded(to).zip(padded(from)).map_or(0, |(to, from)| to - from + ALIGNMENT);
+        let bits = space(start.unit.div_ceil(8), end.unit.div_ceil(8));
+        self.padded_buffer(Arc::new(Bits::new(validity)), bits);
+        if let Some(offsets) = &elements.offsets {
+            let own = own_offsets(column, offsets, start.unit..end.unit, start.byte..end.byte, 1);
+            self.padded_buffer(own, space(start.unit * 8, end.unit * 8));
+        }
+        let values = Slice::new(column.values.clone(), start.byte, bytes);
+        self.padded_buffer(Arc::new(values), space(start.byte, end.byte));
         Ok(())
     }
 
@@ -204,21 +270,7 @@ impl Body {
         if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
             return Err(wrong_offset(end, column));
         }
-        let name = column.field.name.clone();
-        let own = Slice::new(offsets.clone(), first * 8, (rows + 1) * 8);
-        self.buffer(Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
-            let mut before = 0;
-            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
-                let offset = u64::from_le_bytes(*from);
-                let own = offset.checked_sub(start).filter(|own| (before..=length).contains(own));
-                let own = own.filter(|own| own.is_multiple_of(size));
-                let own =
-                    own.ok_or_else(|| Error::damaged(format!("the offset {offset} of a value")).in_field(&name))?;
-                before = own;
-                *to = (own / size).to_le_bytes();
-            }
-            Ok(())
-        })));
+        self.buffer(own_offsets(column, offsets, first..first + rows, start..end, size));
         if column.has_child() {
             self.nodes.push(FieldNode { length: length / size, nulls: 0 });
             self.nothing();
@@ -245,6 +297,30 @@ impl Body {
         self.parts.push(Arc::new(Repeat::zeros(space.saturating_sub(length))));
         self.length += space;
     }
+}
+
+/// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie `within`.
+fn own_offsets(
+    column: &ArrowColumn,
+    offsets: &Arc<dyn Content>,
+    rows: Range<u64>,
+    within: Range<u64>,
+    size: u64,
+) -> Arc<dyn Content> {
+    let (name, start, length) = (column.field.name.clone(), within.start, within.end - within.start);
+    let own = Slice::new(offsets.clone(), rows.start * 8, (rows.end - rows.start + 1) * 8);
+    Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
+        let mut before = 0;
+        for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+            let offset = u64::from_le_bytes(*from);
+            let own = offset.checked_sub(start).filter(|own| (before..=length).contains(own));
+            let own = own.filter(|own| own.is_multiple_of(size));
+            let own = own.ok_or_else(|| Error::damaged(format!("the offset {offset} of a value")).in_field(&name))?;
+            before = own;
+            *to = (own / size).to_le_bytes();
+        }
+        Ok(())
+    }))
 }
 
 fn padded(length: u64) -> Option<u64> {

@@ -13,6 +13,7 @@
 //! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |
 //! | text and blobs of fixed length | `FixedSizeBinary` |
 //! | several numbers per cell | `FixedSizeList`, `LargeList`; dates, times and booleans as the stored numbers |
+//! | lists of texts, and of numbers that can be null | `LargeList` of nullable items |
 //! | enumerations | `Dictionary`; a code without a label is null, and logged |
 //!
 //! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.

@@ -69,6 +69,13 @@ impl Field {
     }
 }
 
+impl Field {
+    /// Creates the items of a list, any of which can be null.
+    pub fn of_nullable_items(name: &str, data_type: DataType) -> Box<Self> {
+        Box::new(Field { is_nullable: true, ..*Field::of_items(name, data_type) })
+    }
+}
+
 /// Writes a schema. Dictionaries are numbered in the order of the fields.
 pub fn schema(builder: &mut FlatBufferBuilder<'_>, schema: &Schema) -> Offset {
     let mut dictionaries = 0..;

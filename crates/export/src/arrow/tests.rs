@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Int8Type, Int16Type, Int64Type, TimestampMillisecondType, TimestampSecondType, UInt16Type,
+    Float32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType, TimestampSecondType, UInt16Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::FileReader;
@@ -15,7 +15,7 @@ use super::*;
 use crate::column::Labels;
 use crate::compose::Repeat;
 use crate::content::Content;
-use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
+use crate::testing::{assert_random_access, assert_reads_ahead, elements_of_row, lists_of_nullable, read_all};
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
     Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
@@ -66,6 +66,8 @@ fn sample(rows: usize) -> Vec<Column> {
         variable("text", Datatype::StringUtf8, &(0..rows).map(|i| vec![b'x'; i % 7]).collect::<Vec<_>>()),
         variable("blob", Datatype::Blob, &(0..rows).map(|i| vec![0xff; i % 3]).collect::<Vec<_>>()),
         variable("list", Datatype::UInt16, &(0..rows).map(|i| vec![i as u8; 2 * (i % 4)]).collect::<Vec<_>>()),
+        lists_of_nullable("numbers", rows, false),
+        lists_of_nullable("texts", rows, true),
     ]
 }
 
@@ -166,6 +168,16 @@ fn check_sample(batches: &[RecordBatch], rows: usize) {
             assert_eq!(column("blob").as_binary::<i64>().value(row), vec![0xff; i % 3]);
             let values = list.as_list::<i64>().value(row);
             assert_eq!(values.as_primitive::<UInt16Type>().values().to_vec(), vec![(i % 256 * 257) as u16; i % 4]);
+            let (numbers, texts) = (column("numbers"), column("texts"));
+            let wanted = elements_of_row(i);
+            assert_eq!((numbers.is_null(row), texts.is_null(row)), (wanted.is_none(), wanted.is_none()));
+            let found = numbers.as_list::<i64>().value(row);
+            let found: Vec<_> = found.as_primitive::<Int32Type>().iter().collect();
+            let wanted = wanted.unwrap_or_default();
+            assert_eq!(found, wanted.iter().map(|number| number.map(|number| number as i32)).collect::<Vec<_>>());
+            let found = texts.as_list::<i64>().value(row);
+            let found: Vec<_> = found.as_string::<i64>().iter().map(|text| text.map(str::to_owned)).collect();
+            assert_eq!(found, wanted.iter().map(|n| n.map(|number| format!("ß{number}"))).collect::<Vec<_>>());
             i += 1;
         }
     }

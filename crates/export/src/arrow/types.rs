@@ -6,7 +6,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 
 use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
-use crate::column::{Column, Field, FormatResult, Labels, Unrepresentable};
+use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::element::Converted;
 use crate::presence::Presence;
@@ -25,6 +25,10 @@ pub enum Layout {
     Bytes,
     /// Offsets counted in values, then a child with values of this many bytes.
     VariableList(u64),
+    /// Offsets counted in elements, then a child with its own validity, and values of this many bytes.
+    Nullable(u64),
+    /// Offsets counted in elements, then a child with its own validity, byte offsets and all bytes.
+    Texts,
 }
 
 /// A column and its Arrow type.
@@ -33,8 +37,10 @@ pub struct ArrowColumn {
     pub layout: Layout,
     /// The data buffer of all rows.
     pub values: Arc<dyn Content>,
-    /// Byte offsets, as in [`Column`].
+    /// Offsets in bytes or elements, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
+    /// For [`Layout::Nullable`] and [`Layout::Texts`].
+    pub elements: Option<Elements>,
     /// One byte per cell, 0 for null.
     pub validity: Option<Arc<dyn Content>>,
     pub labels: Option<Arc<Labels>>,
@@ -49,7 +55,10 @@ impl ArrowColumn {
     /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
-        let (data_type, layout) = data_type(field)?;
+        let (data_type, layout) = match &column.elements {
+            Some(elements) => list_type(field, elements),
+            None => data_type(field)?,
+        };
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
@@ -84,7 +93,17 @@ impl ArrowColumn {
             }
             _ => values,
         };
-        Ok(ArrowColumn { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
+        let (offsets, elements) = (column.offsets.clone(), column.elements.clone());
+        Ok(ArrowColumn { field: arrow_field, layout, values, offsets, elements, validity, labels })
+    }
+}
+
+/// Returns the type of lists of texts, or of numbers that can be null.
+fn list_type(field: &Field, elements: &Elements) -> (DataType, Layout) {
+    let items = |data_type| DataType::LargeList(ArrowField::of_nullable_items("item", data_type));
+    match &elements.offsets {
+        Some(_) => (items(DataType::LargeUtf8), Layout::Texts),
+        None => (items(element_type(field.datatype)), Layout::Nullable(field.datatype.size() as u64)),
     }
 }
 

@@ -19,22 +19,32 @@ use super::thrift::varint;
 use super::types::{Layout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
 use crate::bits::Bits;
+use crate::column::Elements;
 use crate::compose::{Concat, Repeat, Slice};
 use crate::content::Content;
 
 /// Maximum length of a page, and therefore of a chunk.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// The rows of a chunk, and the position of their bytes in a column of variable length.
+/// The rows of a chunk, and the position of their values in a column of variable length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRows {
     pub rows: Range<u64>,
-    pub bytes: Range<u64>,
+    /// As the column's offsets count: bytes, or elements.
+    pub offsets: Range<u64>,
+    /// The bytes of the texts in lists.
+    pub texts: Range<u64>,
 }
 
 impl ChunkRows {
     fn count(&self) -> u64 {
         self.rows.end - self.rows.start
+    }
+
+    /// Returns the number of bytes whose length in the page depends on the values: of texts, or of numbers in lists.
+    fn bytes(&self) -> u64 {
+        let of = if self.texts.is_empty() { &self.offsets } else { &self.texts };
+        of.end - of.start
     }
 }
 
@@ -61,7 +71,7 @@ impl ParquetColumn {
     /// variable length take `bytes`; `None` if a page cannot be that long. Varying lists must have been counted.
     fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
         let levels = match (self.layout, &self.present) {
-            (Layout::VaryingList { .. }, _) => lists?.length(),
+            (Layout::VaryingList { .. } | Layout::Elements { .. }, _) => lists?.length(),
             (_, Some(_)) => LENGTH.checked_add(packed_length(rows, 1)?)?,
             (_, None) => 0,
         };
@@ -75,19 +85,25 @@ impl ParquetColumn {
                 list_levels_length(elements).checked_add(elements.checked_mul(size)?)?
             }
             Layout::VaryingList { size } => lists?.values.checked_mul(size)?,
+            Layout::Elements { size: 0 } => lists?.values.checked_mul(LENGTH)?.checked_add(bytes)?,
+            Layout::Elements { size } => lists?.values.checked_mul(size)?,
         };
         levels.checked_add(values).filter(|&length| length <= MAX_BYTES)
     }
 
     /// Counts the lists of a chunk; `None` for other columns, and for lists of fixed length without nulls.
     fn lists(&self, rows: &Range<u64>) -> Result<Option<CountedLists>> {
-        let Layout::VaryingList { .. } = self.layout else { return Ok(None) };
-        let value_size = self.datatype.size() as u64;
+        let value_size = match self.layout {
+            Layout::VaryingList { .. } => self.datatype.size() as u64,
+            Layout::Elements { .. } => 1,
+            _ => return Ok(None),
+        };
         let lengths = match &self.offsets {
             Some(offsets) => Lengths::Offsets(offsets.clone()),
             None => Lengths::Same(self.size / value_size),
         };
-        let lists = Lists { rows: rows.clone(), value_size, lengths, present: self.present.clone() };
+        let elements = self.elements.as_ref().map(|elements| elements.validity.clone());
+        let lists = Lists { rows: rows.clone(), value_size, lengths, present: self.present.clone(), elements };
         lists.count().in_field(&self.field.name).map(Some)
     }
 
@@ -104,21 +120,24 @@ impl ParquetColumn {
         let dictionary: u64 = self.dictionary_page().iter().flatten().map(|part| part.len()).sum();
         let header = data_page(i32::MAX, i32::MAX, self.encoding()).len() as u64;
         let page = match self.layout {
-            Layout::VaryingList { .. } => {
+            Layout::VaryingList { .. } | Layout::Elements { .. } => {
                 let bytes = if self.offsets.is_some() { 0 } else { rows.checked_mul(self.size)? };
-                most_levels_length(rows)?.checked_add(self.reserved_for_bytes(bytes)?)
+                most_levels_length(rows)?.checked_add(self.reserved_for_values(bytes, 0)?)
             }
             _ => self.page_length(rows, 0, None),
         };
         dictionary.checked_add(header)?.checked_add(page?)
     }
 
-    /// Returns the number of bytes to reserve for this many bytes of values of variable length.
-    pub fn reserved_for_bytes(&self, bytes: u64) -> Option<u64> {
+    /// Returns the number of bytes to reserve for values of variable length: this many bytes or elements, as the
+    /// column's offsets count, and for texts in lists their bytes.
+    pub fn reserved_for_values(&self, count: u64, texts: u64) -> Option<u64> {
         match self.layout {
             // Plus less than one byte per value for the levels.
-            Layout::VaryingList { size } => (bytes / self.datatype.size() as u64).checked_mul(size + 1),
-            _ => Some(bytes),
+            Layout::VaryingList { size } => (count / self.datatype.size() as u64).checked_mul(size + 1),
+            Layout::Elements { size: 0 } => count.checked_mul(LENGTH + 1)?.checked_add(texts),
+            Layout::Elements { size } => count.checked_mul(size + 1),
+            _ => Some(count),
         }
     }
 
@@ -126,7 +145,7 @@ impl ParquetColumn {
     fn value_count(&self, rows: u64, lists: Option<&CountedLists>) -> Option<u64> {
         match self.layout {
             Layout::List { values, .. } => rows.checked_mul(values),
-            Layout::VaryingList { .. } => lists.map(CountedLists::levels),
+            Layout::VaryingList { .. } | Layout::Elements { .. } => lists.map(CountedLists::levels),
             _ => Some(rows),
         }
         .filter(|&values| values <= MAX_BYTES)
@@ -135,7 +154,7 @@ impl ParquetColumn {
     /// Returns the lengths of the page and of its values, and its header.
     fn data_header(&self, of: &ChunkRows, lists: Option<&CountedLists>) -> Result<(u64, u64, Vec<u8>)> {
         let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
-        let length = self.page_length(of.count(), of.bytes.end - of.bytes.start, lists).ok_or_else(too_long)?;
+        let length = self.page_length(of.count(), of.bytes(), lists).ok_or_else(too_long)?;
         let values = self.value_count(of.count(), lists).ok_or_else(too_long)?;
         Ok((length, values, data_page(length as i32, values as i32, self.encoding())))
     }
@@ -176,10 +195,11 @@ impl ParquetColumn {
         )));
         parts.extend(dictionary);
         parts.push(Arc::new(header));
-        let marks = self
-            .present
-            .as_ref()
-            .map(|present| -> Arc<dyn Content> { Arc::new(Slice::new(present.clone(), of.rows.start, of.count())) });
+        // The levels of lists tell which are null, and null lists have no elements.
+        let marks =
+            self.present.as_ref().filter(|_| self.elements.is_none()).map(|present| -> Arc<dyn Content> {
+                Arc::new(Slice::new(present.clone(), of.rows.start, of.count()))
+            });
         let present = marks.map(Present::count).transpose().in_field(&self.field.name)?;
         let values = self.values(of, present.clone())?;
         if let Some(lists) = lists {
@@ -206,7 +226,10 @@ impl ParquetColumn {
     /// the page does.
     fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
         let rows = of.rows.clone();
-        let (values, bytes) = (self.values.clone(), of.bytes.clone());
+        let (values, bytes) = (self.values.clone(), of.offsets.clone());
+        if let Some(elements) = &self.elements {
+            return self.elements_there(of, elements);
+        }
         Ok(match (&self.offsets, self.layout, present) {
             (Some(_), Layout::VaryingList { .. }, None) => {
                 Arc::new(Slice::new(values, bytes.start, bytes.end - bytes.start))
@@ -224,6 +247,26 @@ impl ParquetColumn {
                     Some(present) => Arc::new(Compacted::new(part, self.size, present)),
                     None => part,
                 }
+            }
+        })
+    }
+
+    /// Returns the elements of a chunk that are not null, as the page stores them.
+    fn elements_there(&self, of: &ChunkRows, elements: &Elements) -> Result<Arc<dyn Content>> {
+        let (range, size) = (of.offsets.clone(), self.datatype.size() as u64);
+        let count = range.end - range.start;
+        let marks = Slice::new(elements.validity.clone(), range.start, count);
+        let present = Present::count(Arc::new(marks)).in_field(&self.field.name)?;
+        let values = self.values.clone();
+        Ok(match &elements.offsets {
+            Some(offsets) => {
+                let (offsets, texts) = (offsets.clone(), of.texts.clone());
+                let made = LengthsAndBytes::new(values, offsets, range, texts, values::LENGTH, Some(present));
+                Arc::new(made.in_field(&self.field.name)?)
+            }
+            None => {
+                let part = Slice::new(values, range.start * size, count * size);
+                Arc::new(Compacted::new(Arc::new(part), size, present))
             }
         })
     }
@@ -246,7 +289,7 @@ impl ParquetColumn {
             Layout::List { values: of_cell, .. } => {
                 Arc::new(Concat::new(vec![Arc::new(list_levels(of.count(), of_cell)), values]))
             }
-            Layout::Values(_) | Layout::Bytes | Layout::VaryingList { .. } => values,
+            Layout::Values(_) | Layout::Bytes | Layout::VaryingList { .. } | Layout::Elements { .. } => values,
         })
     }
 }

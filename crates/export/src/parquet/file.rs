@@ -1,6 +1,7 @@
 //! The whole file: the chunks of all row groups, and the footer that locates them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Locate, Result};
@@ -42,9 +43,21 @@ pub struct File {
 struct Places {
     /// The start of the space reserved for each, and the end of the last.
     starts: Vec<u64>,
-    /// By column: the start of the bytes of each group's rows, and the end of the last; empty for columns of fixed
-    /// size.
-    bytes: Vec<Vec<u64>>,
+    /// By column: the start of the bytes, or elements, of each group's rows, and the end of the last; empty for columns
+    /// of fixed size.
+    offsets: Vec<Vec<u64>>,
+    /// By column: the same for the bytes of texts in lists; empty for others.
+    texts: Vec<Vec<u64>>,
+}
+
+impl Places {
+    /// Returns the numbers between which the values of a group lie; nothing for a column without such numbers.
+    fn between(starts: &[Vec<u64>], column: usize, group: usize) -> Range<u64> {
+        match starts.get(column).and_then(|starts| starts.get(group..)?.first_chunk()) {
+            Some([start, end]) => *start..*end,
+            None => 0..0,
+        }
+    }
 }
 
 impl File {
@@ -70,7 +83,7 @@ impl File {
             }
         }
         for column in columns.iter().filter(|column| column.offsets.is_some()) {
-            let length = column.reserved_for_bytes(column.values.len()).ok_or_else(too_long)?;
+            let length = column.reserved_for_values(column.last_offset(), column.values.len()).ok_or_else(too_long)?;
             end = end.checked_add(length).ok_or_else(too_long)?;
         }
         let mut file = File {
@@ -97,6 +110,7 @@ impl File {
             leaf: &column.leaf,
             is_optional: column.present.is_some(),
             is_list: column.layout.is_list(),
+            has_nullable_elements: column.elements.is_some(),
             encodings: column.encodings(),
         });
         columns.collect()
@@ -131,24 +145,28 @@ impl File {
 
     fn places(&self) -> Result<&Places> {
         self.places.get_or_make(|| {
-            let mut bytes = Vec::new();
+            let (mut offsets, mut texts) = (Vec::new(), Vec::new());
             for column in &self.columns {
-                bytes.push(self.byte_starts(column).in_field(&column.field.name)?);
+                let starts = self.starts(column).in_field(&column.field.name)?;
+                texts.push(text_starts(column, &starts).in_field(&column.field.name)?);
+                offsets.push(starts);
             }
             let mut starts = vec![MAGIC.len() as u64];
             let mut place = MAGIC.len() as u64;
             for (number, length) in self.reserved.iter().enumerate() {
                 let (group, column) = (number / self.columns.len(), number % self.columns.len());
-                let values = bytes[column].get(group..group + 2).map_or(0, |ends| ends[1] - ends[0]);
-                place += length + self.columns[column].reserved_for_bytes(values).unwrap_or(0);
+                let values = Places::between(&offsets, column, group);
+                let texts = Places::between(&texts, column, group);
+                let (values, texts) = (values.end - values.start, texts.end - texts.start);
+                place += length + self.columns[column].reserved_for_values(values, texts).unwrap_or(0);
                 starts.push(place);
             }
-            Ok(Places { starts, bytes })
+            Ok(Places { starts, offsets, texts })
         })
     }
 
-    /// Returns the start of the bytes of each group's rows in a column of variable length.
-    fn byte_starts(&self, column: &ParquetColumn) -> Result<Vec<u64>> {
+    /// Returns the start of the bytes, or elements, of each group's rows in a column of variable length.
+    fn starts(&self, column: &ParquetColumn) -> Result<Vec<u64>> {
         let Some(offsets) = &column.offsets else {
             return Ok(Vec::new());
         };
@@ -158,8 +176,8 @@ impl File {
         }
         let agrees = starts.first() == Some(&0)
             && starts.is_sorted()
-            && starts.last() == Some(&column.values.len())
-            && starts.iter().all(|start| start.is_multiple_of(column.size.max(1)));
+            && starts.last() == Some(&column.last_offset())
+            && (column.elements.is_some() || starts.iter().all(|start| start.is_multiple_of(column.size.max(1))));
         // A table without rows has no groups.
         if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or decrease")) }
     }
@@ -167,8 +185,8 @@ impl File {
     /// Returns the rows of a chunk.
     fn rows_of(&self, number: usize, places: &Places) -> ChunkRows {
         let (group, column) = (number / self.columns.len(), number % self.columns.len());
-        let bytes = places.bytes[column].get(group..group + 2).map_or(0..0, |ends| ends[0]..ends[1]);
-        ChunkRows { rows: self.groups.rows(group), bytes }
+        let offsets = Places::between(&places.offsets, column, group);
+        ChunkRows { rows: self.groups.rows(group), offsets, texts: Places::between(&places.texts, column, group) }
     }
 
     /// Returns the footer at the end of its reserved space, its length and the magic bytes.
@@ -217,6 +235,16 @@ impl File {
         recent.truncate(RECENT_CHUNKS);
         Ok(content)
     }
+}
+
+/// Returns the start of the bytes of each group's texts in a column of lists of texts, given that of the elements.
+fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
+    let Some(offsets) = column.elements.as_ref().and_then(|elements| elements.offsets.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let starts = elements.iter().map(|&element| read_offset(offsets, element)).collect::<Result<Vec<_>>>()?;
+    let agrees = starts.is_sorted() && starts.last().is_none_or(|last| *last <= column.values.len());
+    if agrees { Ok(starts) } else { Err(Error::damaged("offsets of texts that decrease")) }
 }
 
 /// Bytes of the footer's length and the magic bytes.

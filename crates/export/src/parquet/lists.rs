@@ -11,7 +11,8 @@ use tilefs_reader::read::Output;
 
 use super::chunk::packed_head;
 use super::values::BLOCK_ROWS;
-use crate::compose::Concat;
+use crate::bits::zeros;
+use crate::compose::{Concat, Slice};
 use crate::content::{Content, check_range};
 
 /// Number of blocks counted at a time.
@@ -29,6 +30,8 @@ pub struct Lists {
     pub lengths: Lengths,
     /// One byte per row of the column, 0 if the list is null; `None` if no list can be null.
     pub present: Option<Arc<dyn Content>>,
+    /// One byte per value of the column, 0 if it is null; `None` if no value can be null.
+    pub elements: Option<Arc<dyn Content>>,
 }
 
 /// The numbers of values of the lists.
@@ -45,8 +48,23 @@ pub struct CountedLists {
     lists: Lists,
     /// Number of levels before each block, and in total.
     before: Vec<u64>,
-    /// Number of values in the lists that are not null.
+    /// Number of values in the lists that are not null, without those that are null themselves.
     pub values: u64,
+}
+
+/// The lists of some rows.
+struct SomeLists {
+    /// The number of the first value among those of the column.
+    first: u64,
+    /// The number of values in each list; `None` for null.
+    lengths: Vec<Option<u64>>,
+}
+
+/// Some values of one list: the first level, the first value, and their number.
+struct Run {
+    level: u64,
+    value: u64,
+    count: u64,
 }
 
 /// The two kinds of levels of each value.
@@ -68,27 +86,35 @@ impl Lists {
         let mut row = self.rows.start;
         while row < self.rows.end {
             let end = row.saturating_add(BLOCK_ROWS * BLOCKS_AT_ONCE).min(self.rows.end);
-            for block in self.read(row..end)?.chunks(BLOCK_ROWS as usize) {
+            let lists = self.read(row..end)?;
+            let count = values;
+            for block in lists.lengths.chunks(BLOCK_ROWS as usize) {
                 for length in block {
                     levels = levels.saturating_add(levels_of(*length));
                     values = values.saturating_add(length.unwrap_or(0));
                 }
                 before.push(levels);
             }
+            if let Some(elements) = &self.elements {
+                let nulls = zeros(&Slice::new(elements.clone(), lists.first, values - count))?;
+                values = values.saturating_sub(nulls);
+            }
             row = end;
         }
         Ok(CountedLists { lists: self, before, values })
     }
 
-    /// Reads the number of values in each list of some rows; `None` for null.
-    fn read(&self, rows: Range<u64>) -> Result<Vec<Option<u64>>> {
+    /// Reads the number of values in each list of some rows.
+    fn read(&self, rows: Range<u64>) -> Result<SomeLists> {
         let count = (rows.end - rows.start) as usize;
+        let mut first = 0;
         let mut lengths: Vec<Option<u64>> = match &self.lengths {
             Lengths::Same(values) => vec![Some(*values); count],
             Lengths::Offsets(offsets) => {
                 let mut bytes = vec![0; 8 * (count + 1)];
                 offsets.read_at(8 * rows.start, &mut bytes)?;
                 let offset = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+                first = bytes.first_chunk().map_or(0, offset) / self.value_size;
                 let ends = bytes.as_chunks().0.windows(2).map(|ends| (offset(&ends[0]), offset(&ends[1])));
                 let length = |(start, end): (u64, u64)| {
                     let length = end.checked_sub(start).filter(|length| length.is_multiple_of(self.value_size));
@@ -105,7 +131,7 @@ impl Lists {
                 *length = None;
             }
         }
-        Ok(lengths)
+        Ok(SomeLists { first, lengths })
     }
 
     /// Prefetches the lengths of some lists.
@@ -117,9 +143,19 @@ impl Lists {
         self.present.as_ref().map_or(Ok(()), |present| present.read(rows.start, Output::Ahead(count)))
     }
 
-    /// Returns the number of bits of a definition level: there are three levels if lists can be null, otherwise two.
+    /// Returns the definition level of an empty list: 1 if lists can be null, because null is 0.
+    fn empty_level(&self) -> u8 {
+        u8::from(self.present.is_some())
+    }
+
+    /// Returns the definition level of a value that is not null.
+    fn highest_level(&self) -> u8 {
+        self.empty_level() + 1 + u8::from(self.elements.is_some())
+    }
+
+    /// Returns the number of bits of a definition level.
     fn definition_bits(&self) -> u64 {
-        if self.present.is_some() { 2 } else { 1 }
+        if self.highest_level() > 1 { 2 } else { 1 }
     }
 }
 
@@ -190,30 +226,74 @@ struct Levels {
 impl Levels {
     /// Writes the levels `levels` to `out`; the first one begins a byte.
     fn fill(&self, levels: Range<u64>, out: &mut [u8]) -> Result<()> {
-        let per_byte = 8 / self.bits;
-        let highest = if self.bits == 2 { 0b1010_1010 } else { 0b1111_1111 };
-        out.fill(highest);
+        let lists = &self.of.lists;
+        let highest = if self.kind == Kind::Repetition { 1 } else { lists.highest_level() };
+        out.fill(match (self.bits, highest) {
+            (1, _) | (_, 3) => 0b1111_1111,
+            _ => 0b1010_1010,
+        });
+        let elements = lists.elements.as_ref().filter(|_| self.kind == Kind::Definition);
         for block in self.of.blocks(&levels) {
             let mut level = self.of.before[block];
-            for length in self.of.lists.read(self.of.block(block))? {
-                // Among the levels of a list, only the first can be lower than the highest.
+            let SomeLists { first, lengths } = lists.read(self.of.block(block))?;
+            let (mut value, mut runs) = (first, Vec::new());
+            for length in lengths {
+                // Among the levels of a list, only the first can be lower than the highest, unless values are null.
                 let lower = match (self.kind, length) {
                     (Kind::Repetition, _) | (Kind::Definition, None) => Some(0),
-                    (Kind::Definition, Some(0)) => Some(self.bits as u8 - 1),
+                    (Kind::Definition, Some(0)) => Some(lists.empty_level()),
                     (Kind::Definition, Some(_)) => None,
                 };
                 if let Some(lower) = lower.filter(|_| levels.contains(&level)) {
-                    let place = level - levels.start;
-                    let shift = place % per_byte * self.bits;
-                    let mask = ((1u8 << self.bits) - 1) << shift;
-                    if let Some(byte) = out.get_mut((place / per_byte) as usize) {
-                        *byte = *byte & !mask | lower << shift;
-                    }
+                    self.set(level - levels.start, lower, out);
                 }
+                let count = length.unwrap_or(0);
+                let seen = level.max(levels.start)..level.saturating_add(count).min(levels.end);
+                if elements.is_some() && !seen.is_empty() {
+                    let from = value.saturating_add(seen.start - level);
+                    runs.push(Run { level: seen.start, value: from, count: seen.end - seen.start });
+                }
+                value = value.saturating_add(count);
                 level = level.saturating_add(levels_of(length));
+            }
+            if let Some(elements) = elements {
+                self.mark_nulls(elements, &runs, levels.start, lists.highest_level() - 1, out)?;
             }
         }
         Ok(())
+    }
+
+    /// Sets the levels of null values; `out` begins with the level `start`.
+    fn mark_nulls(
+        &self,
+        elements: &Arc<dyn Content>,
+        runs: &[Run],
+        start: u64,
+        null: u8,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let Some((first, last)) = runs.first().zip(runs.last()) else { return Ok(()) };
+        // Null lists have no values, so those of all runs are consecutive, and no more than there are levels.
+        let mut marks = vec![0; (last.value + last.count - first.value) as usize];
+        elements.read_at(first.value, &mut marks)?;
+        for run in runs {
+            let from = (run.value - first.value) as usize;
+            let marks = marks.get(from..from + run.count as usize).unwrap_or_default();
+            for (number, _) in marks.iter().enumerate().filter(|(_, mark)| **mark == 0) {
+                self.set(run.level - start + number as u64, null, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a level of `out`.
+    fn set(&self, place: u64, level: u8, out: &mut [u8]) {
+        let per_byte = 8 / self.bits;
+        let shift = place % per_byte * self.bits;
+        let mask = ((1u8 << self.bits) - 1) << shift;
+        if let Some(byte) = out.get_mut((place / per_byte) as usize) {
+            *byte = *byte & !mask | level << shift;
+        }
     }
 }
 
@@ -253,7 +333,8 @@ mod tests {
         let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
         let marks: Vec<u8> = lengths.iter().map(|length| u8::from(length.is_some())).collect();
         let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
-        Lists { rows: 0..lengths.len() as u64, value_size, lengths: Lengths::Offsets(Arc::new(offsets)), present }
+        let lengths_of = Lengths::Offsets(Arc::new(offsets));
+        Lists { rows: 0..lengths.len() as u64, value_size, lengths: lengths_of, present, elements: None }
     }
 
     /// Returns the levels as specified by the format, list by list.
@@ -309,15 +390,66 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// The same with null elements; null lists have none.
+        #[test]
+        fn levels_of_null_elements_match_the_specification(
+            lists in proptest::collection::vec(
+                proptest::option::weighted(0.8, proptest::collection::vec(any::<bool>(), 0..9)), 0..2500),
+            without_nulls: bool,
+        ) {
+            let lists: Vec<Option<Vec<bool>>> =
+                lists.into_iter().map(|list| if without_nulls { Some(list.unwrap_or_default()) } else { list }).collect();
+            let empty = u8::from(lists.contains(&None));
+            let (mut repetition, mut definition, mut elements) = (Vec::new(), Vec::new(), Vec::new());
+            for list in &lists {
+                repetition.push(0);
+                match list.as_deref() {
+                    None => definition.push(0),
+                    Some([]) => definition.push(empty),
+                    Some(list) => {
+                        repetition.extend(vec![1; list.len() - 1]);
+                        definition.extend(list.iter().map(|is_there| empty + 1 + u8::from(*is_there)));
+                        elements.extend(list.iter().map(|is_there| u8::from(*is_there)));
+                    }
+                }
+            }
+            let ends = lists.iter().scan(0, |end, list| {
+                *end += list.as_ref().map_or(0, |list| list.len() as u64);
+                Some(*end)
+            });
+            let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
+            let marks: Vec<u8> = lists.iter().map(|list| u8::from(list.is_some())).collect();
+            let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
+            let there = elements.iter().filter(|mark| **mark == 1).count() as u64;
+            let (rows, lengths) = (0..lists.len() as u64, Lengths::Offsets(Arc::new(offsets)));
+            let all = Lists { rows, value_size: 1, lengths, present, elements: Some(Arc::new(elements)) };
+            let counted = all.count().unwrap();
+            prop_assert_eq!(counted.values, there);
+            let levels = counted.levels() as usize;
+            prop_assert_eq!(levels, repetition.len());
+            prop_assert!(counted.length() <= most_levels_length(lists.len() as u64).unwrap() + levels as u64);
+            let content = counted.content();
+            let whole = read_all(&content);
+            let head = packed_head(levels as u64).len();
+            let (first, rest) = whole[4 + head..].split_at(levels.div_ceil(8));
+            prop_assert!(unpacked(first, 1, levels) == repetition);
+            prop_assert!(unpacked(&rest[4 + head..], 2, levels) == definition);
+            assert_random_access(&content);
+        }
+    }
+
     #[test]
     fn lengths_are_prefetched() {
         let lengths: Vec<Option<u64>> = (0..9000).map(|row| (row % 7 != 0).then_some(row % 5)).collect();
         assert_reads_ahead_within(8 * BLOCK_ROWS, |sources| {
-            let Lists { rows, value_size, lengths, present } = lists(&lengths, 8);
+            let Lists { rows, value_size, lengths, present, .. } = lists(&lengths, 8);
             let Lengths::Offsets(offsets) = lengths else { unreachable!() };
             let lengths = Lengths::Offsets(sources.values(offsets));
             let present = present.map(|present| sources.values(present));
-            Arc::new(Lists { rows, value_size, lengths, present }.count().unwrap().content())
+            Arc::new(Lists { rows, value_size, lengths, present, elements: None }.count().unwrap().content())
         });
     }
 
@@ -326,7 +458,7 @@ mod tests {
         for offsets in [[0u64, 8, 4], [0, 6, 8], [8, 0, 8]] {
             let offsets: Vec<u8> = offsets.into_iter().flat_map(u64::to_le_bytes).collect();
             let lengths = Lengths::Offsets(Arc::new(offsets));
-            assert!(Lists { rows: 0..2, value_size: 4, lengths, present: None }.count().is_err());
+            assert!(Lists { rows: 0..2, value_size: 4, lengths, present: None, elements: None }.count().is_err());
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct SchemaColumn<'a> {
     pub is_optional: bool,
     /// Whether each cell is a list.
     pub is_list: bool,
+    /// Whether elements of a list can be null.
+    pub has_nullable_elements: bool,
     pub encodings: &'a [Encoding],
 }
 
@@ -80,7 +82,8 @@ impl SchemaColumn<'_> {
             group.bytes(4, b"list");
             group.i32(5, 1);
         }));
-        out.push(leaf("element", REQUIRED, self.leaf));
+        let repetition = if self.has_nullable_elements { OPTIONAL } else { REQUIRED };
+        out.push(leaf("element", repetition, self.leaf));
     }
 
     fn path(&self) -> Vec<&str> {

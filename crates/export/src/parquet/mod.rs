@@ -12,6 +12,7 @@
 //! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
 //! | several numbers per cell | `LIST`; dates, times and booleans as the stored numbers |
+//! | lists of texts, and of numbers that can be null | `LIST` of optional elements |
 //! | enumerations | the labels, as indices into a dictionary; a code without a label is null, and logged |
 //!
 //! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.

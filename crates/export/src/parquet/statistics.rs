@@ -31,7 +31,9 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
         Layout::Values(_) => (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?),
         Layout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
         Layout::Bytes => (least, greatest),
-        Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } => return None,
+        Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } | Layout::Elements { .. } => {
+            return None;
+        }
     };
     (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(Statistics { least, greatest })
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::column::{Labels, Summaries, Summary};
 use crate::compose::Repeat;
 use crate::content::Content;
-use crate::testing::{assert_random_access, assert_reads_ahead_within, read_all};
+use crate::testing::{assert_random_access, assert_reads_ahead_within, lists_of_nullable, read_all};
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
     Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
@@ -67,6 +67,8 @@ fn sample(rows: usize) -> Vec<Column> {
             Arc::new((0..2 * rows).map(|i| i as u8).collect::<Vec<u8>>()),
         )
         .with_validity(marks(6)),
+        lists_of_nullable("nullable numbers", rows, false),
+        lists_of_nullable("nullable texts", rows, true),
     ]
 }
 

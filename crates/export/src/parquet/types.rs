@@ -6,7 +6,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 
 use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
-use crate::column::{Column, Field, FormatResult, Labels, Summaries, Unrepresentable};
+use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
 use crate::element::Converted;
 use crate::presence::Presence;
@@ -56,11 +56,14 @@ pub enum Layout {
     List { values: u64, size: u64 },
     /// A list of values of `size` bytes, which can be null or vary in length.
     VaryingList { size: u64 },
+    /// A list of numbers of `size` bytes or, if it is 0, of texts with their lengths. The list and its elements can be
+    /// null.
+    Elements { size: u64 },
 }
 
 impl Layout {
     pub fn is_list(self) -> bool {
-        matches!(self, Layout::List { .. } | Layout::VaryingList { .. })
+        matches!(self, Layout::List { .. } | Layout::VaryingList { .. } | Layout::Elements { .. })
     }
 }
 
@@ -89,6 +92,8 @@ pub struct ParquetColumn {
     pub conversion: Option<Conversion>,
     /// For [`Layout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
+    /// For [`Layout::Elements`].
+    pub elements: Option<Elements>,
     /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
     pub dictionary: Option<Dictionary>,
@@ -112,7 +117,10 @@ impl ParquetColumn {
     /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
-        let stored = Stored::of(field)?;
+        let stored = match &column.elements {
+            Some(elements) => Stored::of_elements(field, elements)?,
+            None => Stored::of(field)?,
+        };
         let is_codes = matches!(stored.layout, Layout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
         let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
@@ -122,7 +130,7 @@ impl ParquetColumn {
             None => column.validity.clone(),
         };
         let values: Arc<dyn Content> = match &column.offsets {
-            Some(offsets) if stored.leaf.logical == Some(Logical::String) => {
+            Some(offsets) if stored.leaf.logical == Some(Logical::String) && column.elements.is_none() => {
                 Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), present.clone(), &field.name))
             }
             _ => column.values.clone(),
@@ -141,6 +149,7 @@ impl ParquetColumn {
             size: field.cell_size().unwrap_or(field.datatype.size() as u64),
             conversion: stored.conversion,
             offsets: column.offsets.clone(),
+            elements: column.elements.clone(),
             present,
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
             summaries: column.summaries.clone(),
@@ -155,8 +164,13 @@ impl ParquetColumn {
             Layout::Bits => Some(1),
             Layout::List { values, size } => values.checked_mul(size),
             Layout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
-            Layout::VaryingList { .. } | Layout::Bytes => None,
+            Layout::VaryingList { .. } | Layout::Bytes | Layout::Elements { .. } => None,
         }
+    }
+
+    /// Returns the number that the offset behind the last cell has: all bytes, or all elements.
+    pub fn last_offset(&self) -> u64 {
+        self.elements.as_ref().map_or(self.values.len(), Elements::count)
     }
 }
 
@@ -205,6 +219,21 @@ impl Stored {
                 Ok(Stored { layout, arrow, ..element })
             }
         }
+    }
+
+    /// Returns the type of lists of texts, or of numbers that can be null.
+    fn of_elements(field: &Field, elements: &Elements) -> FormatResult<Self> {
+        let element = match elements.offsets {
+            Some(_) => Stored::of_bytes(field)?,
+            None => Stored::of_element(field.datatype),
+        };
+        let size = match element.layout {
+            Layout::Values(size) => size,
+            Layout::Bytes => 0,
+            _ => return Err(Unrepresentable::new("Parquet cannot hold such lists")),
+        };
+        let arrow = DataType::LargeList(ArrowField::of_nullable_items("element", element.arrow));
+        Ok(Stored { layout: Layout::Elements { size }, arrow, ..element })
     }
 
     fn of_bytes(field: &Field) -> FormatResult<Self> {

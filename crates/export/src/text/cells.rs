@@ -31,6 +31,9 @@ impl ColumnCells {
     /// Creates the cells of a column whose lengths agree.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
+        if column.elements.is_some() {
+            return Err(Unrepresentable::new("text tables have no lists of texts, or of numbers that can be null"));
+        }
         let count = match (field.values_per_cell, &column.offsets) {
             (Some(values), _) => Count::Each(u64::from(values)),
             (None, Some(offsets)) => Count::Offsets(offsets.clone()),

@@ -24,7 +24,7 @@ pub(super) const MISSING_FLOAT: u32 = 0x7f80_0001;
 const FLOAT_END: u32 = 0x7f80_0002;
 
 /// The character that htslib stores for a missing text.
-const MISSING_TEXT: &[u8] = b"\x07";
+pub(super) const MISSING_TEXT: &[u8] = b"\x07";
 
 /// The fewest bytes of a field: an empty name, its type and the number of its values.
 const LEAST_FIELD: usize = 1 + 4 + 4;
@@ -56,13 +56,25 @@ pub enum Values<'a> {
 /// # Errors
 /// Fails unless the bytes are exactly the fields that they say they are; the error has the offset.
 pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
+    let mut fields = Vec::new();
+    for_each_field(bytes, |field| {
+        fields.push(field);
+        Ok(())
+    })?;
+    Ok(fields)
+}
+
+/// Calls `visit` with each field of a record.
+///
+/// # Errors
+/// As for [`fields`], and the errors of `visit`.
+pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.u32("number of fields")?;
     let count = cursor.checked_count(u64::from(count), LEAST_FIELD, "number of fields")?;
-    let mut fields = Vec::with_capacity(count);
     for _ in 0..count {
         let at = cursor.position();
-        let rest = &bytes[at..];
+        let rest = bytes.get(at..).unwrap_or_default();
         let length = rest.iter().position(|&byte| byte == 0);
         let length = length.ok_or_else(|| Error::damaged("the name of a field does not end").at(at as u64))?;
         let name = cursor.bytes(length, "name of a field")?;
@@ -71,10 +83,9 @@ pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
         if name.is_empty() {
             return Err(Error::damaged("a field without a name").at(at as u64));
         }
-        fields.push(FieldValue { name, values: values(&mut cursor)? });
+        visit(FieldValue { name, values: values(&mut cursor)? })?;
     }
-    cursor.expect_end("the fields of a record")?;
-    Ok(fields)
+    cursor.expect_end("the fields of a record")
 }
 
 /// Returns the values of a field that has an attribute of its own; `None` if the record does not have the field.
@@ -106,16 +117,36 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
     })
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
     /// Returns the numbers before the end of the vector, `None` for each missing one; `None` for flags and texts.
     pub(super) fn numbers(self) -> Option<Vec<Option<[u8; 4]>>> {
+        Some(self.each_number()?.collect())
+    }
+
+    /// As [`Values::numbers`], one by one.
+    pub(super) fn each_number(self) -> Option<impl Iterator<Item = Option<[u8; 4]>> + Clone + use<'a>> {
         let (numbers, missing, end) = match self {
             Values::Flag | Values::Text(_) => return None,
             Values::Integers(integers) => (integers, MISSING_INTEGER.to_le_bytes(), INTEGER_END.to_le_bytes()),
             Values::Floats(floats) => (floats, MISSING_FLOAT.to_le_bytes(), FLOAT_END.to_le_bytes()),
         };
-        let numbers = numbers.iter().take_while(|number| **number != end);
-        Some(numbers.map(|number| (*number != missing).then_some(*number)).collect())
+        let numbers = numbers.iter().take_while(move |number| **number != end);
+        Some(numbers.map(move |number| (*number != missing).then_some(*number)))
+    }
+
+    /// Returns the alleles of a genotype by their number, `None` for each missing one, and whether each is phased with
+    /// the one before; `None` for other values than integers.
+    ///
+    /// # Errors
+    /// Fails for values that are no alleles.
+    pub(super) fn alleles(self) -> Option<impl Iterator<Item = Result<(Option<i32>, bool)>> + use<'a>> {
+        let Values::Integers(alleles) = self else { return None };
+        let alleles = alleles.iter().map(|bytes| i32::from_le_bytes(*bytes));
+        Some(alleles.take_while(|&value| value != INTEGER_END).map(|allele| match allele {
+            MISSING_INTEGER | 0 | 1 => Ok((None, allele & 1 == 1)),
+            2.. => Ok((Some((allele >> 1) - 1), allele & 1 == 1)),
+            _ => Err(Error::damaged(format!("the allele {allele} in a genotype"))),
+        }))
     }
 
     /// Appends the values as VCF shows them, separated by commas; returns whether there are any.
@@ -149,17 +180,16 @@ impl Values<'_> {
     /// # Errors
     /// As for [`Values::append`], and for values that are no alleles.
     pub(super) fn append_genotype(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let Values::Integers(alleles) = self else { return self.append(ends, out) };
+        let Some(alleles) = self.alleles() else { return self.append(ends, out) };
         let before = out.len();
-        let alleles = alleles.iter().map(|bytes| i32::from_le_bytes(*bytes));
-        for (number, allele) in alleles.take_while(|&value| value != INTEGER_END).enumerate() {
+        for (number, allele) in alleles.enumerate() {
+            let (allele, is_phased) = allele?;
             if number > 0 {
-                out.push(if allele & 1 == 1 { b'|' } else { b'/' });
+                out.push(if is_phased { b'|' } else { b'/' });
             }
             match allele {
-                MISSING_INTEGER | 0 | 1 => out.push(b'.'),
-                2.. => out.extend_from_slice(itoa::Buffer::new().format((allele >> 1) - 1).as_bytes()),
-                _ => return Err(Error::damaged(format!("the allele {allele} in a genotype"))),
+                None => out.push(b'.'),
+                Some(allele) => out.extend_from_slice(itoa::Buffer::new().format(allele).as_bytes()),
             }
         }
         Ok(out.len() > before)

@@ -197,6 +197,19 @@ impl Header {
         Ok(())
     }
 
+    /// Returns the lines before the column names, without their line breaks.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
+    }
+
+    /// Returns the filters, each with its number, in the order of the numbers.
+    pub(super) fn filters(&self) -> Vec<(u32, Vec<u8>)> {
+        let mut filters: Vec<(u32, Vec<u8>)> =
+            self.filters.iter().map(|(number, name)| (*number, name.clone())).collect();
+        filters.sort_unstable();
+        filters
+    }
+
     /// Returns the definition of an INFO field.
     pub(super) fn info(&self, name: &[u8]) -> Definition {
         self.info.get(name).copied().unwrap_or(Definition::NONE)

@@ -188,6 +188,14 @@ impl Contigs {
         self.contigs.iter().map(|contig| contig.name.as_slice())
     }
 
+    /// Returns the name of the contig at a position of the dataset, and the position at which it begins.
+    pub fn contig_at(&self, position: u32) -> Option<(&[u8], u32)> {
+        let count = self.contigs.partition_point(|contig| contig.start <= position);
+        let contig = self.contigs.get(count.checked_sub(1)?)?;
+        let is_within = position - contig.start < contig.length;
+        is_within.then_some((contig.name.as_slice(), contig.start))
+    }
+
     /// Returns the positions at which no contig is.
     pub fn gaps(&self) -> Vec<RangeInclusive<u32>> {
         let (mut gaps, mut next) = (Vec::new(), 0u64);

@@ -11,6 +11,8 @@
 //! values in memory that TileDB-VCF stores.
 
 mod bgzf;
+mod columns;
+mod definitions;
 pub mod fields;
 mod header;
 mod layout;
@@ -19,6 +21,8 @@ mod record;
 mod tabix;
 
 pub use bgzf::{Bgzf, BgzfForward};
+pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
 pub use layout::{CellPositions, Contigs, Layout, Window, sample_numbers};
 pub use merge::{FileRecord, MergedFile, Merger};

@@ -88,12 +88,7 @@ impl Record<'_> {
 
     /// Returns the alleles, the reference first.
     pub(super) fn allele_list(&self) -> Result<Vec<&[u8]>> {
-        let mut alleles: Vec<&[u8]> = one_text(self.alleles, b" ")?.split(|&byte| byte == b',').collect();
-        // No other allele than the reference may be written as an empty text, or a dot.
-        if let [_, b"" | b"."] = alleles.as_slice() {
-            alleles.pop();
-        }
-        Ok(alleles)
+        allele_list(self.alleles)
     }
 
     /// Appends the reference allele and the alternative ones.
@@ -108,13 +103,7 @@ impl Record<'_> {
 
     /// Returns the names of the filters.
     pub(super) fn filter_names<'h>(&self, header: &'h Header) -> Result<Vec<&'h [u8]>> {
-        let (numbers, rest) = self.filters.as_chunks::<4>();
-        let mut numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
-        let count = numbers.next().and_then(|count| usize::try_from(count).ok());
-        if count != Some(numbers.len()) || !rest.is_empty() {
-            return Err(Error::damaged("a list of filters with another length than it says"));
-        }
-        numbers.map(|number| header.filter(number)).collect()
+        filter_numbers(self.filters)?.map(|number| header.filter(number)).collect()
     }
 
     fn append_filters(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
@@ -242,8 +231,29 @@ fn with_extracted<'a>(
     Ok(all)
 }
 
+/// Returns the alleles of a record, the reference first, as they are stored.
+pub(super) fn allele_list(stored: &[u8]) -> Result<Vec<&[u8]>> {
+    let mut alleles: Vec<&[u8]> = one_text(stored, b" ")?.split(|&byte| byte == b',').collect();
+    // No other allele than the reference may be written as an empty text, or a dot.
+    if let [_, b"" | b"."] = alleles.as_slice() {
+        alleles.pop();
+    }
+    Ok(alleles)
+}
+
+/// Returns the numbers of the filters of a record, as they are stored: behind their number.
+pub(super) fn filter_numbers(stored: &[u8]) -> Result<impl Iterator<Item = u32>> {
+    let (numbers, rest) = stored.as_chunks::<4>();
+    let mut numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let count = numbers.next().and_then(|count| usize::try_from(count).ok());
+    match count == Some(numbers.len()) && rest.is_empty() {
+        true => Ok(numbers),
+        false => Err(Error::damaged("a list of filters with another length than it says")),
+    }
+}
+
 /// Returns a text that a NUL ends.
-fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
+pub(super) fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
     let text = stored.strip_suffix(b"\0").ok_or_else(|| Error::damaged("a text that does not end"))?;
     check_text(text, ends, "a text")
 }
