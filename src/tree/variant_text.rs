@@ -292,8 +292,8 @@ impl VcfRecords for VariantText {
     }
 
     fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.head()?, format, || match self.bcf {
-            Some(_) => csi_of_bcf(content),
+        self.dataset.index(self.description(), &self.head()?, format, || match &self.bcf {
+            Some(header) => csi_of_bcf(content, header),
             None => tabix(content, format),
         })
     }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tilefs_format::error::{Error, Result};
 
+use super::BcfHeader;
 use super::bgzf::{bgzf, virtual_offset};
 use crate::content::Content;
 
@@ -95,30 +96,26 @@ fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<Index> {
     Ok(index)
 }
 
-/// Returns the `.csi` of the BGZF file of BCF, itself in BGZF.
+/// Returns the `.csi` of the BGZF file of BCF with this header, itself in BGZF.
 ///
 /// Memory: as for [`tabix`], and a record.
 ///
 /// # Errors
 /// As for [`tabix`].
-pub fn csi_of_bcf(file: &dyn Content) -> Result<Vec<u8>> {
-    Ok(bgzf(&index_of_bcf(file)?.bytes()))
+pub fn csi_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Vec<u8>> {
+    Ok(bgzf(&index_of_bcf(file, header)?.bytes()))
 }
 
-fn index_of_bcf(file: &dyn Content) -> Result<Index> {
+fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Index> {
     let wrong = || Error::internal("a file of BCF that ends within its header or a record");
-    let mut head = [0; 9];
-    if file.len() < head.len() as u64 {
-        return Err(wrong());
-    }
-    file.read_at(0, &mut head)?;
-    let mut numbers = Numbers(&head[5..]);
     // The place of the first pending byte.
-    let mut place = head.len() as u64 + u64::from(numbers.next().ok_or_else(wrong)?);
+    let mut place = header.bytes().len() as u64;
     if place > file.len() {
         return Err(wrong());
     }
     let mut index = Index::new(IndexFormat::Csi);
+    // Readers look for contigs without records, too.
+    index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), Contig::default);
     let (mut at, mut pending, mut portion) = (place, Vec::new(), Vec::new());
     while at < file.len() {
         portion.resize(PORTION.min(file.len() - at) as usize, 0);
@@ -334,7 +331,6 @@ fn first_window(bin: u32, depth: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BcfHeader;
     use super::*;
 
     #[test]
@@ -373,10 +369,14 @@ mod tests {
         }
     }
 
-    fn bcf(lines: &str) -> Vec<u8> {
+    fn header() -> BcfHeader {
         let head = "##fileformat=VCFv4.2\n##INFO=<ID=END,Number=1,Type=Integer>\n##contig=<ID=3>\n##contig=<ID=1>\n\
-            ##contig=<ID=2>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
-        let header = BcfHeader::new(head.as_bytes(), &[]).unwrap();
+            ##contig=<ID=2>\n##contig=<ID=4>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
+        BcfHeader::new(head.as_bytes(), &[]).unwrap()
+    }
+
+    fn bcf(lines: &str) -> Vec<u8> {
+        let header = header();
         let mut file = header.bytes().to_vec();
         header.append_records(lines.as_bytes(), &mut file).unwrap();
         file
@@ -391,17 +391,17 @@ mod tests {
             index.contigs.iter().map(bins).collect::<Vec<_>>()
         };
         let of_text = bins(index_of_text(&lines.clone().into_bytes(), IndexFormat::Csi).unwrap());
-        let of_bcf = bins(index_of_bcf(&bcf(&lines)).unwrap());
+        let of_bcf = bins(index_of_bcf(&bcf(&lines), &header()).unwrap());
         assert_eq!(of_text.concat().len(), 4);
-        // The header has a contig before those of the records.
-        assert_eq!(of_bcf, [vec![vec![]], of_text].concat());
-        assert!(csi_of_bcf(&bcf("")).is_ok());
+        // The header has a contig before those of the records, and one behind them.
+        assert_eq!(of_bcf, [vec![vec![]], of_text, vec![vec![]]].concat());
+        assert!(csi_of_bcf(&bcf(""), &header()).is_ok());
         for wrong in [line("1", 5, 5) + &line("1", 4, 4), line("1", 5, 5) + &line("2", 1, 1) + &line("1", 6, 6)] {
-            assert!(csi_of_bcf(&bcf(&wrong)).is_err(), "{wrong}");
+            assert!(csi_of_bcf(&bcf(&wrong), &header()).is_err(), "{wrong}");
         }
         let whole = bcf(&lines);
         for end in [0, 8, whole.len() - 200, whole.len() - 1] {
-            assert!(csi_of_bcf(&whole[..end].to_vec()).is_err(), "{end}");
+            assert!(csi_of_bcf(&whole[..end].to_vec(), &header()).is_err(), "{end}");
         }
     }
 }

@@ -84,6 +84,11 @@ impl BcfHeader {
         &self.bytes
     }
 
+    /// Returns the number of contigs.
+    pub(in super::super) fn contig_count(&self) -> usize {
+        self.contigs.len()
+    }
+
     /// Returns the number of samples.
     pub(super) fn samples(&self) -> usize {
         self.samples
