@@ -97,15 +97,18 @@ fn dataset(python: &str, folder: &Path, layout: &str, seed: u64) -> Arc<dyn Fold
     opened(&made)
 }
 
+fn cohorts() -> u64 {
+    std::env::var("TILEFS_COHORTS").ok().and_then(|count| count.parse().ok()).unwrap_or(COHORTS)
+}
+
 #[test]
 fn random_cohorts_are_merged_as_bcftools_does() {
     let Some(python) = python_with("tiledb") else { return };
     if !has("bcftools") || !has("tabix") {
         return;
     }
-    let cohorts = std::env::var("TILEFS_COHORTS").ok().and_then(|count| count.parse().ok()).unwrap_or(COHORTS);
     let (mut records, mut in_regions) = (0, 0);
-    for seed in 0..cohorts {
+    for seed in 0..cohorts() {
         let layout = ["4", "3", "2"][seed as usize % 3];
         let folder = tempfile::tempdir().unwrap();
         let root = dataset(&python, folder.path(), layout, seed);
@@ -144,6 +147,43 @@ fn random_cohorts_are_merged_as_bcftools_does() {
         }
     }
     assert!(records > 300 && in_regions > 150, "{records} records, {in_regions} in regions");
+}
+
+/// Other cohorts than those above: their BCF files have what their VCF files have, and their indexes lead to it.
+#[test]
+fn random_cohorts_are_the_same_as_bcf() {
+    let Some(python) = python_with("tiledb") else { return };
+    if !has("bcftools") {
+        return;
+    }
+    let (mut records, mut in_regions) = (0, 0);
+    for seed in 1000..1000 + cohorts() {
+        let layout = ["4", "3", "2"][seed as usize % 3];
+        let folder = tempfile::tempdir().unwrap();
+        let root = dataset(&python, folder.path(), layout, seed);
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let region = ["chr10:20-45", "chr1:80-,chr10:90-95,chr10:11-40,chr1:20-40,chr10:41"][seed as usize % 2];
+        let names = samples(&root);
+        let mut stems =
+            vec!["merged/all".to_owned(), format!("merged/{region}"), format!("slice/{region}/{}", names[0])];
+        stems.extend(names);
+        for stem in &stems {
+            let what = format!("cohort {seed} in layout {layout}, {stem}");
+            for ending in [".vcf", ".bcf", ".bcf.csi"] {
+                fs::write(path(&format!("own{ending}")), bytes(&root, &format!("vcf/{stem}{ending}"))).unwrap();
+            }
+            records += check_same(&path("own.bcf"), &path("own.vcf"), &what);
+            run("bgzip", &["-f", &path("own.vcf")]);
+            run("tabix", &["-f", "-p", "vcf", &path("own.vcf.gz")]);
+            for region in ["chr10:20-45", "chr2:60-60", "chr1:80-200"] {
+                let found =
+                    ["own.bcf", "own.vcf.gz"].map(|name| printed("bcftools", &["view", "-H", &path(name), region]));
+                assert_eq!(found[0], found[1], "{what}, region {region}");
+                in_regions += found[0].lines().count();
+            }
+        }
+    }
+    assert!(records > 500 && in_regions > 100, "{records} records, {in_regions} in regions");
 }
 
 #[test]

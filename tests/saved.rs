@@ -87,13 +87,14 @@ impl Seen {
 }
 
 /// Files that are not listed, and whose sizes take a pass over cells.
-const UNLISTED: [&str; 6] = [
+const UNLISTED: [&str; 7] = [
     "text/cells.csv",
     "by-row/README.txt",
     "by-row/text/cells.tsv",
     "text/parts/000000000000000.tsv",
     "text/parts-without-header/000000000000000.csv",
     "zarr/zarr.json",
+    "zarr/indptr/c/0",
 ];
 
 /// Reads all listed files of an array, and some others.
@@ -311,7 +312,14 @@ fn an_array_in_the_place_of_another_has_other_entries() {
 #[test]
 fn damaged_entries_change_nothing() {
     let root = tilefs_fixtures::fixtures().join("arrays");
-    for name in ["sparse/overlap_text", "sparse/deletes", "sparse/overlap_hilbert", "sparse/types", "dense/var"] {
+    for name in [
+        "sparse/overlap_text",
+        "sparse/deletes",
+        "sparse/overlap_hilbert",
+        "sparse/types",
+        "dense/var",
+        "sparse/soma_matrix",
+    ] {
         let path = root.join(name);
         let index = Index::new();
         let right = mount(&path, &index.options());

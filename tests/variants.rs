@@ -47,7 +47,8 @@ fn each_sample_is_a_vcf_file() {
         assert_eq!(names(&root, "vcf").into_iter().collect::<BTreeSet<_>>(), listed, "{dataset}");
         let samples = text(&root, "vcf/samples.txt");
         assert_eq!(samples, if dataset == "v2" || dataset == "v3" { "B 2\nNA/1\n" } else { "\nB 2\nNA/1\n" });
-        for none in ["vcf/B%202.vcf", "vcf/NA.vcf", "vcf/.vcf", "vcf/B 2", "vcf/B 2.bcf", "vcf/slice/chr1:0/B 2.vcf"] {
+        for none in ["vcf/B%202.vcf", "vcf/NA.vcf", "vcf/.vcf", "vcf/B 2", "vcf/B 2.bcf.gz", "vcf/slice/chr1:0/B 2.vcf"]
+        {
             assert!(node(&root, none).is_none(), "{dataset} {none}");
         }
     }

@@ -1,5 +1,5 @@
-//! Headers of VCF files and the stored values of records: each is lines of VCF or an error, alone and merged, and a cell
-//! of each column of a table or an error.
+//! Headers of VCF files and the stored values of records: each is lines of VCF or an error, alone and merged, lines are
+//! records of BCF or an error, and a cell is in each column of a table or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tilefs_export::computed::{CellKind, Cells};
 use tilefs_export::vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
-use tilefs_export::vcf::{Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
+use tilefs_export::vcf::{BcfHeader, Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
 fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
@@ -45,6 +45,22 @@ fn tabulate(header: &[u8], alleles: &[u8], id: &[u8], filters: &[u8], stored: &[
     }
 }
 
+/// Makes records of BCF of lines, and checks that their lengths are those of their bytes.
+fn check_bcf(head: &[u8], contigs: &[Vec<u8>], lines: &[u8]) {
+    let Ok(header) = BcfHeader::new(head, contigs) else { return };
+    let mut records = Vec::new();
+    if header.append_records(lines, &mut records).is_err() {
+        return;
+    }
+    let (mut rest, mut count) = (records.as_slice(), 0);
+    while !rest.is_empty() {
+        let length = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap()) as usize;
+        rest = &rest[8 + length(0) + length(4)..];
+        count += 1;
+    }
+    assert_eq!(count, lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count());
+}
+
 fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let numbers = take(&mut data);
@@ -76,7 +92,13 @@ fuzz_target!(|data: &[u8]| {
     if record.append(&header, true, &mut line).is_ok() {
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
         assert_eq!(line.iter().filter(|&&byte| byte == b'\t').count(), 9);
+        if let Ok(head) = header.text(Some(b"s")) {
+            check_bcf(&head, &[contig.to_vec()], &line);
+        }
     }
+    // Lines that no record makes.
+    let head = b"##fileformat=VCFv4.2\n##INFO=<ID=I,Type=Integer>\n##FORMAT=<ID=GT,Type=String>\n##contig=<ID=1>\n#\t\t\t\t\t\t\t\t\t\n";
+    check_bcf(head, &[], alleles);
     // The same merged with a record of another file, and with a second of its own.
     let other = Record { alleles: b"A,C,<NON_REF>\0", id: b".\0", filters: &[0; 4], info: &[0; 4], format: &[0; 4], extracted_info: &[], extracted_format: &[], ..record };
     let third = Record { info: other.info, alleles: other.alleles, id: other.id, ..record };
@@ -86,6 +108,9 @@ fuzz_target!(|data: &[u8]| {
     let records = [(0, record), (0, third), (1, other)].map(|(file, record)| FileRecord { file, record });
     let mut lines = Vec::new();
     if merger.append(&records, &mut lines).is_ok() {
+        if let Ok(head) = merger.head() {
+            check_bcf(&head, &[contig.to_vec()], &lines);
+        }
         let mut lines = lines.strip_suffix(b"\n").unwrap_or_default().split(|&byte| byte == b'\n');
         assert!(lines.all(|line| line.iter().filter(|&&byte| byte == b'\t').count() == 10));
     }

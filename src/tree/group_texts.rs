@@ -38,6 +38,8 @@ Variants as VCF files, one for each sample (SAMPLE stands for its name):
     bcftools stats vcf/SAMPLE.vcf
 The same compressed in blocks, with an index, so that only the blocks of a region are read:
     bcftools view vcf/SAMPLE.vcf.gz 1:12000-13000
+The same as BCF, with an index:
+    bcftools view vcf/SAMPLE.bcf 1:12000-13000
 Or only what overlaps the region, from the tiles of the region:
     cat vcf/slice/1:12000-13000/SAMPLE.vcf
 All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
@@ -204,9 +206,10 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         Ok(Some(_)) => {
             view_line("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R")
                 + &view_line("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2")
+                + &view_line("vcf/SAMPLE.bcf", "the same as BCF, with a .csi: bcftools, pysam, cyvcf2")
                 + &view_line(
                     "vcf/slice/1:12000-13000/SAMPLE.vcf",
-                    "the variants that overlap a region, also as .vcf.gz",
+                    "the variants that overlap a region, also as .vcf.gz and .bcf",
                 )
                 + &view_line("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does")
                 + &view_line("vcf/merged/1:12000-13000.vcf.gz", "the same of a region")

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tilefs_export::boxes::{Boxes, Rows};
 use tilefs_export::element::Converted;
 use tilefs_export::zarr::anndata::{
-    self, BandLimits, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
+    self, BandLimits, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts, SavedStarts,
 };
 use tilefs_export::zarr::{Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -252,20 +252,22 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
         column(of, id, id.describe(schema, COORDINATES[axis]))
     };
     if stored.is_column_major()? {
-        let starts = anndata::starts_of(coordinates(&stored, 1)?.values, shape[1]);
+        let starts = starts_of(array, coordinates(&stored, 1)?, shape[1], "columns")?;
         let (minor, values) = (coordinates(&stored, 0)?, column(&stored, id, field)?);
         return Ok(Ok(Matrix { compressed: Compressed::Columns, shape, starts, minor, values }));
     }
     let by_row = SparseSubarray::new(array.clone(), true);
     let (rows, columns) = (coordinates(&by_row, 0)?, coordinates(&by_row, 1)?);
     let values = column(&by_row, id, field.clone())?;
-    let starts = anndata::starts_of(rows.values, shape[0]);
+    let starts = starts_of(array, rows, shape[0], "rows")?;
     let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
     let Some(extent) = stored.band_of_rows()? else { return Ok(Ok(sorted)) };
     // Row order without sorting.
     let budget = array.context().budget();
-    let rows = coordinates(&stored, 0)?.values;
-    let Some(bands) = RowBands::new(rows, shape[0], extent, budget / STARTS_SHARE) else { return Ok(Ok(sorted)) };
+    let rows = coordinates(&stored, 0)?;
+    let saved = SavedStarts::new(array, rows.cells(), format_args!("bands of {extent} rows of {}", shape[0]))?;
+    let bands = RowBands::new(rows.values, shape[0], extent, budget / STARTS_SHARE, Some(saved));
+    let Some(bands) = bands else { return Ok(Ok(sorted)) };
     let limits = BandLimits { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
@@ -276,6 +278,19 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let values = in_rows(column(&stored, id, field)?, sorted.values, false);
     let starts = Arc::new(RowStarts(bands.clone()));
     Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
+}
+
+/// Returns where the rows, or the columns, of an array begin among its cells, which are sorted by these coordinates.
+/// If the result is saved for later mounts, and fits in memory, it is found out at once when it is first needed.
+fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
+    let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
+    let most = if saved.is_kept() { array.context().budget() / STARTS_SHARE } else { 0 };
+    let rows = coordinates.values.clone();
+    // In a band of one row, all cells are in the order of their coordinates.
+    Ok(match RowBands::new(rows, length, 1, most, Some(saved)) {
+        Some(bands) => Arc::new(RowStarts(bands)),
+        None => anndata::starts_of(coordinates.values, length),
+    })
 }
 
 /// Returns some rows and columns of a matrix of this shape, numbered from 0.

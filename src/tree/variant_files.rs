@@ -3,7 +3,8 @@
 //! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
 //! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` a region of them. `vcf/samples=A,B/` has the same
 //! for chosen samples. Beside each file is the same in BGZF (`.vcf.gz`), for readers that look for records by position
-//! in the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`. `vcf/samples.txt` has the names of all samples.
+//! in the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and the same as BCF (`.bcf`, with the index `.bcf.csi`).
+//! `vcf/samples.txt` has the names of all samples.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::listing::Sizing;
 use super::names::escape;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::options::OpenOptions;
-use super::variant_forms::{ENDINGS, FindRecords, Form, KeptFiles};
+use super::variant_forms::{FindRecords, Form, KeptFiles, LISTED};
 use super::variant_lists::LIST;
 use super::variant_regions::{self, Region};
 use super::variant_text::VariantText;
@@ -127,9 +128,9 @@ impl VariantFiles {
         }
         let Some(sample) = self.samples.sample(&sample)? else { return Ok(None) };
         let (dataset, regions) = (self.samples.dataset.clone(), self.regions.clone());
-        let find: FindRecords = Arc::new(move || {
+        let find: FindRecords = Arc::new(move |encoding| {
             let regions = regions.as_ref().map(|regions| regions.as_slice());
-            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions)?))
+            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions, encoding)?))
         });
         Ok(Some(self.kept.file(stem, form, &find)))
     }
@@ -186,10 +187,9 @@ impl Folder for VariantFiles {
         let rows = self.samples.dataset.row_count()?;
         if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
             let samples = self.samples.all()?;
-            let endings = || ENDINGS.iter().filter(|(form, _)| !matches!(form, Form::Index(_)));
             let of_sample = |sample: &Sample| {
                 let stem = file_stem(&sample.name);
-                endings().map(move |(_, ending)| format!("{stem}{ending}"))
+                LISTED.map(|ending| format!("{stem}{ending}"))
             };
             entries.extend(samples.iter().flat_map(of_sample).map(of_file));
         }
@@ -227,9 +227,9 @@ impl Folder for MergedFiles {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
         let Ok(regions) = self.regions(stem) else { return Ok(None) };
         let samples = self.samples.clone();
-        let find: FindRecords = Arc::new(move || {
-            let is_all = samples.chosen.is_none();
-            let records = VariantText::merged(samples.dataset.clone(), &samples.all()?, is_all, regions.as_deref())?;
+        let find: FindRecords = Arc::new(move |encoding| {
+            let (is_all, regions) = (samples.chosen.is_none(), regions.as_deref());
+            let records = VariantText::merged(samples.dataset.clone(), &samples.all()?, is_all, regions, encoding)?;
             Ok(Arc::new(records))
         });
         Ok(Some(Node::File(self.kept.file(stem, form, &find))))

@@ -1,4 +1,4 @@
-//! The forms of a VCF file of a dataset: its text, the text in BGZF, and the indexes of the latter.
+//! The forms of a VCF file of a dataset: its text, the text in BGZF, BCF, and the indexes of the latter two.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,22 +15,49 @@ use super::node::{File, NODE};
 /// Number of recently used files whose measured lengths are kept.
 const KEPT: usize = 16;
 
-/// A form of a file.
+/// What a file has records as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum Encoding {
+    /// VCF, a text.
     Text,
+    /// BCF. A file of it is always in BGZF.
+    Bcf,
+}
+
+/// What of the records a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The records as they are.
+    Whole,
+    /// The records in BGZF.
     Bgzf,
-    /// Found by name only: making one reads the whole text.
+    /// The index of the file in BGZF.
     Index(IndexFormat),
 }
 
+/// A form of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Form {
+    encoding: Encoding,
+    part: Part,
+}
+
+const fn form(encoding: Encoding, part: Part) -> Form {
+    Form { encoding, part }
+}
+
 /// The endings of the forms.
-pub const ENDINGS: [(Form, &str); 4] = [
-    (Form::Text, ".vcf"),
-    (Form::Bgzf, ".vcf.gz"),
-    (Form::Index(IndexFormat::Tbi), ".vcf.gz.tbi"),
-    (Form::Index(IndexFormat::Csi), ".vcf.gz.csi"),
+const ENDINGS: [(Form, &str); 6] = [
+    (form(Encoding::Text, Part::Whole), ".vcf"),
+    (form(Encoding::Text, Part::Bgzf), ".vcf.gz"),
+    (form(Encoding::Text, Part::Index(IndexFormat::Tbi)), ".vcf.gz.tbi"),
+    (form(Encoding::Text, Part::Index(IndexFormat::Csi)), ".vcf.gz.csi"),
+    (form(Encoding::Bcf, Part::Bgzf), ".bcf"),
+    (form(Encoding::Bcf, Part::Index(IndexFormat::Csi)), ".bcf.csi"),
 ];
+
+/// The endings of files that are listed. The length of each other form takes a pass over all records of its own.
+pub const LISTED: [&str; 2] = [".vcf", ".vcf.gz"];
 
 impl Form {
     /// Returns the form of a file, and its name without ending.
@@ -39,9 +66,10 @@ impl Form {
     }
 }
 
-/// Records that are a VCF file.
+/// Records that are a file, in one encoding.
 pub trait VcfRecords: Send + Sync {
-    /// Returns the text. Its length takes a pass over all records, unless an earlier mount has saved what it found.
+    /// Returns the file without BGZF. Its length takes a pass over all records, unless an earlier mount has saved what
+    /// it found.
     ///
     /// # Errors
     /// Fails if a record cannot be read or shown.
@@ -50,18 +78,18 @@ pub trait VcfRecords: Send + Sync {
     /// Returns the same bytes in sequence: the first ones before any but the first records are read.
     ///
     /// # Errors
-    /// Fails if the header cannot be a text.
+    /// Fails if there is no such header.
     fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>>;
 
-    /// Returns the index of the text in BGZF. It is made of all lines, unless an earlier mount has saved it.
+    /// Returns the index of the file in BGZF. It is made of all records, unless an earlier mount has saved it.
     ///
     /// # Errors
     /// As for [`vcf::tabix`].
-    fn index(&self, text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>>;
+    fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>>;
 }
 
 /// Finds the records of a file.
-pub type FindRecords = Arc<dyn Fn() -> Result<Arc<dyn VcfRecords>> + Send + Sync>;
+pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<dyn VcfRecords>> + Send + Sync>;
 
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
@@ -83,19 +111,23 @@ impl KeptFiles {
         if let Some(file) = kept().get(&key) {
             return file.clone();
         }
-        let (whole, sequence) = (find.clone(), find.clone());
-        let file = match form {
-            Form::Text => {
-                LazyFile::new(self.modified, move || whole()?.content()).with_forward(move || sequence()?.forward())
+        let Form { encoding, part } = form;
+        let find_records = find.clone();
+        let find_in = move || find_records(encoding);
+        let in_sequence = find_in.clone();
+        // Forms share what was measured.
+        let whole = || self.file(stem, Form { encoding, part: Part::Whole }, find);
+        let file = match part {
+            Part::Whole => LazyFile::new(self.modified, move || find_in()?.content())
+                .with_forward(move || in_sequence()?.forward()),
+            Part::Bgzf => {
+                let whole = whole();
+                LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(whole.open()?)) as _))
+                    .with_forward(move || Ok(vcf::BgzfForward::new(in_sequence()?.forward()?)))
             }
-            Form::Bgzf => {
-                let text = self.file(stem, Form::Text, find);
-                LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(text.open()?)) as _))
-                    .with_forward(move || Ok(vcf::BgzfForward::new(sequence()?.forward()?)))
-            }
-            Form::Index(format) => {
-                let text = self.file(stem, Form::Text, find);
-                LazyFile::new(self.modified, move || Ok(Arc::new(whole()?.index(&*text.open()?, format)?) as _))
+            Part::Index(format) => {
+                let whole = whole();
+                LazyFile::new(self.modified, move || Ok(Arc::new(find_in()?.index(&*whole.open()?, format)?) as _))
             }
         };
         let file = Arc::new(file);

@@ -1,25 +1,26 @@
-//! The text of a VCF file of a dataset: the records of one sample, or of several merged, window by window.
+//! The bytes of a VCF or BCF file of a dataset: the records of one sample, or of several merged, window by window.
 //!
 //! A window of positions is as wide as to have about a fixed number of cells; its lines are made in pieces of about
 //! [`PIECE`] bytes on all cores. For reading at any place, one pass records which positions each piece has, and how long
-//! it is.
+//! it is. The first pieces that it makes stay in the cache, for the read that usually follows.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{FileRecord, Header, IndexFormat, MergedFile, Merger, Window};
+use tilefs_export::vcf::{BcfHeader, FileRecord, Header, IndexFormat, MergedFile, Merger, Window, csi_of_bcf, tabix};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{IndexKey, Indexes};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
 use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
 use super::variant_contigs::contig_names;
-use super::variant_forms::VcfRecords;
+use super::variant_forms::{Encoding, VcfRecords};
 use super::variant_regions::{ALL, Region};
 use super::variants::{Sample, VariantDataset};
 
@@ -41,11 +42,16 @@ const PIECE: usize = 1 << 20;
 /// Number of pieces that are kept for readers of nearby places.
 const KEPT: usize = 4;
 
-/// The records of some samples as text. Memory: the header and the name of each sample, and while lines are made a
+/// The budget of indexes divided by this is what pieces of one file may take of it.
+const PIECES_SHARE: usize = 2;
+
+/// The records of some samples as the bytes of a file. Memory: the header and the name of each sample, and while lines are made a
 /// window of cells and a few pieces of text.
 pub struct VariantText {
     dataset: Arc<VariantDataset>,
     lines: Lines,
+    /// The header of the BCF file, if it is one.
+    bcf: Option<BcfHeader>,
     samples: usize,
     cells: SampleCells,
     /// All windows in order, each as wide as can be.
@@ -95,10 +101,15 @@ impl VariantText {
     ///
     /// # Errors
     /// Fails if these cannot be read.
-    pub fn of_sample(dataset: Arc<VariantDataset>, sample: &Sample, regions: Option<&[Region]>) -> Result<Self> {
+    pub fn of_sample(
+        dataset: Arc<VariantDataset>,
+        sample: &Sample,
+        regions: Option<&[Region]>,
+        encoding: Encoding,
+    ) -> Result<Self> {
         let header = Arc::new(dataset.header(sample)?);
         let lines = Lines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
-        Self::new(dataset, lines, std::slice::from_ref(sample), false, regions)
+        Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
     /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether the dataset has no
@@ -111,6 +122,7 @@ impl VariantText {
         samples: &[Sample],
         is_all: bool,
         regions: Option<&[Region]>,
+        encoding: Encoding,
     ) -> Result<Self> {
         let headers = dataset.headers(samples)?;
         let files = samples
@@ -118,7 +130,7 @@ impl VariantText {
             .zip(headers)
             .map(|(sample, header)| MergedFile { header, sample: sample.has_column().then(|| sample.name.clone()) });
         let lines = Lines::Merged(Merger::new(files.collect())?);
-        Self::new(dataset, lines, samples, is_all, regions)
+        Self::new(dataset, lines, samples, is_all, regions, encoding)
     }
 
     fn new(
@@ -127,6 +139,7 @@ impl VariantText {
         samples: &[Sample],
         is_all: bool,
         regions: Option<&[Region]>,
+        encoding: Encoding,
     ) -> Result<Self> {
         let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
         let mut spans = Vec::new();
@@ -149,7 +162,22 @@ impl VariantText {
                 add_gaps(&dataset, &mut spans)?;
             }
         }
-        Ok(VariantText { dataset, lines, samples: samples.len(), cells, spans })
+        let bcf = match encoding {
+            Encoding::Text => None,
+            Encoding::Bcf => {
+                let more = unnamed_contigs(&dataset, samples, &lines, &spans)?;
+                Some(BcfHeader::new(&lines.head()?, &more).in_array(dataset.data.path())?)
+            }
+        };
+        Ok(VariantText { dataset, lines, bcf, samples: samples.len(), cells, spans })
+    }
+
+    /// Returns the bytes before the records.
+    fn head(&self) -> Result<Vec<u8>> {
+        match &self.bcf {
+            Some(header) => Ok(header.bytes().to_vec()),
+            None => self.lines.head(),
+        }
     }
 
     /// Returns the number of cells of a window.
@@ -157,18 +185,21 @@ impl VariantText {
         WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples as u64))
     }
 
-    /// Returns the lines of some records of a window.
+    /// Returns the bytes of some records of a window.
     fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
-        let mut text = Vec::new();
+        let (mut text, mut lines) = (Vec::new(), Vec::new());
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
-            self.lines.append(at_position, &mut text)
+            let Some(header) = &self.bcf else { return self.lines.append(at_position, &mut text) };
+            lines.clear();
+            self.lines.append(at_position, &mut lines)?;
+            header.append_records(&lines, &mut text)
         });
         made.in_array(self.dataset.data.path())?;
         Ok(text)
     }
 
-    /// Returns the text of a piece.
+    /// Returns the bytes of a piece.
     fn text(&self, piece: &Piece) -> Result<Vec<u8>> {
         let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
         let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
@@ -176,23 +207,34 @@ impl VariantText {
         self.text_of(&records, records.order())
     }
 
-    /// Returns all pieces, and the length of their text.
-    fn measure(self: &Arc<Self>) -> Result<(Vec<Piece>, u64)> {
+    /// Returns all pieces, and the length of their text. The first ones stay in the cache as those of `owner`.
+    fn measure(self: &Arc<Self>, owner: u64) -> Result<(Vec<Piece>, u64)> {
+        let most = (self.indexes().budget() / PIECES_SHARE) as u64;
         let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, Walk::new(self.clone()));
         while let Some(made) = walk.next()? {
             for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
-                pieces.push(Piece { place: length, ..piece });
-                length = length.saturating_add(text.len() as u64);
+                let (place, size) = (length, text.len());
+                length = length.saturating_add(size as u64);
+                if length <= most {
+                    let key = IndexKey::TextPiece(owner, pieces.len() as u64);
+                    self.indexes().get_or_load(key, || Ok((text, size)))?;
+                }
+                pieces.push(Piece { place, ..piece });
             }
         }
         self.dataset.data.context().saved.note_measured(walk.records);
         Ok((pieces, length))
     }
 
+    fn indexes(&self) -> &Indexes {
+        &self.dataset.data.context().indexes
+    }
+
     /// Describes the records among those of the dataset.
     fn description(&self) -> String {
         let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
-        format!("{kind} {:?}", self.spans)
+        let encoding = if self.bcf.is_some() { "bcf " } else { "" };
+        format!("{encoding}{kind} {:?}", self.spans)
     }
 
     /// Restores pieces that an earlier mount has saved; `None` if they are not such.
@@ -224,13 +266,13 @@ fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
 
 impl VcfRecords for VariantText {
     fn content(self: Arc<Self>) -> Result<Arc<dyn Content>> {
-        let head = self.lines.head()?;
+        let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
         let key = self.dataset.saved_key(self.description(), &head)?;
         let (pieces, length) = match key.and_then(|key| saved.get(&key, |bytes| self.decode(bytes))) {
             Some(known) => known,
             None => {
-                let (pieces, length) = self.measure()?;
+                let (pieces, length) = self.measure(owner)?;
                 if let Some(key) = key {
                     saved.put(&key, &encode(&pieces, length));
                 }
@@ -241,16 +283,19 @@ impl VcfRecords for VariantText {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let lines = TextContent { records: self, pieces, length, kept };
+        let lines = TextContent { records: self, pieces, length, owner, kept };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
     fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>> {
-        Ok(Box::new(InSequence { head: Some(self.lines.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
+        Ok(Box::new(InSequence { head: Some(self.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
     }
 
-    fn index(&self, text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.lines.head()?, text, format)
+    fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+        self.dataset.index(self.description(), &self.head()?, format, || match &self.bcf {
+            Some(header) => csi_of_bcf(content, header),
+            None => tabix(content, format),
+        })
     }
 }
 
@@ -284,6 +329,23 @@ fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
     let window = |starts| Window { starts, least_end: 0, anchored_at: None };
     spans.extend(gaps.into_iter().map(|gap| Span { contig: None, contig_start: 0, window: window(gap) }));
     Ok(())
+}
+
+/// Returns the contigs of records that the header does not name.
+fn unnamed_contigs(
+    dataset: &VariantDataset,
+    samples: &[Sample],
+    lines: &Lines,
+    spans: &[Span],
+) -> Result<Vec<Vec<u8>>> {
+    let named: HashSet<&Vec<u8>> = lines.contigs().iter().collect();
+    let shown: HashSet<&Vec<u8>> = spans.iter().filter_map(|span| span.contig.as_ref()).collect();
+    if shown.is_subset(&named) {
+        return Ok(Vec::new());
+    }
+    let mut contigs = contig_names(dataset, samples, lines.contigs())?;
+    contigs.retain(|contig| shown.contains(contig) && !named.contains(contig));
+    Ok(contigs)
 }
 
 /// Some positions of a contig, and where their text begins.
@@ -436,11 +498,14 @@ impl Forward for InSequence {
     }
 }
 
-/// The lines of a file, readable at any place. Memory: 24 bytes for each [`PIECE`] of text, and a few pieces.
+/// The records of a file, readable at any place. Memory: 24 bytes for each [`PIECE`], and a few pieces; those that
+/// measuring made are in the cache of indexes.
 struct TextContent {
     records: Arc<VariantText>,
     pieces: Vec<Piece>,
     length: u64,
+    /// Of pieces in the cache.
+    owner: u64,
     kept: Mutex<LruCache<usize, Arc<Vec<u8>>>>,
 }
 
@@ -462,7 +527,10 @@ impl TextContent {
             return Ok(text.clone());
         }
         let piece = self.pieces.get(number).ok_or_else(|| Error::internal("a piece past the end"))?;
-        let text = Arc::new(self.records.text(piece)?);
+        let text = match self.records.indexes().get(IndexKey::TextPiece(self.owner, number as u64))? {
+            Some(measured) => measured,
+            None => Arc::new(self.records.text(piece)?),
+        };
         let place = self.place(number);
         if text.len() != place.end - place.start {
             let reason = format!("records at {} that have another length than they had", piece.first);

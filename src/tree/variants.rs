@@ -9,8 +9,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::Content;
-use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers, tabix};
+use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
@@ -285,18 +284,24 @@ impl VariantDataset {
         Ok(self.data.identity()?.map(|key| key.of(format_args!("variants {what} {digest:?} {:?}", self.layout))))
     }
 
-    /// Returns the index of a VCF text in BGZF. It is made of all lines, unless an earlier mount has saved it. `what`
-    /// and `head` tell the text from others of this dataset.
+    /// Returns the index of a file in BGZF. `make` makes it of all records, unless an earlier mount has saved it.
+    /// `what` and `head` tell the file from others of this dataset.
     ///
     /// # Errors
-    /// As for [`tabix`].
-    pub fn index(&self, what: impl Display, head: &[u8], text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+    /// Those of `make`; fails if a footer cannot be read.
+    pub fn index(
+        &self,
+        what: impl Display,
+        head: &[u8],
+        format: IndexFormat,
+        make: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
         let saved = &self.data.context().saved;
         let key = self.saved_key(format_args!("{format:?} {what}"), head)?;
         if let Some(index) = key.and_then(|key| saved.get(&key, |bytes| Some(bytes.to_vec()))) {
             return Ok(index);
         }
-        let index = tabix(text, format)?;
+        let index = make()?;
         if let Some(key) = key {
             saved.put(&key, &index);
         }

@@ -18,6 +18,7 @@ mod mounted;
 mod netcdf;
 mod numpy;
 mod parquet;
+mod rhdf5;
 #[path = "../support/skip.rs"]
 mod skip;
 mod text;

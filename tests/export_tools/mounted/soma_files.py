@@ -147,7 +147,12 @@ def make():
     [schema] = glob.glob("damaged/ms/RNA/X/data/__schema/__[0-9]*")
     with open(schema, "wb") as file:
         file.write(b"nothing")
-    print("cells plain gaps damaged")
+    # Values that are gone, of a matrix whose coordinates are there.
+    shutil.copytree("plain", "lost")
+    [values] = glob.glob("lost/ms/RNA/X/data/__fragments/*/a0.tdb")
+    with open(values, "wb"):
+        pass
+    print("cells plain gaps damaged lost")
 
 
 def table(path):
@@ -338,6 +343,12 @@ def same_annotated(one, other, name):
         same(one.raw.var, other.raw.var)
 
 
+def errors_of(mount):
+    """The number of requests that failed in a mount."""
+    with open(f"{mount}/.tilefs/stats.prom") as file:
+        return sum(int(line.split()[-1]) for line in file if line.startswith("tilefs_errors_total"))
+
+
 def h5ad():
     """Files for anndata hold what zarr/ does: all of it, slices, and what is read without loading it."""
     import os
@@ -374,6 +385,17 @@ def h5ad():
         except OSError:
             continue
         raise AssertionError(f"{wrong} opens")
+    # What needs the lost values is an error, which the mount counts and tells with its place.
+    before = errors_of("mnt_lost")
+    try:
+        anndata.read_h5ad("mnt_lost/h5ad/RNA.h5ad")
+    except OSError:
+        assert errors_of("mnt_lost") > before
+    else:
+        raise AssertionError("lost values are read")
+    with open("mnt_lost/.tilefs/errors.txt") as file:
+        told = [line for line in file if "h5ad/RNA.h5ad" in line]
+    assert told and all("ms/RNA/X/data" in line and "fragment __" in line and "a0.tdb" in line for line in told), told
     assert not os.path.exists("mnt_cells/h5ad/RNA") and not os.path.exists("mnt_cells/h5ad/none.h5ad") and not os.path.exists("mnt_cells/obs/h5ad")
     print(len(files))
 

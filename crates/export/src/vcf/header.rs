@@ -7,10 +7,10 @@ use tilefs_format::error::{Error, Result};
 use super::check_text;
 
 /// The filter that every header has, with this number, whether a line defines it or not.
-const PASS: (u32, &[u8]) = (0, b"PASS");
+pub(super) const PASS: (u32, &[u8]) = (0, b"PASS");
 
 /// The line that defines it in headers of htslib.
-const PASS_LINE: &[u8] = b"##FILTER=<ID=PASS,Description=\"All filters passed\">\n";
+pub(super) const PASS_LINE: &[u8] = b"##FILTER=<ID=PASS,Description=\"All filters passed\">\n";
 
 /// The start of the line of column names, which ends a header.
 const COLUMNS: &[u8] = b"#CHROM";
@@ -271,7 +271,7 @@ impl Header {
 }
 
 /// The numbers of names, and the names of contigs, which have numbers of their own.
-struct Dictionary {
+pub(super) struct Dictionary {
     contigs: HashSet<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
     names: HashMap<u32, Vec<u8>>,
@@ -279,7 +279,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (number, name) = PASS;
         Dictionary {
             contigs: HashSet::new(),
@@ -290,7 +290,7 @@ impl Dictionary {
     }
 
     /// Returns the number of a name. A new name gets `explicit`, otherwise the next number.
-    fn number(&mut self, name: &[u8], explicit: Option<u32>) -> Result<u32> {
+    pub(super) fn number(&mut self, name: &[u8], explicit: Option<u32>) -> Result<u32> {
         if let Some(&known) = self.numbers.get(name) {
             return Ok(known);
         }
@@ -314,7 +314,7 @@ pub(super) fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns a line that defines a name without the name's number.
-fn without_number(line: &[u8]) -> Vec<u8> {
+pub(super) fn without_number(line: &[u8]) -> Vec<u8> {
     let number = structured(line).and_then(|(_, attributes)| attribute(attributes, b"IDX"));
     let text = number.map(|number| [b",IDX=", number].concat());
     let place = text.as_ref().and_then(|text| line.windows(text.len()).rposition(|window| window == text.as_slice()));

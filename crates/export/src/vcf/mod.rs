@@ -1,4 +1,4 @@
-//! Variant calls of TileDB-VCF datasets as VCF.
+//! Variant calls of TileDB-VCF datasets as VCF and BCF.
 //!
 //! A dataset has an array of variant calls, with a cell for each record of each sample, and an array of the headers of
 //! the files that the records came from, without their line of column names. Records longer than the dataset's anchor
@@ -10,6 +10,7 @@
 //! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
 //! values in memory that TileDB-VCF stores.
 
+mod bcf;
 mod bgzf;
 mod columns;
 mod definitions;
@@ -20,6 +21,7 @@ mod merge;
 mod record;
 mod tabix;
 
+pub use bcf::BcfHeader;
 pub use bgzf::{Bgzf, BgzfForward};
 pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
 pub use definitions::{Definitions, FieldKind, Filters};
@@ -27,7 +29,7 @@ pub use header::Header;
 pub use layout::{CellPositions, Contigs, Layout, Window, sample_numbers};
 pub use merge::{FileRecord, MergedFile, Merger};
 pub use record::Record;
-pub use tabix::{IndexFormat, tabix};
+pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
 use tilefs_format::error::{Error, Result};
 

@@ -1,9 +1,9 @@
-//! The index of a VCF file in BGZF by position: `.tbi` or `.csi`, as tabix makes them.
+//! The index of a VCF or BCF file in BGZF by position: `.tbi` or `.csi`, as tabix and bcftools make them.
 //!
 //! A record belongs to the smallest of a hierarchy of bins, of 2^14 positions and eight times as many at each level,
 //! that holds it. The index has the parts of the file with the records of each bin. A `.tbi` has five levels above the
 //! smallest bins, 2^29 positions, and the place of the first record that overlaps every 2^14 positions; a `.csi` has six,
-//! and this place for each bin.
+//! and this place for each bin. That of a BCF file has contigs by their numbers in the file's header, others name them.
 //!
 //! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index").
 
@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use tilefs_format::error::{Error, Result};
 
+use super::BcfHeader;
 use super::bgzf::{bgzf, virtual_offset};
 use crate::content::Content;
 
 /// Positions of the smallest bins and of the windows, as a power of two.
 const WINDOW_BITS: u32 = 14;
 
-/// Bytes of text read at a time.
+/// Bytes of a file read at a time.
 const PORTION: u64 = 1 << 20;
 
 /// The most contigs of an index.
@@ -56,7 +57,12 @@ impl IndexFormat {
 /// Fails if the text cannot be read or is not VCF, if a record lies beyond the last position of the format, and if the records of a contig
 /// are not adjacent and sorted.
 pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
-    let mut index = Index { format, contigs: Vec::new(), known: HashMap::new() };
+    Ok(bgzf(&index_of_text(text, format)?.bytes()))
+}
+
+fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<Index> {
+    let (mut index, mut names) = (Index::new(format), Vec::new());
+    let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut at, mut pending, mut portion) = (0, Vec::new(), Vec::new());
     // The place of the first pending byte.
     let mut place = 0;
@@ -68,8 +74,17 @@ pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
             pending.extend_from_slice(&rest[..end]);
             let length = pending.len() as u64 + 1;
-            if let Some(record) = Extent::of_line(&pending)? {
-                index.add(record, place, place + length)?;
+            if let Some((contig, record)) = Extent::of_line(&pending)? {
+                let number = match known.get(contig) {
+                    Some(number) => *number,
+                    None => {
+                        known.insert(contig.to_vec(), known.len());
+                        names.extend_from_slice(contig);
+                        names.push(0);
+                        known.len() - 1
+                    }
+                };
+                index.add(number, record, place, place + length)?;
             }
             place += length;
             pending.clear();
@@ -77,19 +92,81 @@ pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
         }
         pending.extend_from_slice(rest);
     }
-    Ok(bgzf(&index.bytes()))
+    index.names = Some(names);
+    Ok(index)
 }
 
-/// The contig of a record, its first position, counted from 0, and the one after its last.
-struct Extent<'a> {
-    contig: &'a [u8],
+/// Returns the `.csi` of the BGZF file of BCF with this header, itself in BGZF.
+///
+/// Memory: as for [`tabix`], and a record.
+///
+/// # Errors
+/// As for [`tabix`].
+pub fn csi_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Vec<u8>> {
+    Ok(bgzf(&index_of_bcf(file, header)?.bytes()))
+}
+
+fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Index> {
+    let wrong = || Error::internal("a file of BCF that ends within its header or a record");
+    // The place of the first pending byte.
+    let mut place = header.bytes().len() as u64;
+    if place > file.len() {
+        return Err(wrong());
+    }
+    let mut index = Index::new(IndexFormat::Csi);
+    // Readers look for contigs without records, too.
+    index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), Contig::default);
+    let (mut at, mut pending, mut portion) = (place, Vec::new(), Vec::new());
+    while at < file.len() {
+        portion.resize(PORTION.min(file.len() - at) as usize, 0);
+        file.read_at(at, &mut portion)?;
+        at += portion.len() as u64;
+        pending.extend_from_slice(&portion);
+        let mut done = 0;
+        while let Some(rest) = pending.get(done..) {
+            let mut numbers = Numbers(rest);
+            let Some((shared, of_samples)) = numbers.next().zip(numbers.next()) else { break };
+            let length = 8 + u64::from(shared) + u64::from(of_samples);
+            if (rest.len() as u64) < length {
+                break;
+            }
+            let (contig, start) = numbers.next().zip(numbers.next()).ok_or_else(wrong)?;
+            let end = u64::from(start) + u64::from(numbers.next().ok_or_else(wrong)?).max(1);
+            index.add(contig as usize, Extent { start: start.into(), end }, place, place + length)?;
+            place += length;
+            done += length as usize;
+        }
+        pending.drain(..done);
+    }
+    match pending.is_empty() {
+        true => Ok(index),
+        false => Err(wrong()),
+    }
+}
+
+/// Numbers of 32 bits, little-endian.
+struct Numbers<'a>(&'a [u8]);
+
+impl Iterator for Numbers<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*number))
+    }
+}
+
+/// The first position of a record, counted from 0, and the one after its last.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
     start: u64,
     end: u64,
 }
 
-impl<'a> Extent<'a> {
-    /// Reads the line of a record; `None` for one of the header.
-    fn of_line(line: &'a [u8]) -> Result<Option<Self>> {
+impl Extent {
+    /// Reads the line of a record, and returns its contig, too; `None` for one of the header.
+    fn of_line(line: &[u8]) -> Result<Option<(&[u8], Self)>> {
         if line.first() == Some(&b'#') {
             return Ok(None);
         }
@@ -103,21 +180,23 @@ impl<'a> Extent<'a> {
         let stated = info.split(|&byte| byte == b';').find_map(|field| number(field.strip_prefix(b"END=")?));
         // Like htslib, ignore an END before the start.
         let end = stated.filter(|&end| end > start).unwrap_or(start + (reference.len() as u64).max(1));
-        Ok(Some(Extent { contig, start, end }))
+        Ok(Some((contig, Extent { start, end })))
     }
 }
 
-/// The entries of all contigs, in the order of the file.
+/// The entries of all contigs, by number.
 struct Index {
     format: IndexFormat,
     contigs: Vec<Contig>,
-    known: HashMap<Vec<u8>, usize>,
+    /// The contig of the last record.
+    current: Option<usize>,
+    /// The name of each contig, with a NUL; `None` for BCF.
+    names: Option<Vec<u8>>,
 }
 
 /// The entries of one contig.
 #[derive(Default)]
 struct Contig {
-    name: Vec<u8>,
     /// For each bin, the virtual offsets at which its runs of records begin and end.
     bins: BTreeMap<u32, Vec<(u64, u64)>>,
     /// For each window, the virtual offset of the first record that overlaps it; 0 if none does.
@@ -126,23 +205,27 @@ struct Contig {
 }
 
 impl Index {
-    /// Adds a record whose line is at these places of the text.
-    fn add(&mut self, record: Extent<'_>, from: u64, to: u64) -> Result<()> {
-        let number = match self.known.get(record.contig) {
-            Some(number) => *number,
-            None => {
-                if self.contigs.len() == MAX_CONTIGS {
-                    return Err(Error::unsupported("an index of so many contigs"));
-                }
-                self.known.insert(record.contig.to_vec(), self.contigs.len());
-                self.contigs.push(Contig { name: record.contig.to_vec(), ..Contig::default() });
-                self.contigs.len() - 1
+    fn new(format: IndexFormat) -> Self {
+        Index { format, contigs: Vec::new(), current: None, names: None }
+    }
+
+    /// Adds a record of the contig with a number, which is at these places of the file.
+    fn add(&mut self, number: usize, record: Extent, from: u64, to: u64) -> Result<()> {
+        if number >= self.contigs.len() {
+            if number >= MAX_CONTIGS {
+                return Err(Error::unsupported("an index of so many contigs"));
             }
+            self.contigs.resize_with(number + 1, Contig::default);
+        }
+        let is_current = self.current == Some(number);
+        let is_next = |contig: &&mut Contig| match is_current {
+            true => contig.last <= record.start,
+            false => contig.bins.is_empty(),
         };
-        let is_last = number + 1 == self.contigs.len();
-        let Some(contig) = self.contigs.get_mut(number).filter(|contig| is_last && contig.last <= record.start) else {
+        let Some(contig) = self.contigs.get_mut(number).filter(is_next) else {
             return Err(Error::unsupported("an index of records that are not sorted"));
         };
+        self.current = Some(number);
         if record.end > self.format.max_position() {
             let reason = format!("an index with the position {}; a .tbi has positions up to 2^29", record.end);
             return Err(Error::unsupported(reason));
@@ -166,12 +249,12 @@ impl Index {
 
     fn bytes(&self) -> Vec<u8> {
         let number = |out: &mut Vec<u8>, number: usize| out.extend_from_slice(&(number as u32).to_le_bytes());
-        // The columns of VCF: contig, position, none for the end; lines of the header begin with #.
-        let mut names: Vec<u8> = [2u32, 1, 2, 0, u32::from(b'#'), 0].into_iter().flat_map(u32::to_le_bytes).collect();
-        number(&mut names, self.contigs.iter().map(|contig| contig.name.len() + 1).sum());
-        for contig in &self.contigs {
-            names.extend_from_slice(&contig.name);
-            names.push(0);
+        // The columns of VCF: contig, position, none for the end; lines of the header begin with #. BCF has none.
+        let mut names: Vec<u8> = Vec::new();
+        if let Some(of_contigs) = &self.names {
+            names.extend([2u32, 1, 2, 0, u32::from(b'#'), 0].into_iter().flat_map(u32::to_le_bytes));
+            number(&mut names, of_contigs.len());
+            names.extend_from_slice(of_contigs);
         }
         let mut out = Vec::new();
         match self.format {
@@ -283,6 +366,42 @@ mod tests {
             "1\t2\n".to_owned(),
         ] {
             assert!(tabix(&text(&wrong), IndexFormat::Tbi).is_err(), "{wrong}");
+        }
+    }
+
+    fn header() -> BcfHeader {
+        let head = "##fileformat=VCFv4.2\n##INFO=<ID=END,Number=1,Type=Integer>\n##contig=<ID=3>\n##contig=<ID=1>\n\
+            ##contig=<ID=2>\n##contig=<ID=4>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
+        BcfHeader::new(head.as_bytes(), &[]).unwrap()
+    }
+
+    fn bcf(lines: &str) -> Vec<u8> {
+        let header = header();
+        let mut file = header.bytes().to_vec();
+        header.append_records(lines.as_bytes(), &mut file).unwrap();
+        file
+    }
+
+    #[test]
+    fn bcf_has_the_bins_of_the_same_text() {
+        let line = |contig: &str, position: u64, end: u64| format!("{contig}\t{position}\t.\tAC\tC\t.\t.\tEND={end}\n");
+        let lines = line("1", 5, 1) + &line("1", 16_384, 1 << 24) + &line("1", 1 << 30, 1 << 30) + &line("2", 9, 9);
+        let bins = |index: Index| {
+            let bins = |contig: &Contig| contig.bins.keys().copied().collect::<Vec<_>>();
+            index.contigs.iter().map(bins).collect::<Vec<_>>()
+        };
+        let of_text = bins(index_of_text(&lines.clone().into_bytes(), IndexFormat::Csi).unwrap());
+        let of_bcf = bins(index_of_bcf(&bcf(&lines), &header()).unwrap());
+        assert_eq!(of_text.concat().len(), 4);
+        // The header has a contig before those of the records, and one behind them.
+        assert_eq!(of_bcf, [vec![vec![]], of_text, vec![vec![]]].concat());
+        assert!(csi_of_bcf(&bcf(""), &header()).is_ok());
+        for wrong in [line("1", 5, 5) + &line("1", 4, 4), line("1", 5, 5) + &line("2", 1, 1) + &line("1", 6, 6)] {
+            assert!(csi_of_bcf(&bcf(&wrong), &header()).is_err(), "{wrong}");
+        }
+        let whole = bcf(&lines);
+        for end in [0, 8, whole.len() - 200, whole.len() - 1] {
+            assert!(csi_of_bcf(&whole[..end].to_vec(), &header()).is_err(), "{end}");
         }
     }
 }

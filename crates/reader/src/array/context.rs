@@ -113,6 +113,8 @@ pub enum IndexKey {
     GenericChunk(u64, u64),
     /// The labels of an enumeration, by owner and number.
     Enumeration(u64, u64),
+    /// A part of a text that was made to learn its length, by owner and number.
+    TextPiece(u64, u64),
 }
 
 /// A cache of indexes with its own byte budget.
@@ -137,6 +139,17 @@ impl Indexes {
             Ok((Arc::new(index) as Arc<dyn Any + Send + Sync>, weight))
         })?;
         index.downcast().map_err(|_| Error::internal("an index has another type than its key says"))
+    }
+
+    /// Returns the index of a key, if it is cached.
+    ///
+    /// # Errors
+    /// Fails if it has another type.
+    pub fn get<T: Any + Send + Sync>(&self, key: IndexKey) -> Result<Option<Arc<T>>> {
+        let typed = |index: Arc<dyn Any + Send + Sync>| {
+            index.downcast().map_err(|_| Error::internal("an index has another type than its key says"))
+        };
+        self.cache.get(&key).map(typed).transpose()
     }
 
     /// Returns a number for keys of a new owner.

@@ -47,7 +47,7 @@ use tilefs_format::schema::{ArraySchema, ArrayType};
 
 use crate::storage::{EntryKey, StoreKey};
 
-pub use context::Context;
+pub use context::{Context, IndexKey, Indexes};
 pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
 pub use metadata::Metadata;

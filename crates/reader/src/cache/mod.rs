@@ -220,20 +220,34 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// Looks a key up. On a miss the caller must load the value and settle the promise.
-    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
-        let mut shard = self.shard(&key);
-        let ready = match shard.recent.get(&key) {
-            Some(Slot::Loading(flight)) => return Lookup::Loading(flight.clone()),
-            Some(Slot::Ready(ready)) => Some(ready.value.clone()),
-            None => None,
-        };
+    /// Returns the value of `key` if it is cached, without counting a miss if it is not.
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.hit(&mut self.shard(key), key)
+    }
+
+    /// Returns a value of a shard, if it is cached, and counts a hit.
+    fn hit(&self, shard: &mut Shard<K, V>, key: &K) -> Option<Arc<V>> {
         let kept = |kept: &mut Kept<V>| {
             kept.last_use = self.tick();
             kept.ready.value.clone()
         };
-        if let Some(value) = ready.or_else(|| shard.kept.get_mut(&key).map(kept)) {
+        let value = match shard.recent.get(key) {
+            Some(Slot::Ready(ready)) => Some(ready.value.clone()),
+            Some(Slot::Loading(_)) | None => shard.kept.get_mut(key).map(kept),
+        };
+        if value.is_some() {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        value
+    }
+
+    /// Looks a key up. On a miss the caller must load the value and settle the promise.
+    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
+        let mut shard = self.shard(&key);
+        if let Some(Slot::Loading(flight)) = shard.recent.get(&key) {
+            return Lookup::Loading(flight.clone());
+        }
+        if let Some(value) = self.hit(&mut shard, &key) {
             return Lookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);

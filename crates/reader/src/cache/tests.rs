@@ -219,3 +219,18 @@ fn different_keys_do_not_wait_for_each_other() {
         }
     });
 }
+
+#[test]
+fn only_what_is_cached_is_found_without_a_load() {
+    let cache = Cache::<u64, Vec<u8>>::new(1 << 20);
+    assert!(cache.get(&key(1)).is_none() && cache.statistics().misses == 0);
+    // While a load is under way there is nothing yet.
+    let Lookup::Missing(promise) = cache.find(key(1)) else { panic!("nothing was cached") };
+    assert!(cache.get(&key(1)).is_none());
+    promise.fulfil(Arc::new(vec![7]), 1);
+    // Small values are recent, heavy ones are kept at once.
+    let heavy = cache.recent.budget / HEAVY_SHARE + 1;
+    cache.get_or_load(key(2), || Ok((Arc::new(vec![8]), heavy))).unwrap();
+    assert_eq!([1, 2].map(|number| *cache.get(&key(number)).unwrap().first().unwrap()), [7, 8]);
+    assert_eq!((cache.statistics().hits, cache.statistics().misses), (2, 2));
+}

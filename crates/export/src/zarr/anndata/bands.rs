@@ -5,14 +5,16 @@
 //! each row, which gives `indptr`, and a pass over a band distributes its cells row by row. That pass also verifies
 //! these assumptions; cells stored in another order are an error.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
+use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
 
 use crate::content::{Content, check_range, unknown_band};
@@ -24,10 +26,56 @@ const LOOKED_AT: u64 = 1 << 21;
 /// Minimum number of bands kept, for readers at two positions.
 const MIN_BANDS: usize = 2;
 
+/// Where the starts of a matrix's rows are saved for later mounts.
+pub struct SavedStarts {
+    array: Arc<Array>,
+    /// `None` if they are not saved.
+    key: Option<EntryKey>,
+}
+
+impl SavedStarts {
+    /// Creates the place for starts among `cells` cells of an array; `what` tells them from others of the array.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read.
+    pub fn new(array: &Arc<Array>, cells: u64, what: impl Display) -> Result<Self> {
+        let identity = if array.context().saved.is_worth(cells) { array.identity()? } else { None };
+        Ok(SavedStarts { array: array.clone(), key: identity.map(|key| key.of(format_args!("starts of {what}"))) })
+    }
+
+    /// Returns whether the starts are saved when they are known.
+    pub fn is_kept(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Returns the starts of so many rows among so many cells that an earlier mount has saved.
+    fn get(&self, rows: u64, cells: u64) -> Option<Vec<u64>> {
+        let decode = |bytes: &[u8]| {
+            let (numbers, []) = bytes.as_chunks() else { return None };
+            let starts: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+            let is_whole =
+                starts.len() as u64 == rows + 1 && starts.first() == Some(&0) && starts.last() == Some(&cells);
+            (is_whole && starts.is_sorted()).then_some(starts)
+        };
+        self.array.context().saved.get(&self.key?, decode)
+    }
+
+    /// Saves starts that a pass over all cells has found.
+    fn put(&self, starts: &[u64]) {
+        let saved = &self.array.context().saved;
+        saved.note_measured(starts.last().copied().unwrap_or(0));
+        if let Some(key) = self.key {
+            let bytes: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+            saved.put(&key, &bytes);
+        }
+    }
+}
+
 /// The starts of a matrix's rows among its cells. Memory: 8 bytes per row of the matrix, once requested.
 pub struct RowBands {
     /// The row of each cell in stored order, `i64`.
     rows: Arc<dyn Content>,
+    saved: Option<SavedStarts>,
     /// Number of rows of the matrix, and of a band.
     count: u64,
     extent: u64,
@@ -36,10 +84,16 @@ pub struct RowBands {
 
 impl RowBands {
     /// Creates the bands of cells with these rows, each `extent` rows high. `None` if the starts of the rows would take
-    /// more memory than `most_memory` bytes.
-    pub fn new(rows: Arc<dyn Content>, count: u64, extent: u64, most_memory: usize) -> Option<Arc<Self>> {
+    /// more memory than `most_memory` bytes. They are saved in `saved`.
+    pub fn new(
+        rows: Arc<dyn Content>,
+        count: u64,
+        extent: u64,
+        most_memory: usize,
+        saved: Option<SavedStarts>,
+    ) -> Option<Arc<Self>> {
         let fits = count < (most_memory as u64) / 8;
-        (fits && extent > 0).then(|| Arc::new(RowBands { rows, count, extent, starts: SingleFlight::new() }))
+        (fits && extent > 0).then(|| Arc::new(RowBands { rows, saved, count, extent, starts: SingleFlight::new() }))
     }
 
     fn cells(&self) -> u64 {
@@ -47,12 +101,15 @@ impl RowBands {
     }
 
     /// Returns the number of cells before each row, and the total at the end. The first call reads the rows of all
-    /// cells.
+    /// cells, unless an earlier mount has saved the result.
     ///
     /// # Errors
     /// Fails if they cannot be read; [`Error::Damaged`] for cells that are not in bands, or outside the matrix.
     fn starts(&self) -> Result<&[u64]> {
         let starts = self.starts.get_or_make(|| {
+            if let Some(known) = self.saved.as_ref().and_then(|saved| saved.get(self.count, self.cells())) {
+                return Ok(known);
+            }
             let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
             let (mut starts, mut buffer) = (Vec::new(), Vec::new());
             memory::resize(&mut starts, rows + 1, "where rows begin")?;
@@ -75,6 +132,7 @@ impl RowBands {
             for row in 0..rows {
                 starts[row + 1] += starts[row];
             }
+            self.saved.iter().for_each(|saved| saved.put(&starts));
             Ok(starts)
         })?;
         Ok(starts)
@@ -343,7 +401,7 @@ mod tests {
 
     /// `indptr`, columns and values of cells in stored order.
     fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, limits: BandLimits) -> [Arc<dyn Content>; 3] {
-        let bands = RowBands::new(longs(cells.iter().map(|cell| cell.0)), count, extent, 1 << 20).unwrap();
+        let bands = RowBands::new(longs(cells.iter().map(|cell| cell.0)), count, extent, 1 << 20, None).unwrap();
         let mut sorted: Vec<((i64, i64), u32)> = cells.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
         let values = |numbers: &mut dyn Iterator<Item = u32>| -> Arc<dyn Content> {
@@ -406,7 +464,7 @@ mod tests {
 
     #[test]
     fn more_rows_than_memory_are_refused() {
-        assert!(RowBands::new(longs([]), 1 << 40, 2048, 1 << 30).is_none());
-        assert!(RowBands::new(longs([]), 10, 0, 1 << 30).is_none());
+        assert!(RowBands::new(longs([]), 1 << 40, 2048, 1 << 30, None).is_none());
+        assert!(RowBands::new(longs([]), 10, 0, 1 << 30, None).is_none());
     }
 }

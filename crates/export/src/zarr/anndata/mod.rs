@@ -13,7 +13,7 @@ use super::array::Attributes;
 use super::{Group, METADATA, Node};
 use crate::names::Names;
 
-pub use bands::{BandLimits, InRowOrder, RowBands, RowStarts};
+pub use bands::{BandLimits, InRowOrder, RowBands, RowStarts, SavedStarts};
 pub use frame::{DataFrame, FrameColumn, check};
 pub use matrix::{Compressed, Matrix, dense, full, starts_of};
 pub use unstructured::scalar;
