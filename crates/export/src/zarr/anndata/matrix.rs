@@ -14,7 +14,7 @@ use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
 use crate::compose::Slice;
 use crate::content::{Content, check_range};
-use crate::element::by_elements;
+use crate::element::{Converted, by_elements};
 use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
@@ -54,6 +54,11 @@ impl Matrix {
             Compressed::Rows => "csr_matrix",
             Compressed::Columns => "csc_matrix",
         };
+        let [rows, columns] = self.shape;
+        // SciPy keeps both in 32 bits where these suffice, and would convert them.
+        let greatest = rows.max(columns).max(self.minor.cells());
+        let is_narrow = i32::try_from(greatest).is_ok() && self.minor.field.datatype == Datatype::Int64;
+        let narrow = |column: Column| if is_narrow { in_32_bits(column) } else { column };
         let starts = Column::fixed(Field::new("indptr", Datatype::Int64), vec![self.starts.len() / 8], self.starts);
         let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
             let kind = ZarrType::of(&column.field)?;
@@ -65,13 +70,21 @@ impl Matrix {
         };
         let members = vec![
             ("data".to_owned(), array(self.values, CELLS_OF_A_CHUNK, "cells")?),
-            ("indices".to_owned(), array(self.minor, CELLS_OF_A_CHUNK, "cells")?),
-            ("indptr".to_owned(), array(starts, STARTS_OF_A_CHUNK, "starts")?),
+            ("indices".to_owned(), array(narrow(self.minor), CELLS_OF_A_CHUNK, "cells")?),
+            ("indptr".to_owned(), array(narrow(starts), STARTS_OF_A_CHUNK, "starts")?),
         ];
         let mut attributes = encoding(name, "0.1.0");
         attributes.insert("shape".to_owned(), self.shape.to_vec().into());
         Ok(Group { attributes, members })
     }
+}
+
+/// Returns a column of integers of 64 bits as one of 32 bits. Reading an integer that does not fit is an error.
+fn in_32_bits(column: Column) -> Column {
+    let fitting = |value| i32::try_from(value).ok().map(i32::to_le_bytes);
+    let values = Arc::new(Converted::integers(column.values, "a coordinate or count in 32 bits", fitting));
+    let field = Field { datatype: Datatype::Int32, ..column.field };
+    Column { field, values, ..column }
 }
 
 /// Returns `indptr`, `i64`, of cells sorted by these coordinates, which are less than `length`. Nothing is read now.
