@@ -87,6 +87,9 @@ want bcftools bcftools
 want tabix tabix
 /usr/bin/python3 -c 'import pysam' 2>/dev/null || packages="$packages python3-pysam"
 want rsync rsync
+want curl curl
+want rclone rclone
+want mount.davfs davfs2
 want smbclient smbclient
 if [ ! -d /run/systemd/system ]; then
     want /usr/sbin/smbd samba
