@@ -25,6 +25,8 @@ pub struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);
 
 impl Watchdog {
     pub fn start(test: &'static str) -> Watchdog {
+        // Building it may take longer than any test.
+        toy_program();
         let (sender, receiver) = mpsc::channel::<()>();
         thread::spawn(move || {
             if receiver.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -249,7 +251,9 @@ pub fn toy_program() -> &'static Path {
         let test = std::env::current_exe().unwrap();
         let profile = test.parent().unwrap().parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", "toy", "--manifest-path"]);
+        // With the features of the whole workspace, as it was built for its tests: those of this package alone would need
+        // half of all crates once more.
+        build.args(["build", "--quiet", "--workspace", "--example", "toy", "--manifest-path"]);
         build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
         if profile.file_name().is_some_and(|name| name == "release") {
             build.arg("--release");
