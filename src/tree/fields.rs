@@ -74,7 +74,7 @@ pub struct FieldFolder {
     pub modified: SystemTime,
     /// Optional views that are listed.
     pub shown: ShownViews,
-    /// What the tables of an array of a TileDB-VCF dataset show; `None` for other arrays.
+    /// How to show an array of a TileDB-VCF dataset as a table; `None` for other arrays.
     pub variants: Option<VariantView>,
 }
 

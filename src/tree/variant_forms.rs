@@ -15,7 +15,7 @@ use super::node::{File, NODE};
 /// Number of recently used files whose measured lengths are kept.
 const KEPT: usize = 16;
 
-/// What a file has records as.
+/// The encoding of the records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// VCF, a text.
@@ -24,7 +24,7 @@ pub enum Encoding {
     Bcf,
 }
 
-/// What of the records a file has.
+/// The part of a variant file: its records, or an index of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The records as they are.

@@ -33,7 +33,7 @@ const BYTES_OF_A_FIELD: usize = 4 << 10;
 /// Memory that they may take however small the cache is.
 const ALWAYS_SHOWN: usize = 32 << 20;
 
-/// What the tables of an array of a TileDB-VCF dataset show.
+/// How to show an array of a TileDB-VCF dataset as a table.
 #[derive(Clone)]
 pub enum VariantView {
     /// Variant calls.
@@ -42,8 +42,8 @@ pub enum VariantView {
     Statistics,
 }
 
-/// What the headers of a dataset say about the tables of its variant calls. Memory: the definitions of its fields, and if
-/// its files have different filters, the name or number of each sample.
+/// The tables of the variant calls of a dataset, whose columns its headers define. Memory: the definitions of its fields,
+/// and if its files have different filters, the name or number of each sample.
 pub struct VariantTables {
     dataset: Arc<VariantDataset>,
     known: SingleFlight<Arc<Known>>,

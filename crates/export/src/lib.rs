@@ -19,6 +19,7 @@ pub mod cf;
 pub mod column;
 #[doc(hidden)]
 pub mod compose;
+#[doc(hidden)]
 pub mod computed;
 pub mod content;
 pub mod dataset;

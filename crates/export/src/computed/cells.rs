@@ -2,7 +2,7 @@
 
 use super::Size;
 
-/// What a cell of a computed column is.
+/// The kind of the cells of a computed column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellKind {
     /// One value of this many bytes.
@@ -32,11 +32,11 @@ impl CellKind {
 pub struct Cells {
     kind: CellKind,
     pub(super) values: Vec<u8>,
-    /// Where each cell ends: in bytes or, for lists, in elements. Empty for single values.
+    /// The offset behind each cell, in bytes or, for lists, in elements. Empty for single values.
     pub(super) ends: Vec<u64>,
     /// One byte per cell, 0 for null.
     pub(super) validity: Vec<u8>,
-    /// Where each text in lists ends, in bytes.
+    /// The offset behind each text in lists, in bytes.
     pub(super) element_ends: Vec<u64>,
     /// One byte per element of lists, 0 for null.
     pub(super) element_validity: Vec<u8>,

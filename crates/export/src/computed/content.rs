@@ -18,7 +18,7 @@ pub struct PartOfColumn {
     pub length: u64,
 }
 
-/// What a content has of the cells.
+/// The part of a column that a content holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Values,

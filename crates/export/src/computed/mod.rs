@@ -66,7 +66,7 @@ pub trait Compute: Send + Sync {
 pub struct ComputedField {
     /// Its name and type; that of an element, if its cells are lists.
     pub field: Field,
-    /// What a cell is.
+    /// The kind of its cells.
     pub kind: CellKind,
 }
 
@@ -79,7 +79,7 @@ pub struct ComputedColumns {
     kept: Mutex<Kept>,
 }
 
-/// Where blocks begin.
+/// The blocks of a table, and the offsets at which each begins.
 struct Measured {
     /// The first row of each block, and the number of rows.
     rows: Vec<u64>,

@@ -34,7 +34,7 @@ pub enum Notation {
     Texts,
 }
 
-/// What a column shows.
+/// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// The values of a field, by its number.

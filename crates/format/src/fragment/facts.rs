@@ -125,24 +125,25 @@ impl FragmentFacts {
         if !self.dense {
             return Ok(self.sparse_tiles);
         }
-        let Some(ranges) = self.non_empty_ranges() else { return Ok(0) };
+        // Without a list of the ranges: this is asked for each tile.
+        let Some(ranges) = &self.non_empty_domain else { return Ok(0) };
         schema
             .dimensions
             .iter()
-            .zip(&ranges)
-            .try_fold(1u64, |count, (dimension, range)| count.checked_mul(tiles_along(dimension, range)?))
+            .zip(ranges.iter())
+            .try_fold(1u64, |count, (dimension, range)| count.checked_mul(tiles_along(dimension, &range)?))
             .ok_or_else(|| Error::damaged("more tiles than 64 bits count").in_field("non-empty domain"))
     }
 
     /// Returns the number of tiles in a row of tiles. A read of cells in row-major order returns to each of these tiles
     /// until it has finished the row. 1 for a sparse fragment, whose tiles are read one after the other.
     pub fn tiles_of_a_row(&self, schema: &ArraySchema) -> u64 {
-        let (true, Some(ranges)) = (self.dense, self.non_empty_ranges()) else { return 1 };
-        let dimensions = schema.dimensions.iter().zip(&ranges);
+        let (true, Some(ranges)) = (self.dense, &self.non_empty_domain) else { return 1 };
+        let dimensions = schema.dimensions.iter().zip(ranges.iter());
         // Leading dimensions with an extent of 1 do not count: a tile ends before the next coordinate along them.
         let thick = dimensions.skip_while(|(dimension, _)| dimension.extent_length() == Some(1)).skip(1);
         thick.fold(1, |count: u64, (dimension, range)| {
-            count.saturating_mul(tiles_along(dimension, range).unwrap_or(u64::MAX))
+            count.saturating_mul(tiles_along(dimension, &range).unwrap_or(u64::MAX))
         })
     }
 
@@ -165,15 +166,17 @@ impl FragmentFacts {
     /// replaced by the domain.
     pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
         if let Some(mut ranges) = self.non_empty_ranges() {
-            if !self.dense {
-                for (dimension, range) in schema.dimensions.iter().zip(&mut ranges) {
-                    if let Some(domain) = domain_if_crossing_1970(self.version, dimension)
-                        && domain.contains(&range.low)
-                        && domain.contains(&range.high)
-                    {
-                        *range = domain.clone();
-                    }
+            let mut is_replaced = false;
+            for (dimension, range) in schema.dimensions.iter().zip(&mut ranges).filter(|_| !self.dense) {
+                if let Some(domain) = domain_if_crossing_1970(self.version, dimension)
+                    && domain.contains(&range.low)
+                    && domain.contains(&range.high)
+                {
+                    *range = domain.clone();
+                    is_replaced = true;
                 }
+            }
+            if is_replaced {
                 self.non_empty_domain = Some(PackedRanges::new(&ranges));
             }
             for (dimension, range) in schema.dimensions.iter().zip(&ranges) {

@@ -26,7 +26,7 @@ const LOOKED_AT: u64 = 1 << 21;
 /// Minimum number of bands kept, for readers at two positions.
 const MIN_BANDS: usize = 2;
 
-/// Where the starts of a matrix's rows are saved for later mounts.
+/// Saves `indptr` of a matrix in the index directory, for later mounts.
 pub struct SavedStarts {
     array: Arc<Array>,
     /// `None` if they are not saved.
