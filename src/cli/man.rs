@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueEnum};
 
 use super::failure::Failure;
-use super::{output, roff};
+use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +43,14 @@ impl Page {
             Page::Paths => include_str!("../../man/tilefs-paths.7"),
         }
     }
+
+    /// The page as text, which scripts/render_manuals.sh renders.
+    fn text(self) -> &'static str {
+        match self {
+            Page::Tilefs => include_str!("../../man/tilefs.txt"),
+            Page::Paths => include_str!("../../man/tilefs-paths.txt"),
+        }
+    }
 }
 
 impl Man {
@@ -54,7 +62,7 @@ impl Man {
         if io::stdout().is_terminal() && shown_by_man(source) {
             return Ok(());
         }
-        match output::print(&roff::plain_text(source)) {
+        match output::print(self.page.text()) {
             // The reader has closed the pipe.
             Err(failure) if failure.status == 0 => Ok(()),
             printed => printed,

@@ -22,7 +22,6 @@ mod mount;
 mod options;
 mod output;
 mod printable;
-mod roff;
 #[cfg(feature = "serve")]
 mod serve;
 mod service;

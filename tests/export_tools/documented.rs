@@ -290,6 +290,20 @@ fn the_manual_pages_are_well_formed() {
     }
 }
 
+#[test]
+fn the_manuals_as_text_are_those_of_the_pages() {
+    if !has("mandoc") {
+        return;
+    }
+    let (project, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
+    let rendered = Command::new(project.join("scripts/render_manuals.sh")).arg(folder.path()).status().unwrap();
+    assert!(rendered.success());
+    for name in ["tilefs.txt", "tilefs-paths.txt"] {
+        let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text(&project.join("man")) == text(folder.path()), "run scripts/render_manuals.sh: man/{name} is old");
+    }
+}
+
 /// On an experiment of the corpus, as libtiledb's wheel and TileDB-SOMA wrote it.
 #[test]
 fn the_commands_for_single_cell_data_work_on_an_experiment() {
