@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tilefs_reader::array::Budget;
 use tilefs_reader::storage::is_object_uri;
 use tilefs_reader::threads;
 
@@ -17,9 +18,6 @@ const REMOTE_READ_AHEAD_WORKERS: usize = 32;
 
 /// Maximum number of bytes prefetched for all readers of a remote storage: half a second on a fast link.
 const REMOTE_READ_AHEAD_WINDOW: u64 = 128 << 20;
-
-/// All readers together may prefetch at most one part in this many of the cache.
-const SHARE: u64 = 8;
 
 /// Returns whether this is an array in an object store.
 pub fn is_remote(array: &Path) -> bool {
@@ -39,7 +37,8 @@ pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
 /// Returns the maximum number of bytes prefetched for all readers together.
 pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> u64 {
     let most = if is_remote(array) { REMOTE_READ_AHEAD_WINDOW } else { MAX_WINDOW };
-    most.min(options.reading.cache_size / SHARE)
+    let budget = usize::try_from(options.reading.cache_size).unwrap_or(usize::MAX);
+    most.min(Budget::new(budget).read_ahead() as u64)
 }
 
 /// Opens an array or a group, and returns the root of its tree.

@@ -92,7 +92,7 @@ const ALWAYS_SHOWN: usize = 32 << 20;
 
 fn check_fields(array: &Array) -> Result<()> {
     let fields = array.schema().attributes.len().saturating_add(array.schema().dimensions.len());
-    let most = array.context().budget().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
+    let most = array.context().budget().bytes().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
     if fields <= most {
         return Ok(());
     }

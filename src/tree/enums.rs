@@ -60,7 +60,7 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
         return Ok(None);
     }
     let needed = enumeration.memory().saturating_add(enumeration.len().saturating_mul(LABEL_OVERHEAD));
-    if needed > array.context().budget().max(ALWAYS_LABELLED) {
+    if needed > array.context().budget().bytes().max(ALWAYS_LABELLED) {
         let what = format!("an enumeration of {} labels, more than --cache-size allows", enumeration.len());
         return Err(Error::unsupported(what).in_field(name).in_array(array.path()));
     }

@@ -266,9 +266,9 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let budget = array.context().budget();
     let rows = coordinates(&stored, 0)?;
     let saved = SavedStarts::new(array, rows.cells(), format_args!("bands of {extent} rows of {}", shape[0]))?;
-    let bands = RowBands::new(rows.values, shape[0], extent, budget / STARTS_SHARE, Some(saved));
+    let bands = RowBands::new(rows.values, shape[0], extent, budget.matrix_starts(), Some(saved));
     let Some(bands) = bands else { return Ok(Ok(sorted)) };
-    let limits = BandLimits { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
+    let limits = BandLimits { band: budget.band(), all: budget.bands() };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
         let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, limits);
@@ -284,7 +284,7 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
 /// If the result is saved for later mounts, and fits in memory, it is found out at once when it is first needed.
 fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
     let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
-    let most = if saved.is_kept() { array.context().budget() / STARTS_SHARE } else { 0 };
+    let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
     let rows = coordinates.values.clone();
     // In a band of one row, all cells are in the order of their coordinates.
     Ok(match RowBands::new(rows, length, 1, most, Some(saved)) {
@@ -318,15 +318,6 @@ fn part_of_matrix(
     let (minor, values) = (coordinates(1)?, column(&*part, id, field)?);
     Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values })
 }
-
-/// Shares of the cache's budget, taken in addition to it: for the positions of a matrix's rows, ...
-const STARTS_SHARE: usize = 8;
-
-/// ... for one band of its rows while it is made, ...
-const BAND_SHARE: usize = 16;
-
-/// ... and for all bands of one of its files that are kept.
-const BANDS_SHARE: usize = 8;
 
 /// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.
 ///

@@ -152,7 +152,7 @@ impl VariantTables {
                     definitions.add_stored(kind, name.as_bytes());
                 }
             }
-            let most = self.dataset.data.context().budget().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
+            let most = self.dataset.data.context().budget().bytes().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
             if definitions.field_count() > most {
                 let count = definitions.field_count();
                 let what = format!("{count} fields where --cache-size has room for the columns of {most}");

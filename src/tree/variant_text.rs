@@ -42,9 +42,6 @@ const PIECE: usize = 1 << 20;
 /// Number of pieces that are kept for readers of nearby places.
 const KEPT: usize = 4;
 
-/// The budget of indexes divided by this is what pieces of one file may take of it.
-const PIECES_SHARE: usize = 2;
-
 /// The records of some samples as the bytes of a file. Memory: the header and the name of each sample, and while lines are made a
 /// window of cells and a few pieces of text.
 pub struct VariantText {
@@ -209,7 +206,7 @@ impl VariantText {
 
     /// Returns all pieces, and the length of their text. The first ones stay in the cache as those of `owner`.
     fn measure(self: &Arc<Self>, owner: u64) -> Result<(Vec<Piece>, u64)> {
-        let most = (self.indexes().budget() / PIECES_SHARE) as u64;
+        let most = self.dataset.data.context().budget().text_pieces() as u64;
         let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, Walk::new(self.clone()));
         while let Some(made) = walk.next()? {
             for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {

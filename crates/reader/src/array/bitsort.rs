@@ -52,7 +52,7 @@ impl SortedCells {
     pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
         let context = self.values.context()?;
         let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
-        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_ALLOWED_KEY_BYTES) {
+        if cells.saturating_mul(bytes) > (context.budget().bytes() as u64).max(ALWAYS_ALLOWED_KEY_BYTES) {
             return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
         }
         context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {

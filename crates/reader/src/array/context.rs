@@ -12,14 +12,13 @@ use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
 use crate::storage::{Links, Storage};
 
+use super::budget::Budget;
 use super::saved::SavedIndexes;
 use super::watch::Watch;
 
-/// The budget divided by this is the share of indexes.
-const INDEX_SHARE: usize = 4;
-
 /// The storage, the caches and the key.
 pub struct Context {
+    budget: Budget,
     /// The storage that files are read from.
     pub storage: Arc<dyn Storage>,
     /// Reads and decodes units, and caches them.
@@ -40,11 +39,11 @@ impl Context {
     /// Creates a context whose caches take at most `budget` bytes together and that decodes on at most `threads`
     /// threads at once.
     pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize, key: Option<Arc<Key>>) -> Self {
-        let for_indexes = budget / INDEX_SHARE;
-        let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
-        let indexes = Indexes { cache: Cache::new(for_indexes), next_owner: AtomicU64::new(0) };
+        let budget = Budget::new(budget);
+        let fetcher = Fetcher::new(storage.clone(), budget.decoded_units(), threads);
+        let indexes = Indexes { cache: Cache::new(budget.indexes()), next_owner: AtomicU64::new(0) };
         let (watch, saved) = (Watch::default(), SavedIndexes::default());
-        Context { storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
+        Context { budget, storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
     }
 
     /// Sets where members of groups and links may lead.
@@ -57,9 +56,9 @@ impl Context {
         Context { saved, ..self }
     }
 
-    /// The bytes that all caches may take.
-    pub fn budget(&self) -> usize {
-        self.fetcher.cache().budget() + self.indexes.cache.budget()
+    /// The budget of all caches, and its shares.
+    pub fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Returns the statistics of the caches and of decoding.
@@ -75,7 +74,7 @@ impl Context {
             of_both("cache_bytes", "Memory that is held", |counts| Value::Now(counts.used as u64)),
         ]
         .concat();
-        let budget = Value::Now(self.budget() as u64);
+        let budget = Value::Now(self.budget.bytes() as u64);
         statistics.push(Statistic::new("cache_budget_bytes", "Memory that both may hold together", budget));
         statistics.extend(self.fetcher.statistics());
         statistics.extend(self.saved.statistics());
@@ -155,10 +154,5 @@ impl Indexes {
     /// Returns a number for keys of a new owner.
     pub fn new_owner(&self) -> u64 {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The bytes that indexes may take.
-    pub fn budget(&self) -> usize {
-        self.cache.budget()
     }
 }

@@ -46,10 +46,6 @@ const MANY_FRAGMENTS: usize = 1 << 16;
 /// A schema may have this many bytes (some ten thousand attributes), however small the cache is.
 const ALWAYS_ALLOWED_SCHEMA_BYTES: usize = 4 << 20;
 
-/// Above that, a schema may have the cache budget divided by this, because short fields take several times more memory
-/// when parsed.
-const SCHEMA_SHARE: usize = 8;
-
 /// The stored bytes of a schema are at most this many times its permitted size.
 const MAX_STORED_RATIO: u64 = 4;
 
@@ -209,7 +205,7 @@ impl ArrayFolder {
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
-        let most = (self.context.budget() / SCHEMA_SHARE).max(ALWAYS_ALLOWED_SCHEMA_BYTES);
+        let most = self.context.budget().schema().max(ALWAYS_ALLOWED_SCHEMA_BYTES);
         let payload = match self.directory.listing().folder() {
             // Every array has a schema of this name, so the schema of a replaced array must not be used.
             folder if folder.identity.is_some() && entry.times.is_none() => {

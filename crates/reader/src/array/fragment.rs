@@ -61,10 +61,6 @@ const MBR_BYTES: u64 = 32;
 /// bytes are stored.
 const MAX_LIST_BYTES: u64 = 4 << 30;
 
-/// A level of an R-tree is kept during the comparison with the level below if it takes less than this part of the
-/// cache.
-const TREE_LEVEL_SHARE: usize = 8;
-
 impl ArrayFolder {
     /// Reads the facts in a fragment's metadata that are kept in memory.
     pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
@@ -250,7 +246,7 @@ impl ArrayFolder {
         let dimensions = outline.schema.dimensions.len() as u64;
         let expected = outline.facts.sparse_tiles.saturating_mul(MBR_BYTES.saturating_mul(dimensions));
         let (version, schema) = (outline.facts.version, &*outline.schema);
-        let most = self.context.budget() / TREE_LEVEL_SHARE;
+        let most = self.context.budget().rtree_level();
         self.with_section(fragment, offset, expected, |section| read_boxes(section, version, schema, most))
             .in_field("R-tree")
     }
@@ -408,7 +404,7 @@ impl ArrayFolder {
     /// Returns the payload of a section of a fragment's metadata, which may decode to `expected` bytes.
     fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
-        let most = self.context.budget() as u64;
+        let most = self.context.budget().bytes() as u64;
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
         let end = self.ends().get(&fragment).cloned();
         let payload = match end.as_ref().and_then(|end| end.behind(offset)) {

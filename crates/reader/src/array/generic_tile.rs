@@ -50,9 +50,6 @@ const MAX_CHUNKS: u64 = 1 << 17;
 /// Lists of at most this many decoded bytes are kept whole; longer lists are kept chunk by chunk.
 const MAX_WHOLE_LIST: u64 = 256 << 10;
 
-/// The decoded chunks of a long list stay in the cache after the first pass if they take less than this part of it.
-const CACHE_SHARE: usize = 4;
-
 /// Returns the number of bytes to which a structure with `stored` stored bytes may decode.
 pub(crate) fn max_decoded(stored: u64) -> u64 {
     stored.saturating_mul(MAX_RATIO).saturating_add(ALWAYS_ALLOWED_BYTES)
@@ -314,7 +311,7 @@ impl<'a> LongTile<'a> {
             start: tile.start,
             front: tile.front.clone(),
         };
-        let keeps = found.size <= (context.indexes.budget() / CACHE_SHARE) as u64;
+        let keeps = found.size <= context.budget().long_list() as u64;
         Ok(LongTile { context, walk: tile.walk(LARGE_READ)?, found, keeps })
     }
 

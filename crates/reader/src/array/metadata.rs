@@ -26,10 +26,6 @@ const MAX_VALUE_BYTES_IN_MEMORY: u64 = 256 << 10;
 /// The number of files that are opened concurrently; each takes some KiB until it has been read.
 const MAX_CONCURRENT_FILES: usize = 64;
 
-/// Keys and small values may take this part of the cache budget, however few bytes are stored, because similar keys
-/// compress well.
-const BUDGET_SHARE: u64 = 16;
-
 /// Memory of a key besides its bytes: its entry in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
 
@@ -110,13 +106,13 @@ impl From<MetadataValue> for Value {
 struct MemoryUse {
     stored: u64,
     used: u64,
-    /// The cache budget.
-    budget: u64,
+    /// Memory that is allowed however few bytes are stored.
+    always_allowed: u64,
 }
 
 impl MemoryUse {
     fn new(context: &Context) -> Self {
-        MemoryUse { budget: context.budget() as u64, ..MemoryUse::default() }
+        MemoryUse { always_allowed: context.budget().metadata() as u64, ..MemoryUse::default() }
     }
 }
 
@@ -165,7 +161,7 @@ impl Metadata {
         let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = max_decoded(held.stored);
-        let room = most.max(held.budget / BUDGET_SHARE);
+        let room = most.max(held.always_allowed);
         let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
         let entries = parse_entries(tile.size(), read, |entry| {
             let EntryHead { key, value } = entry;

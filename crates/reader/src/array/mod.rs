@@ -3,6 +3,7 @@
 mod ascending;
 mod bitsort;
 mod bounds;
+mod budget;
 mod chunk_walk;
 mod commit_lists;
 mod context;
@@ -47,6 +48,7 @@ use tilefs_format::schema::{ArraySchema, ArrayType};
 
 use crate::storage::{EntryKey, StoreKey};
 
+pub use budget::Budget;
 pub use context::{Context, IndexKey, Indexes};
 pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;

@@ -230,7 +230,7 @@ impl Group {
         if timed_files(&names.details, &folder)?.is_empty() {
             return self.child_folders(&names.folder);
         }
-        let mut left = ALWAYS_ALLOWED_DETAILS_BYTES.max(self.context.budget() as u64 / 4);
+        let mut left = ALWAYS_ALLOWED_DETAILS_BYTES.max(self.context.budget().group_details() as u64);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &names.details, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(&self.context, &one.file, 0)?;

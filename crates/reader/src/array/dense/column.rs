@@ -17,10 +17,6 @@ use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::read::{Batches, Decoding, Output};
 
-/// If reads run across the column-major order of tiles, tiles of at most the cache budget divided by this are decoded
-/// to row-major order as a whole, and cached in that order. Larger tiles are read cell by cell.
-const REORDERED_TILE_SHARE: u64 = 8;
-
 /// The minimum size of a band that one thread reads, if there are more bands.
 const MIN_BAND_BYTES: u64 = 1 << 20;
 
@@ -324,12 +320,12 @@ impl DenseColumn {
     }
 
     /// Returns whether a piece is better read from its tile in row-major order: if its lines run across the order of
-    /// the tile's cells, and the reordered tile can be cached.
+    /// the tile's cells, and the reordered tile can be cached. Larger tiles are read cell by cell.
     fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
         let crosses = piece.axes.last().is_some_and(|axis| axis.tile_stride.unsigned_abs() != 1);
         crosses
             && self.view.grid().cell_order == Layout::ColMajor
-            && tile_size <= self.view.array().context().fetcher.cache().budget() as u64 / REORDERED_TILE_SHARE
+            && tile_size <= self.view.array().context().budget().reordered_tile() as u64
     }
 
     /// Copies a piece that numbers tile cells in column-major order from the tile in row-major order.

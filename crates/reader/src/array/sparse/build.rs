@@ -20,9 +20,6 @@ use super::task::MergeTask;
 use crate::array::Array;
 use crate::threads::{LogInterval, for_all};
 
-/// The part of the cache's budget that the map of rows may take beside it.
-pub const MAP_SHARE: usize = 16;
-
 /// Work of at least this many cells is worth a line in the log.
 const LOGGED_CELLS: u64 = 1 << 21;
 
@@ -36,7 +33,7 @@ const LOGGED_CELLS: u64 = 1 << 21;
 pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let sources: Vec<FragmentSource<'_>> =
         (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
-    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
+    let store = Arc::new(Store::new(query.budget().row_map()));
     let planner = Planner { query, sources: &sources };
     let steps = planner.plan()?;
     let is_ordered = steps.iter().all(|step| match step {

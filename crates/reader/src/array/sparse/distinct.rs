@@ -6,18 +6,18 @@
 
 use std::collections::HashSet;
 
+use super::external_sort::{self, Record, SortedRunWriter};
 use super::key::KeyPlan;
 use super::merge::{CellSink, CellStream, MergeInput, Merged, merge};
-use super::record::{self, Record, SortedRunWriter, part_bytes, sorting_share};
 use super::rows::{Address, AddressWriter, ScatteredSegment};
 use super::store::Store;
 use super::stream::FragmentSource;
+use crate::array::Budget;
 
 /// Bytes at the end of a record's key that say how new the cell is: the newest sorts first.
 const AGE_BYTES: usize = 2 * size_of::<u64>();
 
-/// The rows of a merge of `streams`, of which each is of the source of the same number. `budget` is that of the cache, which memory is a share
-/// of; `store` keeps the rows.
+/// Returns the rows of a merge of `streams`, of which each is of the source of the same number. `store` keeps the rows.
 ///
 /// # Errors
 /// Those of the streams; [`Error::Unsupported`] for more cells than can be told apart, [`Error::Io`] from the
@@ -26,26 +26,26 @@ pub fn distinct_rows<S: CellStream>(
     plan: &KeyPlan,
     sources: &[FragmentSource<'_>],
     streams: Vec<S>,
-    budget: usize,
+    budget: Budget,
     store: &Store,
 ) -> Merged<ScatteredSegment> {
     let fragments: Vec<usize> = sources.iter().map(|source| source.fragment).collect();
     let with_versions: HashSet<usize> =
         sources.iter().filter(|source| source.has_versions).map(|source| source.fragment).collect();
-    let sorted = Store::new(sorting_share(budget));
+    let sorted = Store::new(budget.sorted_runs());
     let mut cells = ByCoordinates {
         fragments: &fragments,
-        writer: SortedRunWriter::new(&sorted, part_bytes(budget)),
+        writer: SortedRunWriter::new(&sorted, budget.sorted_run()),
         record: Record::default(),
         seen: 0,
         plan,
     };
     merge(plan, streams, &mut cells)?;
     let runs = cells.writer.finish()?;
-    let ordered = Store::new(sorting_share(budget));
-    let mut by_place = SortedRunWriter::new(&ordered, part_bytes(budget));
+    let ordered = Store::new(budget.sorted_runs());
+    let mut by_place = SortedRunWriter::new(&ordered, budget.sorted_run());
     let mut newest = Record::default();
-    record::merge(&sorted, &runs, |record| {
+    external_sort::merge(&sorted, &runs, |record| {
         let (coordinates, age) = record.key.split_at(record.key.len() - AGE_BYTES);
         let (newest_coordinates, newest_age) = newest.key.split_at(newest.key.len().saturating_sub(AGE_BYTES));
         let is_row = if coordinates == newest_coordinates && !newest.key.is_empty() {
@@ -61,7 +61,7 @@ pub fn distinct_rows<S: CellStream>(
         by_place.push(&Record { key: Vec::new(), rank: record.rank, address: record.address })
     })?;
     let mut list = AddressWriter::new(store);
-    record::merge(&ordered, &by_place.finish()?, |record| list.push(record.address))?;
+    external_sort::merge(&ordered, &by_place.finish()?, |record| list.push(record.address))?;
     Ok(list.finish()?)
 }
 

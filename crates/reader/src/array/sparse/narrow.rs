@@ -26,9 +26,6 @@ const CELLS_AT_ONCE: u64 = 1 << 19;
 /// Number of threads that fetch and test coordinates concurrently, if each request is a round trip.
 const WAITING_THREADS: usize = 8;
 
-/// The part of the cache's budget for coordinates that are fetched but not yet tested.
-const CACHE_SHARE: u64 = 8;
-
 /// Number of cells that are decoded and tested together.
 const BATCH_CELLS: u64 = 16384;
 
@@ -108,8 +105,8 @@ fn add_stretches<'a>(
     selection: &Selection,
     stretches: &mut Vec<Stretch<'a>>,
 ) -> Result<()> {
-    let budget = source.array.context().budget() as u64 / CACHE_SHARE / size_of::<u64>() as u64;
-    let most = CELLS_AT_ONCE.min(budget / WAITING_THREADS as u64).max(BATCH_CELLS);
+    let cells = source.array.context().budget().fetched_coordinates() / size_of::<u64>();
+    let most = CELLS_AT_ONCE.min((cells / WAITING_THREADS) as u64).max(BATCH_CELLS);
     let mbrs = source.mbrs()?;
     let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
     let first = stretches.len();

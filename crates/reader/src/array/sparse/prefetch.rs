@@ -11,9 +11,6 @@ use crate::array::tiles::TileUnit;
 use crate::read::{Batches, Decoding, Unit};
 use crate::storage::{is_far, together};
 
-/// The part of the cache's budget that coordinates may take which are fetched before they are read.
-const CACHE_SHARE: u64 = 8;
-
 /// Fetches into the cache the coordinates of some cells of each fragment that must be read to find rows. `compares`: the
 /// cells are compared with each other. Coordinates beyond a part of the cache's budget are left to the reader, and so is
 /// damage, because the reader meets it again and can name its place.
@@ -30,7 +27,7 @@ pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) 
     let found = together(&*context.storage, array.path(), cells.iter().collect(), |(source, positions)| {
         units(source, positions.clone(), compares).unwrap_or_default()
     });
-    let most = context.budget() as u64 / CACHE_SHARE;
+    let most = context.budget().fetched_coordinates() as u64;
     let mut bytes = 0u64;
     let fits = |unit: &TileUnit| {
         bytes = bytes.saturating_add(unit.size());

@@ -14,7 +14,7 @@ use super::selection::Selection;
 use super::stream::FragmentSource;
 use super::visible::CellFilter;
 use super::writers::{ORDERED_SINCE, writers_agree};
-use crate::array::Array;
+use crate::array::{Array, Budget};
 
 /// Pairs of boxes that are compared to find out whether fragments have coordinates in common.
 pub const MOST_PAIRS: u64 = 1 << 24;
@@ -166,8 +166,8 @@ impl Query {
         Ok(axis.position(&range.low).zip(axis.position(&range.high)))
     }
 
-    /// The budget of the cache, which the map's is a share of.
-    pub fn budget(&self) -> usize {
+    /// The budget of the caches.
+    pub fn budget(&self) -> Budget {
         self.array.context().budget()
     }
 

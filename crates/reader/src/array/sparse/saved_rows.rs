@@ -75,7 +75,7 @@ impl SavedRows {
 
     /// The key of what depends on how the map of rows is cut.
     pub fn key_of_cut(&self) -> Option<EntryKey> {
-        let (portions, threads, budget) = (self.query.portions, threads::decoding(), self.query.budget());
+        let (portions, threads, budget) = (self.query.portions, threads::decoding(), self.query.budget().bytes());
         Some(self.key?.of(format_args!("{portions:?} {threads} {budget}")))
     }
 

@@ -8,10 +8,9 @@ use tilefs_format::error::Result;
 
 use crate::memory;
 
-use super::build::MAP_SHARE;
 use super::column::FixedColumn;
+use super::external_sort::{Record, SortedRunWriter, merge};
 use super::key::{AxisColumn, CellOrder, KeyPlan};
-use super::record::{Record, SortedRunWriter, merge, part_bytes, sorting_share};
 use super::row_map::RowMap;
 use super::rows::{Address, AddressWriter, Rows, Segment};
 use super::store::Store;
@@ -26,7 +25,7 @@ impl SparseView {
     /// Returns the rows of another view sorted row-major, which may have been saved.
     pub(super) fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
         let query = stored.query()?;
-        let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
+        let store = Arc::new(Store::new(query.budget().row_map()));
         let saved = self.saved().of_query(query);
         if let Some(segments) = saved.whole(&store) {
             return Ok(RowMap::new(segments, store));
@@ -47,14 +46,14 @@ fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
-    let sorted = Store::new(sorting_share(query.budget()));
+    let sorted = Store::new(query.budget().sorted_runs());
     // Each thread has one share of the rows: fewer parts are better to merge.
     let share = rows.div_ceil(threads::decoding() as u64).max(1);
     let runs = for_all(threads::decoding(), |number| {
         let first = (share * number as u64).min(rows);
-        let mut writer = SortedRunWriter::new(&sorted, part_bytes(query.budget()));
+        let mut writer = SortedRunWriter::new(&sorted, query.budget().sorted_run());
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
-        let (mut row, most_text) = (first, part_bytes(query.budget()) as u64);
+        let (mut row, most_text) = (first, query.budget().sorted_run() as u64);
         let end = (first + share).min(rows);
         while row < end {
             let count = batch.read(view, &columns, &plan, row..end, most_text)?;

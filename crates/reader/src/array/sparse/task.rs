@@ -21,11 +21,8 @@ const BATCH_MEMORY: u64 = 16 << 20;
 /// Cells of a batch: enough that reading one is worth the while, and no more than the chunk of a tile has.
 const BATCH_CELLS: Range<u64> = 256..16384;
 
-/// The part of the cache's budget that the batches of very many fragments may take together. To stay within it their
-/// batches have fewer cells than would be worth the while ...
-const MANY_BATCHES: u64 = 16;
-
-/// ... but not fewer than this.
+/// Batches of very many fragments have fewer cells than would be worth the while, to stay within the share of the budget,
+/// but not fewer than this.
 const LEAST_OF_MANY: u64 = 16;
 
 /// Cells of some fragments to be merged.
@@ -164,7 +161,7 @@ impl MergeTask {
         progress: P,
     ) -> Vec<FragmentStream<'a, P>> {
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
-        let budget = sources.first().map_or(0, |source| source.array.context().budget() as u64);
+        let budget = sources.first().map_or(0, |source| source.array.context().budget().merge_batches() as u64);
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
         let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
             stream: Stream::new(source, positions.clone(), batch_cells, true),
@@ -191,10 +188,10 @@ impl MergeTask {
     }
 }
 
-/// Cells of each batch, where so many parts are merged whose cells take so many bytes.
+/// Cells of each batch, where so many parts are merged whose cells take so many bytes, within a share of the budget.
 fn batch_cells(parts: u64, cell_memory: u64, budget: u64) -> u64 {
     let cells_of = |memory: u64| memory / (cell_memory * parts).max(1);
-    let most = cells_of(BATCH_MEMORY.max(budget / MANY_BATCHES)).max(LEAST_OF_MANY);
+    let most = cells_of(BATCH_MEMORY.max(budget)).max(LEAST_OF_MANY);
     cells_of(BATCH_MEMORY).clamp(BATCH_CELLS.start, BATCH_CELLS.end).min(most)
 }
 

@@ -94,10 +94,10 @@ impl Tiles {
         if let TileNumbers::Listed(offsets) = &offsets {
             check_tile_offsets(offsets, offsets.len() as u64, file_size).in_file(&path)?;
         }
-        let budget = context.fetcher.cache().budget() as u64;
+        let most_at_once = (context.budget().decoded_units() as u64).max(ALWAYS_ALLOWED_BYTES);
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
             // Small enough that even a small cache holds several, and all between which reads alternate.
-            true => (WHOLE_REMOTE_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), REMOTE_WINDOW),
+            true => (WHOLE_REMOTE_TILE.min(context.budget().alternating_tile(by_turns)).max(WHOLE_TILE), REMOTE_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE),
         };
         let context = Arc::downgrade(context);
@@ -109,7 +109,7 @@ impl Tiles {
             file_size,
             stored_size: OnceLock::new(),
             decoder,
-            most_at_once: budget.max(ALWAYS_ALLOWED_BYTES),
+            most_at_once,
             whole_tile,
             header_window,
             sorted: None,

@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::rows::Address;
 use super::store::{Blob, Store};
-use crate::threads::{self, cancellation};
+use crate::threads::cancellation;
 
 /// Bytes of records that are put aside, and later read, together. Merging holds so many of every run.
 const PIECE_BYTES: usize = 16 << 10;
@@ -199,23 +199,6 @@ impl<'a> SortedRunReader<'a> {
         self.at += before - rest.len();
         Some(())
     }
-}
-
-/// The part of the cache's budget that sorting may take beside it while it goes on, half of it for what is being
-/// sorted and half for what was.
-const SORT_SHARE: usize = 4;
-
-/// Bytes of records that are sorted at once are at least so many, however small the budget is.
-const LEAST_PART: usize = 256 << 10;
-
-/// Bytes of memory for what was sorted, of the cache's budget.
-pub fn sorting_share(budget: usize) -> usize {
-    budget / SORT_SHARE / 2
-}
-
-/// Bytes of records that one thread sorts at once.
-pub fn part_bytes(budget: usize) -> usize {
-    (sorting_share(budget) / threads::decoding()).max(LEAST_PART)
 }
 
 #[cfg(test)]

@@ -1,0 +1,129 @@
+//! Divides the budget of the caches (`--cache-size`): how many bytes each use of memory may take of it, or beside it.
+
+use crate::threads;
+
+/// Reads alternate between at most this many tiles of a file if nothing more is known.
+const ALTERNATING_TILES: u64 = 8;
+
+/// Records that one thread sorts at once may take this many bytes, however small the budget is.
+const LEAST_SORTED_RUN: usize = 256 << 10;
+
+/// The budget of the caches in bytes, and its shares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    bytes: usize,
+}
+
+/// What the two caches keep: together the whole budget.
+impl Budget {
+    /// The budget of all caches together.
+    pub fn new(bytes: usize) -> Self {
+        Budget { bytes }
+    }
+
+    /// The whole budget.
+    pub fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    /// The cache of decoded units.
+    pub fn decoded_units(self) -> usize {
+        self.bytes - self.indexes()
+    }
+
+    /// The cache of indexes.
+    pub fn indexes(self) -> usize {
+        self.bytes / 4
+    }
+}
+
+/// What a single value may take of its cache.
+impl Budget {
+    /// A tile that is decoded as a whole although reads want parts of it, if reads alternate between `turns` tiles.
+    pub fn alternating_tile(self, turns: u64) -> u64 {
+        self.decoded_units() as u64 / turns.max(ALTERNATING_TILES)
+    }
+
+    /// A tile in column-major order that is kept in row-major order.
+    pub fn reordered_tile(self) -> usize {
+        self.decoded_units() / 8
+    }
+
+    /// An R-tree or a list of numbers whose decoded chunks are kept after the first pass.
+    pub fn long_list(self) -> usize {
+        self.indexes() / 4
+    }
+
+    /// Pieces of one text that are kept from measuring it.
+    pub fn text_pieces(self) -> usize {
+        self.indexes() / 2
+    }
+}
+
+/// What is held beside the caches, most of it only while something is computed.
+impl Budget {
+    /// Bytes that are prefetched for all readers together. They are in the cache until they are read.
+    pub fn read_ahead(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// A level of an R-tree that is kept while the level below is compared with it.
+    pub fn rtree_level(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// A schema. Short fields take several times more memory when they are parsed.
+    pub fn schema(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// Keys and small values of metadata, however few bytes are stored: similar keys compress well.
+    pub fn metadata(self) -> usize {
+        self.bytes / 16
+    }
+
+    /// The stored details of a group.
+    pub fn group_details(self) -> usize {
+        self.bytes / 4
+    }
+
+    /// The map of rows; beyond it, the map goes to a temporary file.
+    pub fn row_map(self) -> usize {
+        self.bytes / 16
+    }
+
+    /// The batches of cells of one merge of very many fragments.
+    pub fn merge_batches(self) -> usize {
+        self.bytes / 16
+    }
+
+    /// Runs of an external sort; beyond it, they go to a temporary file. A second time as much is for [`Self::sorted_run`].
+    pub fn sorted_runs(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// Records that one thread sorts at once.
+    pub fn sorted_run(self) -> usize {
+        (self.sorted_runs() / threads::decoding()).max(LEAST_SORTED_RUN)
+    }
+
+    /// Coordinates that are fetched before they are tested or merged.
+    pub fn fetched_coordinates(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// Where the rows or columns of a matrix begin among its values.
+    pub fn matrix_starts(self) -> usize {
+        self.bytes / 8
+    }
+
+    /// One band of a matrix while its rows are arranged ...
+    pub fn band(self) -> usize {
+        self.bytes / 16
+    }
+
+    /// ... and all bands of one of its files that are kept.
+    pub fn bands(self) -> usize {
+        self.bytes / 8
+    }
+}
