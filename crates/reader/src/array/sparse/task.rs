@@ -14,6 +14,7 @@ use super::query::Query;
 use super::rows::{InterleavedWriter, Segment};
 use super::store::Store;
 use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+use crate::array::Budget;
 
 /// Memory that the batches of one merge take together, about, where there are not very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
@@ -161,7 +162,7 @@ impl MergeTask {
         progress: P,
     ) -> Vec<FragmentStream<'a, P>> {
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
-        let budget = sources.first().map_or(0, |source| source.array.context().budget().merge_batches() as u64);
+        let budget = sources.first().map_or(Budget::new(0), |source| source.array.context().budget());
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
         let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
             stream: Stream::new(source, positions.clone(), batch_cells, true),
@@ -189,9 +190,9 @@ impl MergeTask {
 }
 
 /// Cells of each batch, where so many parts are merged whose cells take so many bytes, within a share of the budget.
-fn batch_cells(parts: u64, cell_memory: u64, budget: u64) -> u64 {
+fn batch_cells(parts: u64, cell_memory: u64, budget: Budget) -> u64 {
     let cells_of = |memory: u64| memory / (cell_memory * parts).max(1);
-    let most = cells_of(BATCH_MEMORY.max(budget)).max(LEAST_OF_MANY);
+    let most = cells_of(BATCH_MEMORY.max(budget.merge_batches() as u64)).max(LEAST_OF_MANY);
     cells_of(BATCH_MEMORY).clamp(BATCH_CELLS.start, BATCH_CELLS.end).min(most)
 }
 
@@ -242,7 +243,7 @@ mod tests {
             (65_000, 24, 1 << 30, 43),
             (1 << 20, 24, 1 << 30, 16),
         ] {
-            assert_eq!(batch_cells(parts, cell_memory, budget), cells, "{parts} parts");
+            assert_eq!(batch_cells(parts, cell_memory, Budget::new(budget)), cells, "{parts} parts");
         }
     }
 
