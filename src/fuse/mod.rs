@@ -26,6 +26,7 @@ mod reply_buffers;
 mod requester;
 mod requests;
 mod serve;
+mod server;
 mod session_end;
 mod sys;
 mod working_folders;

@@ -18,10 +18,11 @@ use tilefs_reader::threads::{self, Probe};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
-use super::filesystem::{BackgroundTriggers, Server, TreeFilesystem};
+use super::filesystem::TreeFilesystem;
 use super::needs::Needs;
 use super::refresh::Refresher;
 use super::requests::Requests;
+use super::server::{BackgroundTriggers, Server};
 use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};

@@ -11,8 +11,8 @@ use std::time::Duration;
 use fuser::{INodeNo, Notifier};
 use tilefs_reader::threads;
 
-use super::filesystem::Server;
 use super::inodes::Outdated;
+use super::server::Server;
 use crate::refresh::{RefreshTrigger, Refreshed, Triggered};
 
 /// Refreshes a mount on demand and periodically.

@@ -1,0 +1,372 @@
+//! Answers requests about a tree: finds the node of an inode, queries it, and counts and reports failures.
+//!
+//! A lookup waits until the length of a file is known, even if that takes a pass over all of it. The kernel would ask
+//! again for attributes that expire, but not in `sendfile` and `splice`, not even for a file opened with direct I/O:
+//! too small a length truncates the result, and too large a length appends zeros, because the short read that corrects
+//! it may arrive after one that was sent ahead of it.
+
+use std::ffi::OsStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Weak};
+
+use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
+use tilefs_format::error::Error;
+use tilefs_reader::statistics::{Statistic, Value};
+use tilefs_reader::threads::cancellation;
+
+use super::counts::Counts;
+use super::handles::Handles;
+use super::inodes::{Inode, Inodes, Outdated};
+use super::mount::Ownership;
+use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
+use crate::read_ahead::{ReadAhead, Reader};
+use crate::refresh::RefreshTrigger;
+use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
+use crate::tree::suggest::suggestion_in;
+use crate::tree::{EntryKind, Node, Tree};
+
+/// The longest name that every kernel version accepts from a FUSE file system.
+pub(super) const MAX_NAME: usize = 1024;
+
+/// Preferred I/O size reported to programs; `cat` and `cp` read at least this anyway.
+pub(super) const BLOCK_SIZE: u32 = 128 << 10;
+
+/// Answers the requests, on any thread.
+pub struct Server {
+    tree: Arc<dyn Tree>,
+    own: Arc<OwnFolder>,
+    pub(super) inodes: Inodes,
+    triggers: BackgroundTriggers,
+    pub(super) files: Handles<OpenFile>,
+    pub(super) folders: Handles<Vec<Listed>>,
+    pub(super) read_ahead: ReadAhead,
+    replies: ReplyBuffers,
+    pub(super) errors: ErrorLog,
+    pub(super) counts: Counts,
+    ownership: Ownership,
+    direct_io: bool,
+}
+
+/// Triggers for work in the background.
+pub struct BackgroundTriggers {
+    /// Signalled whenever the kernel remembers too many names: [`Inodes::names_to_forget`] then returns some.
+    pub too_many_names: SyncSender<()>,
+    /// Triggered when stored data is missing, if the tree is refreshed periodically: it may have been vacuumed.
+    pub missing: Option<RefreshTrigger>,
+}
+
+/// An open file. It holds its node, so that other openers need not look it up again.
+pub(super) struct OpenFile {
+    _node: Node,
+    pub(super) reader: Arc<Reader>,
+}
+
+/// An entry of an open folder.
+pub(super) struct Listed {
+    pub(super) number: u64,
+    pub(super) kind: FileType,
+    pub(super) name: String,
+}
+
+impl Server {
+    /// Answers from this tree. With `direct_io` the kernel caches no file contents.
+    pub(super) fn new(
+        tree: Arc<dyn Tree>,
+        triggers: BackgroundTriggers,
+        read_ahead: ReadAhead,
+        ownership: Ownership,
+        direct_io: bool,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|server: &Weak<Server>| {
+            let server = server.clone();
+            let errors = ErrorLog::default();
+            let statistics = move || server.upgrade().map_or(Vec::new(), |server| server.statistics());
+            let own = OwnFolder::new(errors.recent().clone(), statistics);
+            let own = Arc::new(own);
+            let root = RootWithOwn::new(tree.root(), own.clone());
+            Server {
+                tree,
+                own,
+                inodes: Inodes::new(Arc::new(root)),
+                triggers,
+                files: Handles::new(),
+                folders: Handles::new(),
+                read_ahead,
+                replies: ReplyBuffers::default(),
+                errors,
+                counts: Counts::default(),
+                ownership,
+                direct_io,
+            }
+        })
+    }
+
+    /// Returns the names that the kernel remembers.
+    pub fn inodes(&self) -> &Inodes {
+        &self.inodes
+    }
+
+    /// Refreshes to what is stored now. Returns what to invalidate in the kernel, if anything changed.
+    ///
+    /// # Errors
+    /// If what is stored cannot be opened. The log says why, and the previous state stays visible.
+    pub fn refresh(&self) -> std::result::Result<Option<Outdated>, Errno> {
+        let refreshed = self.attempt(
+            || "refreshing".to_owned(),
+            || {
+                let Some(mut refreshed) = self.tree.refresh()? else { return Ok(None) };
+                refreshed.root = Arc::new(RootWithOwn::new(refreshed.root, self.own.clone()));
+                Ok(Some(self.inodes.refresh(refreshed)))
+            },
+        );
+        if let Ok(Some(_)) = &refreshed {
+            self.counts.refresh();
+        }
+        refreshed
+    }
+
+    /// Returns all statistics, of this module and those below.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
+        let (names, bytes) = self.inodes.remembered();
+        let mut statistics = self.counts.statistics();
+        statistics.extend([
+            now("open_files", "Files that are open", self.files.count()),
+            now("open_folders", "Folders that are being listed", self.folders.count()),
+            now("names", "Names that the kernel remembers", names),
+            now("names_bytes", "Approximate memory of these names in bytes", bytes),
+        ]);
+        statistics.extend(self.read_ahead.statistics());
+        statistics.extend(self.tree.statistics());
+        statistics
+    }
+
+    /// Runs the work of a request. Converts errors and panics to an errno and a log line.
+    pub(super) fn attempt<T>(
+        &self,
+        doing: impl Fn() -> String,
+        work: impl FnOnce() -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<T, Errno> {
+        let work = || {
+            cancellation::check()?;
+            work()
+        };
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Failure::Errno(errno))) => Err(errno),
+            Ok(Err(Failure::Error(Error::Cancelled))) if cancellation::is_cancelled() => {
+                log::debug!("{}: its reader has given up", doing());
+                Err(Errno::EINTR)
+            }
+            Ok(Err(Failure::Error(error))) => {
+                let errno = error.errno();
+                if errno == libc::ENOENT {
+                    log::debug!("{}: {error}", doing());
+                } else {
+                    self.counts.error(error.kind());
+                    if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.triggers.missing) {
+                        trigger.trigger();
+                    }
+                    self.errors.report(&doing(), &error.to_string());
+                }
+                Err(Errno::from_i32(errno))
+            }
+            Err(panic) => {
+                let reason = reason_of_panic(&*panic);
+                self.counts.error(Error::internal(reason).kind());
+                self.errors.report(&doing(), &format!("internal error, please report it: {reason}"));
+                Err(Errno::EIO)
+            }
+        }
+    }
+
+    pub(super) fn inode(&self, number: INodeNo) -> std::result::Result<Arc<Inode>, Failure> {
+        self.inodes.get(number.0).ok_or(Failure::Errno(Errno::ESTALE))
+    }
+
+    fn node(&self, inode: &Inode) -> std::result::Result<Node, Failure> {
+        self.inodes.node(inode)?.ok_or(Failure::Errno(Errno::ESTALE))
+    }
+
+    pub(super) fn path_of(&self, number: INodeNo) -> String {
+        self.inodes.get(number.0).map_or_else(|| format!("inode {}", number.0), |inode| inode.path())
+    }
+
+    pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
+        let name = name.to_str().ok_or(Failure::Errno(Errno::ENOENT))?;
+        loop {
+            if let Some(inode) = self.find_once(parent, name)? {
+                return Ok(inode);
+            }
+        }
+    }
+
+    /// As [`Server::find`], but `None` if the tree was refreshed meanwhile.
+    fn find_once(&self, parent: INodeNo, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
+        let generation = self.inodes.generation();
+        if let Some(inode) = self.inodes.look_up(parent.0, name) {
+            return Ok(Some(inode));
+        }
+        let parent = self.inode(parent)?;
+        let Node::Folder(folder) = self.node(&parent)? else {
+            return Err(Failure::Errno(Errno::ENOTDIR));
+        };
+        let Some(node) = folder.lookup(name)? else {
+            let reason = folder.why_absent(name).or_else(|| {
+                // Programs look for hidden files of their own everywhere.
+                let near = (!name.starts_with('.')).then(|| suggestion_in(&*folder, name))?;
+                near.map(|near| format!("there is no such file; the nearest name is {near}"))
+            });
+            if let Some(reason) = reason {
+                self.errors.recent().add(&format!("{}/{name}", parent.path()), &reason);
+            }
+            return Err(Failure::Errno(Errno::ENOENT));
+        };
+        let size = match &node {
+            Node::Folder(_) => 0,
+            Node::File(file) => file.len()?,
+        };
+        // A cancelled lookup may have returned incomplete data.
+        cancellation::check()?;
+        let inode = self.inodes.insert(&parent, name, &node, size, generation);
+        if self.inodes.remembers_too_many() {
+            // Fails if a signal is pending already, which suffices.
+            let _ = self.triggers.too_many_names.try_send(());
+        }
+        Ok(inode)
+    }
+
+    /// Attributes of a folder that no longer exists are an error; those of an open file stay the same.
+    pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
+        let inode = self.inode(number)?;
+        if self.inodes.is_stale(&inode) {
+            self.node(&inode)?;
+        }
+        Ok(self.attributes(&inode))
+    }
+
+    pub(super) fn attributes(&self, inode: &Inode) -> FileAttr {
+        let (kind, perm) = match inode.kind {
+            EntryKind::Folder => (FileType::Directory, 0o555),
+            EntryKind::File => (FileType::RegularFile, 0o444),
+        };
+        let Ownership { user, group, umask } = self.ownership;
+        let (size, time) = (inode.size(), inode.modified());
+        FileAttr {
+            ino: INodeNo(inode.number),
+            size,
+            blocks: size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm: perm & !umask,
+            // For a folder, 1 means that subfolders are not counted, so `find` does not rely on it.
+            nlink: 1,
+            uid: user,
+            gid: group,
+            rdev: 0,
+            blksize: BLOCK_SIZE,
+            flags: 0,
+        }
+    }
+
+    pub(super) fn list(&self, number: INodeNo) -> std::result::Result<Vec<Listed>, Failure> {
+        let inode = self.inode(number)?;
+        let Node::Folder(folder) = self.node(&inode)? else {
+            return Err(Failure::Errno(Errno::ENOTDIR));
+        };
+        let link = |number, name: &str| Listed { number, kind: FileType::Directory, name: name.to_owned() };
+        let mut listed = vec![link(inode.number, "."), link(inode.parent(), "..")];
+        let entries = folder.list()?;
+        cancellation::check()?;
+        for entry in entries {
+            // The kernel would reject the whole listing for one bad name.
+            if entry.name.is_empty() || entry.name.len() > MAX_NAME || entry.name.contains(['/', '\0']) {
+                let error = format!("{:?} cannot be the name of a file and is not listed", entry.name);
+                self.errors.report(&format!("list of {}", inode.path()), &error);
+                continue;
+            }
+            listed.push(Listed {
+                number: self.inodes.number_of(inode.number, &entry.name),
+                kind: match entry.kind {
+                    EntryKind::Folder => FileType::Directory,
+                    EntryKind::File => FileType::RegularFile,
+                },
+                name: entry.name,
+            });
+        }
+        Ok(listed)
+    }
+
+    /// Returns the handle, and whether the kernel may cache its content.
+    pub(super) fn open_file(
+        &self,
+        number: INodeNo,
+        flags: OpenFlags,
+    ) -> std::result::Result<(u64, FopenFlags), Failure> {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
+            return Err(Failure::Errno(Errno::EROFS));
+        }
+        let inode = self.inode(number)?;
+        let node = self.node(&inode)?;
+        let Node::File(file) = &node else {
+            return Err(Failure::Errno(Errno::EISDIR));
+        };
+        let content = file.open()?;
+        cancellation::check()?;
+        if inode.resize(content.len()) {
+            // The length changed since the lookup (a text that now reports an error). On ESTALE the kernel fetches the
+            // attributes again and retries.
+            return Err(Failure::Errno(Errno::ESTALE));
+        }
+        // Without either flag the kernel drops pages cached by earlier opens, but caches new ones.
+        let caching = match () {
+            () if self.direct_io || file.is_live() => FopenFlags::FOPEN_DIRECT_IO,
+            () if file.may_change() => FopenFlags::empty(),
+            () => FopenFlags::FOPEN_KEEP_CACHE,
+        };
+        let handle = OpenFile { _node: node.clone(), reader: self.read_ahead.open(content) };
+        Ok((self.files.open(Arc::new(handle)), caching))
+    }
+
+    /// Reads the existing part of a range of an open file.
+    pub(super) fn read(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+    ) -> std::result::Result<ReplyBuffer<'_>, Failure> {
+        let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
+        let content = file.reader.content();
+        let length = content.len().saturating_sub(offset).min(u64::from(size));
+        let mut reply = self.replies.get(length as usize); // at most a u32
+        if length > 0 {
+            self.read_ahead.note(&file.reader, offset, length);
+            content.read_at(offset, &mut reply)?;
+            self.counts.read(reply.len());
+        }
+        Ok(reply)
+    }
+
+    pub(super) fn extended_attributes(&self, number: INodeNo) -> std::result::Result<Vec<(String, Vec<u8>)>, Failure> {
+        Ok(match self.node(&*self.inode(number)?)? {
+            Node::Folder(folder) => folder.extended_attributes(),
+            Node::File(file) => file.extended_attributes(),
+        })
+    }
+}
+
+/// The failure of a request: an errno that is an ordinary answer, or an error to report.
+pub(super) enum Failure {
+    Errno(Errno),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
