@@ -1,21 +1,17 @@
-//! Storage in S3, Google Cloud Storage and Azure. Requests run on a small runtime of their own (`runtime`), are
-//! counted (`traffic`) and retried if that may help (`failure`). `connect` and `profile` find the credentials.
+//! Storage in S3, Google Cloud Storage and Azure. Requests (`buckets`) run on a small runtime of their own (`runtime`),
+//! are counted (`traffic`) and retried if that may help (`failure`). `connect` and `profile` find the credentials.
 
-use std::collections::HashMap;
-use std::fmt::Display;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
-use tokio::time::{sleep, timeout, timeout_at};
 
 mod address;
+mod buckets;
 mod connect;
 mod credentials;
 mod disk_cache;
@@ -38,22 +34,17 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::settings::CloudOptions;
-use super::uri::{self, BucketName, Provider};
+use super::uri::{self, Provider};
 use super::{Listed, ListedObject, Storage, StoreKey, past_end};
 use crate::threads::LogInterval;
-use connect::{Client, Connection, connect};
+use buckets::{AttemptError, Buckets, Place};
+use connect::Client;
 use disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};
-use failure::{Failure, Kind};
+use failure::Failure;
 use listing::{Listing, Page, Span};
 use pins::{Pin, Pins};
-use runtime::IoThread;
 use scatter::Scatter;
-use traffic::{Attempt, Traffic};
-use waiters::{Silent, Waiters};
-use window::{Outcome, Window};
-
-/// Maximum number of concurrent requests to a bucket, unless set.
-const REQUESTS: u64 = 64;
+use traffic::Attempt;
 
 /// Maximum size of one request: larger ranges are split into concurrent requests.
 const MOST_BYTES: u64 = 2 << 20;
@@ -65,21 +56,6 @@ const GAPS: (u64, u64) = (64 << 10, 1 << 20);
 /// trip.
 const BYTES_PER_MS: u64 = 32 << 10;
 
-/// First and longest delay before a retry. Delays double each time and have random jitter.
-const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// HTTP statuses of an overloaded store.
-const BUSY: [u16; 2] = [429, 503];
-
-/// Attempts to reach a bucket that has never answered: more likely a mistake than a transient failure.
-const ATTEMPTS_TO_REACH: u32 = 4;
-
-/// Attempts to find credentials for a bucket that has never answered.
-const ATTEMPTS_TO_SIGN: u32 = 2;
-
-/// Time limit for all requests of one operation, such as reading many ranges, as a multiple of `io_timeout`.
-const OPERATION_TIME_FACTOR: u32 = 20;
-
 /// Maximum number of objects per listing request; stores return no more in one answer.
 const LISTED_AT_ONCE: usize = 1000;
 
@@ -89,50 +65,11 @@ const ANSWERS_AT_ONCE: usize = 32;
 /// Object stores, with objects named by URI. An object that was listed or read is pinned: if it is replaced, reading it
 /// is an error.
 ///
-/// Memory: some hundred bytes per listed object, and the buffers of the connections, of which there are no more than
-/// concurrent requests.
+/// Memory: some hundred bytes per listed object, and that of [`Buckets`].
 pub struct ObjectStorage {
-    io: IoThread,
-    options: CloudOptions,
-    traffic: Arc<Traffic>,
-    buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
+    buckets: Buckets,
     pins: Pins,
-    /// Maximum number of concurrent requests per bucket.
-    most_requests: usize,
     disk_cache: Option<DiskCache>,
-}
-
-/// State of one bucket. Each bucket has its own request window, so that a slow one does not delay others.
-struct Bucket {
-    name: BucketName,
-    window: Window,
-    connection: RwLock<Option<Arc<Connection>>>,
-    has_answered: AtomicBool,
-    waiters: Waiters,
-}
-
-/// The location of an object or folder.
-struct Place {
-    key: StoreKey,
-    bucket: Arc<Bucket>,
-    /// The path in the bucket, without a slash at either end.
-    path: String,
-}
-
-/// The reason why an attempt failed.
-enum AttemptError {
-    /// An error of the store or the connection.
-    Store(object_store::Error),
-    /// The answer is not what was requested.
-    Failure(Failure),
-    /// An error that a retry cannot change.
-    Error(Error),
-}
-
-impl From<object_store::Error> for AttemptError {
-    fn from(error: object_store::Error) -> Self {
-        AttemptError::Store(error)
-    }
 }
 
 impl ObjectStorage {
@@ -141,163 +78,18 @@ impl ObjectStorage {
     /// # Errors
     /// [`Error::Io`] if its thread cannot start, [`Error::Usage`] if the disk cache cannot be opened.
     pub fn new(options: CloudOptions) -> Result<Self> {
-        let settings = &options.settings;
-        let configured = ["vfs.s3.max_parallel_ops", "vfs.gcs.max_parallel_ops", "vfs.azure.max_parallel_ops"];
-        let configured = configured.iter().filter_map(|name| settings.number(name)).max();
-        let most = configured.unwrap_or(REQUESTS).clamp(1, 1024) as usize;
         let disk_cache = match &options.disk_cache {
             Some((folder, most)) => Some(DiskCache::open(folder, *most)?),
             None => None,
         };
-        Ok(ObjectStorage {
-            io: IoThread::start()?,
-            traffic: Arc::default(),
-            buckets: Mutex::default(),
-            pins: Pins::default(),
-            most_requests: most,
-            disk_cache,
-            options,
-        })
-    }
-
-    /// Locates a key.
-    fn place(&self, key: &StoreKey) -> Result<Place> {
-        let canonical = uri::canonical(key);
-        let (name, path) =
-            uri::split_uri(&canonical).ok_or_else(|| Error::missing("not a valid bucket name").in_file(key))?;
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.entry(name).or_insert_with_key(|name| {
-            let window = Window::new(self.most_requests);
-            Arc::new(Bucket {
-                name: name.clone(),
-                window,
-                connection: RwLock::default(),
-                has_answered: AtomicBool::new(false),
-                waiters: Waiters::default(),
-            })
-        });
-        Ok(Place { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
-    }
-
-    /// Returns the client of a bucket, connecting on first use.
-    fn connection(&self, bucket: &Bucket) -> Result<Arc<Connection>> {
-        if let Some(connection) = &*bucket.connection.read().unwrap_or_else(PoisonError::into_inner) {
-            return Ok(connection.clone());
-        }
-        self.reconnect(bucket, None)
-    }
-
-    /// Creates a new client with current credentials, and for the region that the bucket is reported to be in.
-    fn reconnect(&self, bucket: &Bucket, region: Option<&str>) -> Result<Arc<Connection>> {
-        let connection = Arc::new(connect(&bucket.name, &self.options, region, &self.traffic)?);
-        *bucket.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
-        Ok(connection)
-    }
-
-    /// Runs an operation on a bucket, up to its time limit. Fails early if the bucket is silent and too many threads
-    /// already wait for it.
-    fn wait<T>(&self, place: &Place, operation: impl Future<Output = Result<T>>) -> Result<T> {
-        let limit = self.options.io_timeout * OPERATION_TIME_FACTOR;
-        let late = |why: String| Error::io(io::Error::new(io::ErrorKind::TimedOut, why)).in_file(&place.key);
-        self.io.wait(async {
-            match timeout(limit, place.bucket.waiters.unless_silent(operation)).await {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(Silent)) => {
-                    Err(late(format!("{} does not answer, and many requests wait for it", place.bucket.name)))
-                }
-                Err(_) => Err(late(format!("it took longer than {} s in total", limit.as_secs()))),
-            }
-        })
-    }
-
-    /// Makes a request and retries it within its time limit as long as that may help.
-    async fn request<T>(
-        &self,
-        place: &Place,
-        what: &dyn Display,
-        mut attempt: impl AsyncFnMut(&dyn Client, Attempt) -> std::result::Result<T, AttemptError>,
-    ) -> Result<T> {
-        let begin = Instant::now();
-        let mut deadline = None;
-        let (mut attempts, mut wait) = (0, RETRY_DELAYS.0);
-        let (mut was_renewed, mut has_moved) = (false, false);
-        let bucket = &*place.bucket;
-        let error =
-            |failure: &Failure, attempts| failure.error(&bucket.name, &place.key, what, attempts, begin.elapsed());
-        loop {
-            attempts += 1;
-            let connection = self.connection(bucket).in_file(&place.key)?;
-            let answer = Attempt::default();
-            let in_flight = bucket.window.enter().await;
-            // Start the clock only now: time spent waiting for other requests does not count.
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.options.io_timeout);
-            let outcome = timeout_at(deadline.into(), attempt(&*connection.client, answer.clone())).await;
-            let answer = answer.answer();
-            if answer.status.is_some() {
-                bucket.has_answered.store(true, Ordering::Relaxed);
-                bucket.waiters.note_answer();
-            }
-            let (failure, heavy) = match outcome {
-                Ok(Ok(result)) => {
-                    in_flight.end(Outcome::Answered);
-                    return Ok(result);
-                }
-                Ok(Err(AttemptError::Error(error))) => return Err(error.in_file(&place.key)),
-                Ok(Err(AttemptError::Failure(failure))) => (failure, false),
-                Ok(Err(AttemptError::Store(error))) => {
-                    let is_busy = answer.status.is_some_and(|status| BUSY.contains(&status));
-                    (Failure::of(&error, answer), is_busy)
-                }
-                Err(_) if !answer.was_sent => (Failure::transient("no credentials came in time"), false),
-                Err(_) => (Failure::transient("no answer in time"), true),
-            };
-            in_flight.end(if heavy { Outcome::Throttled } else { Outcome::Other });
-            let has_answered = bucket.has_answered.load(Ordering::Relaxed);
-            let most_attempts = match &failure.kind {
-                Kind::Transient => u32::MAX,
-                Kind::Unreachable => {
-                    if has_answered {
-                        u32::MAX
-                    } else {
-                        ATTEMPTS_TO_REACH
-                    }
-                }
-                Kind::NoCredentials => {
-                    if has_answered {
-                        u32::MAX
-                    } else {
-                        ATTEMPTS_TO_SIGN
-                    }
-                }
-                Kind::Expired if !was_renewed => {
-                    was_renewed = true;
-                    self.reconnect(bucket, None).in_file(&place.key)?;
-                    u32::MAX
-                }
-                Kind::OtherRegion(Some(region)) if !has_moved && connection.may_move_to(region) => {
-                    has_moved = true;
-                    self.reconnect(bucket, Some(region)).in_file(&place.key)?;
-                    log::info!("{} is in the region {region}", bucket.name);
-                    continue;
-                }
-                _ => return Err(error(&failure, attempts)),
-            };
-            let pause = wait.mul_f64(0.5 + 0.5 * chance());
-            if attempts >= most_attempts || Instant::now() + pause >= deadline {
-                return Err(error(&failure, attempts));
-            }
-            log::info!("{}, {what}: {}; once more in {} ms", place.key, failure.summary(), pause.as_millis());
-            self.traffic.add_retry();
-            sleep(pause).await;
-            wait = (wait * 2).min(RETRY_DELAYS.1);
-        }
+        Ok(ObjectStorage { buckets: Buckets::new(options)?, pins: Pins::default(), disk_cache })
     }
 
     /// Requests one page of the listing of `place`, either recursive or with folder names.
     async fn list_page(&self, place: &Place, into_folders: bool, span: &Span) -> Result<Page> {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
-        let page = self.request(place, &"listing", async |client, answer| {
-            self.traffic.add_listing();
+        let page = self.buckets.request(place, &"listing", async |client, answer| {
+            self.buckets.traffic().add_listing();
             let answer = answer.of_listing();
             let mut extensions = Extensions::new();
             extensions.insert(answer.clone());
@@ -373,7 +165,7 @@ impl ObjectStorage {
             }
             let mut body = result.into_stream();
             while let Some(bytes) = body.try_next().await? {
-                self.traffic.add_bytes(bytes.len() as u64);
+                self.buckets.traffic().add_bytes(bytes.len() as u64);
                 into.put(&bytes);
                 // An answer may be longer than requested.
                 if into.at() >= end {
@@ -385,7 +177,7 @@ impl ObjectStorage {
                 at => Err(AttemptError::Failure(Failure::transient(format!("the answer ended at {at}")))),
             }
         };
-        self.request(place, &what, read).await.map_err(|error| self.gone(place, error))
+        self.buckets.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
     /// Fills ranges from the store.
@@ -393,13 +185,13 @@ impl ObjectStorage {
         let mut parts = split(ranges, MOST_BYTES);
         let runs = coalesce(&mut parts, self.coalescing());
         let reads = runs.into_iter().map(|run| self.read_run(place, run));
-        self.wait(place, async { join_all(reads).await.into_iter().collect() })
+        self.buckets.wait(place, async { join_all(reads).await.into_iter().collect() })
     }
 
     /// Fills ranges from the disk cache, and fetches missing blocks from the store.
     fn read_cached(&self, cache: &DiskCache, place: &Place, pin: &Pin, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let Some(tag) = pin.tag() else { return self.read_from_store(place, ranges) };
-        let connection = self.connection(&place.bucket).in_file(&place.key)?;
+        let connection = self.buckets.connection(&place.bucket).in_file(&place.key)?;
         let owner = ObjectVersion::new(&connection.endpoint, &uri::canonical(&place.key).to_string(), tag, pin.length);
         ranges.sort_unstable_by_key(|range| range.offset);
         let mut blocks: Vec<u64> = Vec::new();
@@ -432,7 +224,7 @@ impl ObjectStorage {
             let mut bytes = Vec::new();
             let mut body = result.into_stream();
             while let Some(part) = body.try_next().await? {
-                self.traffic.add_bytes(part.len() as u64);
+                self.buckets.traffic().add_bytes(part.len() as u64);
                 bytes.extend_from_slice(&part);
                 if bytes.len() as u64 > due {
                     break;
@@ -443,7 +235,7 @@ impl ObjectStorage {
                 got => Err(AttemptError::Failure(Failure::transient(format!("the answer has {got} bytes of {due}")))),
             }
         };
-        self.request(place, &what, read).await.map_err(|error| self.gone(place, error))
+        self.buckets.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
     /// Reports a pinned object that is now missing as removed.
@@ -458,7 +250,7 @@ impl ObjectStorage {
 
     /// Returns the coalescing limits: read over a gap if that takes less time than another round trip.
     fn coalescing(&self) -> Coalescing {
-        let latency = self.traffic.latency().unwrap_or_default().as_millis() as u64;
+        let latency = self.buckets.traffic().latency().unwrap_or_default().as_millis() as u64;
         let wide_gap = latency.saturating_mul(BYTES_PER_MS).clamp(GAPS.0, GAPS.1);
         Coalescing { gap: GAPS.0, wide_gap, most: MOST_BYTES, most_ranges: usize::MAX }
     }
@@ -469,26 +261,20 @@ impl ObjectStorage {
     }
 }
 
-impl Connection {
-    /// Returns whether connecting to another region may help: none was configured, and `region` is a valid name.
-    fn may_move_to(&self, region: &str) -> bool {
-        self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region) && uri::is_name(region)
-    }
-}
-
 impl Storage for ObjectStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
-        let place = self.place(folder)?;
+        let place = self.buckets.place(folder)?;
         let most = match place.bucket.name.provider {
             // Azure cannot start a listing after a given name.
             Provider::Azure => 1,
-            _ => self.most_requests.min(ANSWERS_AT_ONCE),
+            _ => self.buckets.most_requests().min(ANSWERS_AT_ONCE),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        let (mut listing, lines) = (Listing::new(self.options.io_timeout, most, now), LogInterval::new());
+        let (mut listing, lines) = (Listing::new(self.buckets.io_timeout(), most, now), LogInterval::new());
         while !listing.spans().is_empty() {
             let answers = listing.spans().iter().map(|span| self.list_page(&place, false, span));
-            let pages = self.wait(&place, async { join_all(answers).await.into_iter().collect::<Result<_>>() })?;
+            let pages =
+                self.buckets.wait(&place, async { join_all(answers).await.into_iter().collect::<Result<_>>() })?;
             listing
                 .take(pages)
                 .map_err(|reason| Error::io(io::Error::new(io::ErrorKind::InvalidData, reason)).in_file(folder))?;
@@ -500,8 +286,8 @@ impl Storage for ObjectStorage {
     }
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
-        let place = self.place(folder)?;
-        let mut page = self.wait(&place, self.list_page(&place, true, &Span::default()))?;
+        let place = self.buckets.place(folder)?;
+        let mut page = self.buckets.wait(&place, self.list_page(&place, true, &Span::default()))?;
         page.objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(page.next.is_none().then_some(page.objects))
     }
@@ -511,20 +297,20 @@ impl Storage for ObjectStorage {
         if let Some(length) = self.known_length(key) {
             return Ok(length);
         }
-        let place = self.place(key)?;
+        let place = self.buckets.place(key)?;
         let ask = async |client: &dyn Client, answer: Attempt| {
             let path = Path::parse(&place.path).map_err(object_store::Error::from)?;
             let mut extensions = Extensions::new();
             extensions.insert(answer);
             Ok(client.get_opts(&path, GetOptions { head: true, extensions, ..GetOptions::default() }).await?.meta)
         };
-        let meta = self.wait(&place, self.request(&place, &"its length", ask))?;
+        let meta = self.buckets.wait(&place, self.buckets.request(&place, &"its length", ask))?;
         self.pins.put(key, Pin::new(meta.size, meta.e_tag.as_deref()));
         Ok(meta.size)
     }
 
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        let place = self.place(key)?;
+        let place = self.buckets.place(key)?;
         if let Some(length) = self.known_length(key)
             && let Some(past) = ranges.iter().find(|range| range.end() > length)
         {
@@ -537,10 +323,10 @@ impl Storage for ObjectStorage {
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
-        let place = self.place(key)?;
+        let place = self.buckets.place(key)?;
         if self.known_length(key).is_none() && most > 0 {
             let range = GetRange::Bounded(offset..offset.saturating_add(most as u64));
-            match self.wait(&place, self.read_unknown(&place, range)) {
+            match self.buckets.wait(&place, self.read_unknown(&place, range)) {
                 // The range reaches past the end; only the length tells how far.
                 Err(Error::Damaged { .. }) => {}
                 read => return read,
@@ -555,10 +341,10 @@ impl Storage for ObjectStorage {
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
-        let place = self.place(key)?;
+        let place = self.buckets.place(key)?;
         // Azure has no suffix ranges.
         if self.known_length(key).is_none() && place.bucket.name.provider != Provider::Azure && most > 0 {
-            match self.wait(&place, self.read_unknown(&place, GetRange::Suffix(most as u64))) {
+            match self.buckets.wait(&place, self.read_unknown(&place, GetRange::Suffix(most as u64))) {
                 Err(Error::Damaged { .. }) => {}
                 read => return read,
             }
@@ -568,7 +354,7 @@ impl Storage for ObjectStorage {
     }
 
     fn requests_at_once(&self, _: &StoreKey) -> usize {
-        self.most_requests
+        self.buckets.most_requests()
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
@@ -576,8 +362,8 @@ impl Storage for ObjectStorage {
     }
 
     fn identity(&self, key: &StoreKey) -> Result<String> {
-        let place = self.place(key)?;
-        let connection = self.connection(&place.bucket).in_file(&place.key)?;
+        let place = self.buckets.place(key)?;
+        let connection = self.buckets.connection(&place.bucket).in_file(&place.key)?;
         Ok(format!("{}\n{}", connection.endpoint, uri::canonical(&place.key)))
     }
 
@@ -589,7 +375,7 @@ impl Storage for ObjectStorage {
 /// Logs the traffic summary.
 impl Drop for ObjectStorage {
     fn drop(&mut self) {
-        log::info!("{}", self.traffic);
+        log::info!("{}", self.buckets.traffic());
     }
 }
 
@@ -603,10 +389,4 @@ fn copy_block(offset: u64, bytes: &[u8], ranges: &mut [ReadRange<'_>]) {
             into.copy_from_slice(&bytes[(from - offset) as usize..(to - offset) as usize]);
         }
     }
-}
-
-/// Returns a random number from 0 to 1 as jitter, so that requests that failed together are not retried together.
-fn chance() -> f64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) as f64 / u64::MAX as f64
 }
