@@ -32,12 +32,12 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// The body of a reply. Memory: the piece that is being made, the one that is being sent, and what the HTTP library
-/// holds of the one before.
+/// The body of a reply. Memory: the piece that is being made, the piece that is being sent, and what the HTTP library
+/// still holds of the previous one.
 pub struct ReplyBody {
-    /// What has been made already.
+    /// The piece that is already made.
     first: Option<Bytes>,
-    /// The bytes that have not been given yet, if known.
+    /// The remaining bytes, if their number is known.
     left: Option<u64>,
     making: Option<Making>,
     counts: Arc<Counts>,
@@ -45,7 +45,7 @@ pub struct ReplyBody {
     _busy: Busy,
 }
 
-/// A piece, or the reason why there is none, and what makes the next one.
+/// A piece and the maker of the next one, or the reason why there is no piece.
 type Made = (Result<Option<Bytes>, Refusal>, Box<dyn Pieces>);
 
 /// The rest of a body, whose next piece is being made.
@@ -56,8 +56,8 @@ struct Making {
 }
 
 impl ReplyBody {
-    /// Creates a body of these bytes and then those of `rest`, whose number is `length` if it is known. It begins to
-    /// make the next piece at once.
+    /// Creates a body of these bytes followed by those of `rest`; `length` is their total number if it is known. Starts
+    /// to make the next piece immediately.
     pub fn new(
         first: Bytes,
         length: Option<u64>,
@@ -108,7 +108,7 @@ impl Body for ReplyBody {
                 self.making = None;
                 Poll::Ready(Some(Err(refusal)))
             }
-            // The work panicked, which the log says.
+            // The work panicked, and the log has the message.
             Err(_) => {
                 self.making = None;
                 Poll::Ready(Some(Err(Refusal::Failed("a reply was not made".to_owned()))))

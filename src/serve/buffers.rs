@@ -1,4 +1,4 @@
-//! Buffers for the pieces of files. Large ones are used again, because the memory of a new one has to be mapped and zeroed,
+//! Buffers for the pieces of files. Large ones are reused, because the memory of a new one must be mapped and zeroed,
 //! which takes as long as copying the bytes into it. If many are in use, pieces should be small.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ pub struct Buffers {
 pub struct Buffer {
     bytes: Vec<u8>,
     length: usize,
-    /// Where a large one returns to.
+    /// The pool to which a large buffer returns.
     home: Option<Arc<Buffers>>,
 }
 

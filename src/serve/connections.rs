@@ -1,4 +1,4 @@
-//! The open connections: at most so many, and if there are more, the one that has been idle for longest makes room.
+//! Limits the number of open connections. If it is exceeded, the connection that has been idle for longest is closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Bounds the open connections. Memory: for each, what its reply takes (`body.rs`), and some 20 KiB.
+/// Limits the open connections. Memory for each: that of its reply (`body.rs`), and some 20 KiB.
 pub struct Connections {
     most: usize,
     permits: Arc<Semaphore>,
     idle: Mutex<Idle>,
 }
 
-/// The connections without a request, by the order in which they became idle.
+/// The connections without a request, in the order in which they became idle.
 #[derive(Default)]
 struct Idle {
     by_age: BTreeMap<u64, Arc<Notify>>,
@@ -43,13 +43,13 @@ impl Connections {
         Arc::new(Connections { most, permits: Arc::new(Semaphore::new(most)), idle: Mutex::default() })
     }
 
-    /// Returns how many are open.
+    /// Returns the number of open connections.
     pub fn count(&self) -> usize {
         self.most.saturating_sub(self.permits.available_permits())
     }
 
-    /// Waits until there is room for another connection. Asks the one that has been idle for longest to close, if none
-    /// is left.
+    /// Waits until there is room for another connection. If there is none, asks the one that has been idle for longest
+    /// to close.
     pub async fn admit(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
@@ -82,7 +82,7 @@ impl Connections {
 
     /// Waits until no connection is open.
     pub async fn wait_for_end(&self) {
-        // Bounded by a u32 when made. The semaphore is never closed.
+        // The number fits a u32 when it is set. The semaphore is never closed.
         let _ = self.permits.acquire_many(self.most as u32).await;
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn the_longest_idle_one_makes_room() {
         let connections = Connections::new(3);
         let admitted: Vec<_> = (0..3).map(|_| now(connections.admit()).flatten().unwrap()).collect();
-        // The first was busy since, so the second has been idle for longest; the third is busy.
+        // The first has been busy since, so the second has been idle for longest; the third is busy.
         drop(admitted[0].begin());
         let _busy = admitted[2].begin();
         assert_eq!(connections.count(), 3);

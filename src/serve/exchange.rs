@@ -1,4 +1,4 @@
-//! A request and its reply, as the HTTP library has them: who may read, which methods there are, and the headers of all
+//! A request and its reply in the HTTP library's types: who may read, which methods exist, and the headers of all
 //! replies.
 
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use super::connections::{Busy, Connection};
 use super::site::Site;
 use super::workers::Workers;
 
-/// The methods that there are.
+/// The supported methods.
 const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 
 /// Maximum size of the body of a PROPFIND.
@@ -31,7 +31,7 @@ const MAX_BODY: usize = 16 << 10;
 /// How long a client may take to send it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 pub struct Service {
     pub site: Arc<Site>,
     pub workers: Arc<Workers>,

@@ -42,7 +42,7 @@ pub struct Member {
     pub has_failed: bool,
 }
 
-/// What a lookup tells about a file.
+/// The facts from looking up a file.
 pub struct Facts {
     pub file: Arc<dyn File>,
     pub size: u64,
@@ -112,15 +112,15 @@ pub enum Form {
 pub struct ListingPieces {
     members: Members,
     form: Form,
-    /// What comes before the first member; `None` once it has been given.
+    /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
-    /// What comes after the last one; `None` once it has been given.
+    /// The text after the last one; `None` once it has been returned.
     after: Option<String>,
     has_members: bool,
 }
 
 impl ListingPieces {
-    /// Creates a listing with what surrounds it.
+    /// Creates a listing with the text around it.
     pub fn new(members: Members, form: Form, before: String, after: String) -> Self {
         ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
     }

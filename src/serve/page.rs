@@ -1,5 +1,5 @@
-//! The page of a folder for people: where it is, its members, and for an array or a group what it is, commands that read
-//! it, and a picture of a raster.
+//! The page of a folder for people: its path, its members, and for an array or a group a description, commands that
+//! read it, and a picture of a raster.
 
 use std::sync::LazyLock;
 
@@ -42,12 +42,12 @@ pub fn policy() -> &'static str {
     &POLICY
 }
 
-/// What surrounds the listing of a folder.
+/// The parts of a page around the listing of a folder.
 pub struct Page {
     path: TreePath,
     /// The text that describes an array or a group.
     description: Option<String>,
-    /// Commands with a line about each.
+    /// Commands, each with a line that explains it.
     commands: Vec<(&'static str, String)>,
     is_array: bool,
     /// The token of the request, for the links.
@@ -107,7 +107,7 @@ impl Page {
             }
             trail.push(format!("<a href=\"{url}{query}\">{}</a>", escape_markup(name)));
         }
-        // The folder itself is no link.
+        // The folder itself is not a link.
         trail.pop();
         let own = self.path.names().last().map_or("tilefs", String::as_str);
         trail.push(escape_markup(own));
@@ -148,7 +148,7 @@ fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns five commands that read the array or group at a URL, each with what it does.
+/// Returns five commands that read the array or group at a URL, each with an explanation.
 fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)>, Failure> {
     let known = folder.known_paths();
     let at = |path: &str| {

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Maximum number of parts of a reply. A request for more gets the whole file.
 const MAX_PARTS: usize = 32;
 
-/// The part of a file that a request wants.
+/// The part of a file that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanted {
     Whole,
@@ -15,15 +15,15 @@ pub enum Wanted {
     Nothing,
 }
 
-/// Returns what a request with this `Range` header wants of a file of `length` bytes. A header that is malformed or of
-/// another unit does not count. Neither does one with too many or overlapping ranges, which would multiply the bytes of
-/// the file.
+/// Returns the part of a file of `length` bytes that a request with this `Range` header asks for. Ignores a header that
+/// is malformed or has another unit, and one with too many or overlapping ranges, which would multiply the bytes of the
+/// file.
 pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
     let Some(list) = header.and_then(bytes_list) else { return Wanted::Whole };
     let mut parts = Vec::new();
     for text in list.split(',') {
         match Part::parse(text.trim_matches([' ', '\t'])) {
-            // Empty elements of a list do not count.
+            // Empty elements of a list are ignored.
             None if text.trim().is_empty() => {}
             None => return Wanted::Whole,
             Some(part) => parts.push(part),
@@ -50,13 +50,13 @@ fn bytes_list(header: &str) -> Option<&str> {
     unit.trim().eq_ignore_ascii_case("bytes").then_some(list)
 }
 
-/// One range as it was asked for.
+/// One range as requested.
 enum Part {
     From {
         first: u64,
         last: u64,
     },
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Last(u64),
 }
 
@@ -85,7 +85,7 @@ impl Part {
     }
 }
 
-/// Parses digits. Numbers beyond 64 bits lie behind the end of every file, as the greatest does.
+/// Parses digits. Numbers beyond 64 bits become the greatest one, because both are past the end of every file.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))

@@ -45,7 +45,7 @@ const MAX_THREADS: usize = 4;
 pub struct ServeOptions {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
-    /// What clients have to present, if anything.
+    /// The token that clients must present, if any.
     pub token: Option<String>,
     /// The origin whose pages may read, or `*`; `None` for only the pages of this server.
     pub cors: Option<String>,

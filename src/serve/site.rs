@@ -1,4 +1,4 @@
-//! What is served: the tree as of the last refresh, its recently used nodes, and what all requests share.
+//! The served data: the tree as of the last refresh, its recently used nodes, and the state that all requests share.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -116,10 +116,10 @@ impl Site {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Refreshes to what is stored now.
+    /// Refreshes the tree to the stored data.
     ///
     /// # Errors
-    /// If what is stored cannot be opened. The log says why, and the previous state stays visible.
+    /// If the stored data cannot be opened. The reason is logged, and the previous state stays visible.
     pub fn refresh(&self) -> std::result::Result<(), Refusal> {
         let refreshed = self.attempt(|| "refreshing".to_owned(), || Ok(self.tree.refresh()?))?;
         let Some(refreshed) = refreshed else { return Ok(()) };
@@ -253,7 +253,7 @@ impl Snapshot {
         self.etag(path, &Found { node: Node::File(file.clone()), source: folder.source }, length)
     }
 
-    /// Returns how many nodes and open files are kept.
+    /// Returns the numbers of cached nodes and open files.
     fn kept(&self) -> (usize, usize) {
         (self.nodes.count(), self.files.count())
     }
@@ -267,7 +267,7 @@ pub fn modified(node: &Node) -> SystemTime {
     }
 }
 
-/// Returns random bytes, or such that are at least different in each run.
+/// Returns random bytes; if there are none, bytes that at least differ in each run.
 fn random() -> [u8; 16] {
     use std::hash::{BuildHasher, RandomState};
     let mut bytes = [0; 16];

@@ -1,7 +1,7 @@
 //! ETags and conditional requests (RFC 9110, sections 8.8 and 13).
 //!
-//! Dates are no validators here: writers of TileDB choose the times of their commits, so two states of an array may
-//! have the same date. `If-Modified-Since` does not count, and a date in `If-Range` never matches. ETags are exact.
+//! Dates are not used as validators: writers of TileDB choose the times of their commits, so two states of an array may
+//! have the same date. `If-Modified-Since` is ignored, and a date in `If-Range` never matches. ETags are exact.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 use sha2::{Digest, Sha256};
 
-/// The first second of the year 10000, which HTTP cannot write.
+/// The first second of the year 10000, which HTTP's date format cannot represent.
 const END_OF_DATES: Duration = Duration::from_secs(253_402_300_800);
 
 /// Bytes of a hash in an ETag.
@@ -29,20 +29,20 @@ pub fn etag(version: &[u8], path: &str, length: u64, modified: SystemTime) -> St
     text + "\""
 }
 
-/// Returns a date as HTTP writes it, if it can.
+/// Returns a date in HTTP's format, if it can be represented.
 pub fn date(time: SystemTime) -> Option<String> {
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     (since < END_OF_DATES).then(|| httpdate::fmt_http_date(UNIX_EPOCH + since))
 }
 
-/// What the preconditions of a request ask for.
+/// The result of a request's preconditions.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// To go on.
+    /// Proceed.
     Holds,
     /// Status 304: the client has the file already.
     NotModified,
-    /// Status 412: the file is not the one that the client wants.
+    /// Status 412: the file is not the one that the client expects.
     Failed,
 }
 
@@ -60,13 +60,13 @@ pub fn precondition(headers: &HeaderMap, etag: Option<&str>) -> Precondition {
     }
 }
 
-/// Returns whether a `Range` header counts: there is no `If-Range`, or it has this ETag.
+/// Returns whether a `Range` header applies: there is no `If-Range`, or it has this ETag.
 pub fn range_counts(headers: &HeaderMap, etag: Option<&str>) -> bool {
     headers.get(IF_RANGE).is_none_or(|wanted| etag.is_some_and(|etag| wanted.as_bytes() == etag.as_bytes()))
 }
 
-/// Returns whether a list of ETags has this one, or is `*`. A proxy may have marked it as weak. Our ETags contain no
-/// commas.
+/// Returns whether a list of ETags contains this one, or is `*`. A proxy may have marked it as weak. Our ETags contain
+/// no commas.
 fn has(list: &str, etag: Option<&str>) -> bool {
     let own = |item: &str| etag.is_some_and(|etag| item.strip_prefix("W/").unwrap_or(item) == etag);
     list.trim() == "*" || list.split(',').map(str::trim).any(own)
