@@ -1,5 +1,5 @@
-//! The errors of a mount that came last, for `.tilefs/errors.txt`: readers get an errno alone, and a mount in the background
-//! may have no log.
+//! The most recent errors of a mount, for `.tilefs/errors.txt`: readers only get an errno, and a background mount may
+//! have no log.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::tree::time::extended;
 
-/// So many different ones are kept.
+/// Number of different errors that are kept.
 const KEPT: usize = 100;
 
-/// Of each at most so many bytes.
+/// Maximum length of an error's text in bytes.
 const LONGEST: usize = 2000;
 
-/// What went wrong last, each once. Memory: at most [`KEPT`] texts of [`LONGEST`] bytes.
+/// The most recent different errors. Memory: at most [`KEPT`] texts of [`LONGEST`] bytes.
 #[derive(Debug, Default)]
 pub struct RecentErrors {
-    /// The newest last.
+    /// The most recent is the last.
     errors: Mutex<VecDeque<Recent>>,
 }
 
@@ -28,9 +28,9 @@ struct Recent {
 }
 
 impl RecentErrors {
-    /// Remembers an error with what was being done, or counts it once more where it is known.
+    /// Records an error and the operation that failed. If it is recorded already, counts it once more.
     pub fn add(&self, doing: &str, error: &str) {
-        // Names that anybody may ask for must not control the terminal that shows the text.
+        // The text may contain names from any user's request, and must not control the terminal that shows it.
         let mut text = format!("{doing}: {error}").replace(char::is_control, " ");
         if text.len() > LONGEST {
             let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -46,7 +46,7 @@ impl RecentErrors {
         }
     }
 
-    /// The errors in lines, the newest first: time, text, and how often where that is more than once.
+    /// Returns the errors as lines, the most recent first: time, text, and the number of times if it is more than one.
     pub fn text(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         if errors.is_empty() {

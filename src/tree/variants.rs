@@ -1,8 +1,8 @@
-//! Datasets of TileDB-VCF: a group with an array of variant calls, `data`, and one of the headers of their files,
-//! `vcf_headers`.
+//! Datasets of TileDB-VCF: a group with an array of variant calls, `data`, and an array of the headers of the source
+//! files, `vcf_headers`.
 //!
-//! In layout 4, samples are texts, and the array of headers has a row for each. In layouts 2 and 3 they are numbers,
-//! whose names are in the metadata of `data`, and the array of headers is dense.
+//! In layout 4, samples are identified by name, and the array of headers has a row for each. In layouts 2 and 3 they
+//! are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -38,7 +38,7 @@ const SAMPLE: &str = "sample";
 /// Number of headers that are read together: one has up to some hundred KiB.
 const HEADERS_AT_ONCE: u64 = 256;
 
-/// The most bytes of a list in the metadata: names of all samples of a dataset of layout 2 or 3, or its contigs.
+/// Maximum size of a list in the metadata: the names of all samples of a dataset of layout 2 or 3, or its contigs.
 const MAX_LIST: u64 = 256 << 20;
 
 /// A dataset. Memory: in layouts 2 and 3, the names of its samples and contigs.
@@ -46,11 +46,11 @@ pub struct VariantDataset {
     pub data: Arc<Array>,
     headers: Arc<Array>,
     pub layout: Layout,
-    /// What is numbered in layouts 2 and 3, once needed.
+    /// The names of samples and contigs in layouts 2 and 3, loaded on first use.
     numbered: SingleFlight<Arc<Numbered>>,
 }
 
-/// The samples of layouts 2 and 3 by their names, and the contigs by their positions.
+/// The samples of layouts 2 and 3 by name, and the contigs by position.
 pub struct Numbered {
     samples: BTreeMap<Vec<u8>, u32>,
     pub contigs: Arc<Contigs>,
@@ -71,7 +71,7 @@ pub struct Sample {
 }
 
 impl VariantDataset {
-    /// Returns the dataset of a group, if its members are those of one. Opens both arrays, and reads no cell.
+    /// Returns the dataset of a group, if the group has the members of one. Opens both arrays, and reads no cell.
     ///
     /// # Errors
     /// Fails if the members, a schema or the metadata cannot be read, and for layouts other than 2, 3 and 4.
@@ -100,8 +100,8 @@ impl VariantDataset {
         Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))
     }
 
-    /// Returns the dataset that a group is, if this member of it is the array of its variant calls. A dataset whose
-    /// headers cannot be found is logged.
+    /// Returns the dataset that a group is, if this member is the array of its variant calls. Logs a dataset whose
+    /// headers cannot be found.
     pub fn of_calls(group: &Group, array: &Arc<Array>) -> Option<Self> {
         version_of(array.schema())?;
         match Self::of(group) {
@@ -113,10 +113,10 @@ impl VariantDataset {
         }
     }
 
-    /// Returns what is numbered; `None` in layout 4.
+    /// Returns the names of samples and contigs; `None` in layout 4.
     ///
     /// # Errors
-    /// Fails if the metadata cannot be read, or do not have the lists.
+    /// Fails if the metadata cannot be read, or lack the lists.
     pub fn numbered(&self) -> Result<Option<Arc<Numbered>>> {
         if self.layout.version() == 4 {
             return Ok(None);
@@ -149,7 +149,7 @@ impl VariantDataset {
         Ok(names)
     }
 
-    /// Returns the sample of a name, if there is one.
+    /// Returns the sample with a name, if there is one.
     ///
     /// # Errors
     /// Fails if the array of headers or the metadata cannot be read.
@@ -225,11 +225,11 @@ impl VariantDataset {
         samples.iter().map(|one| found.get(&one.name).cloned().ok_or_else(|| missing(&one.name))).collect()
     }
 
-    /// Calls `visit` with the coordinate of each sample in the array of variant calls, and with its stored header: in
-    /// layout 4 by the names of the samples, otherwise by their numbers. Memory: some hundred headers.
+    /// Calls `visit` with each sample's coordinate in the array of variant calls and its stored header: in the order of
+    /// the names in layout 4, otherwise of the numbers. Memory: some hundred headers.
     ///
     /// # Errors
-    /// Fails if a header cannot be read; the errors of `visit`, which are given the place.
+    /// Fails if a header cannot be read; adds the place to errors of `visit`.
     pub fn for_each_header(&self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut visit =
             |sample: &[u8], header: &[u8]| visit(sample, header).in_field(HEADER).in_array(self.headers.path());
@@ -269,8 +269,8 @@ impl VariantDataset {
         Ok(self.samples()?.into_iter().map(|name| Sample { name, number: None }).collect())
     }
 
-    /// Returns the key of a result about some records that is saved for later mounts, if it is: `what` and the header
-    /// of its file tell it from others.
+    /// Returns the key under which a result about some records is saved for later mounts; `None` if it is not saved.
+    /// `what` and the header of its file distinguish it from other results.
     ///
     /// # Errors
     /// Fails if a footer cannot be read.
@@ -279,13 +279,13 @@ impl VariantDataset {
         if !saved.is_worth(self.row_count()?.most()) {
             return Ok(None);
         }
-        // The header may change where the array of variant calls does not.
+        // The headers may change while the array of variant calls does not.
         let digest = Sha256::digest(head);
         Ok(self.data.identity()?.map(|key| key.of(format_args!("variants {what} {digest:?} {:?}", self.layout))))
     }
 
-    /// Returns the index of a file in BGZF. `make` makes it of all records, unless an earlier mount has saved it.
-    /// `what` and `head` tell the file from others of this dataset.
+    /// Returns the index of a file in BGZF. Loads it if an earlier mount has saved it, otherwise calls `make`, which
+    /// reads all records. `what` and `head` distinguish the file from others of this dataset.
     ///
     /// # Errors
     /// Those of `make`; fails if a footer cannot be read.
@@ -342,7 +342,8 @@ impl Sample {
         })
     }
 
-    /// Returns whether its file has a column for it. TileDB-VCF gives files without samples a nameless one.
+    /// Returns whether its file has a column for it. TileDB-VCF stores a sample without a name for files without
+    /// samples.
     pub fn has_column(&self) -> bool {
         !self.name.is_empty()
     }
@@ -352,7 +353,7 @@ fn only(coordinate: Scalar) -> CoordinateRange {
     CoordinateRange { low: Some(coordinate.clone()), high: Some(coordinate), step: 1 }
 }
 
-/// Returns the version of the layout whose dimensions and attributes an array of variant calls has.
+/// Returns the layout version that matches the dimensions and attributes of an array of variant calls.
 fn version_of(schema: &ArraySchema) -> Option<u32> {
     let dimensions: Vec<(&str, Datatype, bool)> = schema
         .dimensions
@@ -394,7 +395,7 @@ pub fn is_statistics(schema: &ArraySchema) -> bool {
     schema.is_sparse() && dimensions && (has(&["allele", "ac"]) || has(&["ref", "alt", "filter", "gt", "count"]))
 }
 
-/// Returns the names of the attributes of the first and the last position of a record.
+/// Returns the names of the attributes with the first and the last position of a record.
 pub fn extent_attributes(version: u32) -> [&'static str; 2] {
     if version == 2 { ["pos", "real_end"] } else { ["real_start_pos", "end_pos"] }
 }

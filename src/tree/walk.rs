@@ -26,7 +26,7 @@ pub struct Place<'a> {
     pub depth: usize,
 }
 
-/// What is at a place.
+/// The result of visiting a place.
 pub enum Visited<'a> {
     /// A group, with its number of members, which are visited next.
     Group(&'a Group, usize),
@@ -40,13 +40,13 @@ pub enum Visited<'a> {
     Missing(&'a str),
     /// A member of a group that is neither an array nor a group.
     Neither,
-    /// Something on the last level, which is not examined; with what its group says of it, if it is in a group.
+    /// Something on the last level, which is not examined. For members of a group, includes the group's entry about it.
     Unexamined(Option<MemberType>),
     /// Something that cannot be read: the members of a group, the entries of a folder, or what a folder is.
     Unreadable(Unreadable, Error),
 }
 
-/// What cannot be read.
+/// The reason why something cannot be read, or the kind of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     Group,
