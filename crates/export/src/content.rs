@@ -80,8 +80,8 @@ pub(crate) fn check_range(length: u64, offset: u64, wanted: u64) -> Result<()> {
     }
 }
 
-/// Writes to `out` its part that lies within the head of a content, which is in memory; returns the offset behind the
-/// head at which the rest begins, and the output for the rest.
+/// Copies the part of `out` that lies in the head of a content, which is in memory. Returns the output for the rest,
+/// and the offset after the head at which it begins.
 pub(crate) fn read_head<'a>(head: &[u8], offset: u64, out: Output<'a>) -> (u64, Output<'a>) {
     let within = usize::try_from(offset).ok().and_then(|offset| head.get(offset..)).unwrap_or(&[]);
     let (mut now, rest) = out.split_at(within.len() as u64);

@@ -13,7 +13,7 @@ use tilefs_reader::read::Output;
 use super::content::{Content, check_range};
 use super::var::read_offset;
 
-/// Maximum number of bytes of a character in front of, or behind, one of its bytes.
+/// The most bytes of a character before or after one of its bytes.
 const CUT: u64 = 3;
 
 /// The values of a text column; reading anything that is not UTF-8 fails.
@@ -58,7 +58,7 @@ impl Utf8Values {
         }
     }
 
-    /// Returns the start of a row or, for the row behind the last, the end of the last.
+    /// Returns the start of a row, or the end of the last row if `row` is the number of rows.
     fn start(&self, row: u64) -> Result<u64> {
         match &self.cells {
             Cells::Between(offsets) => read_offset(&**offsets, row),
@@ -109,7 +109,7 @@ impl Utf8Values {
             let own = read.get((seen.start - first) as usize..(seen.end - first) as usize);
             return Ok(own.is_some_and(|own| str::from_utf8(own).is_ok()));
         }
-        // Read completely the characters that the ends of the range cut.
+        // Extends the range to complete the characters at its ends.
         let wide = seen.start.saturating_sub(CUT).max(cell.start)..seen.end.saturating_add(CUT).min(cell.end);
         let mut bytes = vec![0; (wide.end - wide.start) as usize];
         self.values.read_at(wide.start, &mut bytes)?;
@@ -121,7 +121,7 @@ impl Utf8Values {
         let whole = bytes.get(cut..).unwrap_or_default();
         Ok(match str::from_utf8(whole) {
             Ok(_) => true,
-            // The last character continues behind the bytes read.
+            // The last character continues after the bytes that were read.
             Err(error) => error.error_len().is_none() && wide.end < cell.end,
         })
     }

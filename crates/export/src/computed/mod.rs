@@ -1,8 +1,8 @@
 //! Columns whose values are computed from the cells of stored columns, row by row.
 //!
-//! Formats need the length of a column before its bytes, so the cells of all rows are computed once and their lengths
-//! are added up, several blocks of rows at a time on idle threads. What is kept of them is where each block begins. A
-//! read computes the blocks that it touches again, for the one column that it reads; a few recent ones are kept.
+//! Formats need the length of a column before its bytes, so the cells of all rows are computed once to add up their
+//! lengths, several blocks of rows concurrently on idle threads. Only the start of each block is kept. A read computes
+//! the blocks that it touches again, for the one column that it reads; a few recent ones are cached.
 
 mod cells;
 mod content;
@@ -26,10 +26,10 @@ const BLOCK_ROWS: u64 = 1024;
 /// Number of stored bytes at which a block ends, unless there would be too many blocks.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Number of blocks that longer ones keep a table to, about.
+/// Approximate maximum number of blocks; longer tables have longer blocks.
 const MAX_BLOCKS: u64 = 1 << 14;
 
-/// Bytes of the cells of recent blocks that are kept.
+/// Bytes of the cells of recent blocks that are cached.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// Computes cells of columns from stored ones.
@@ -40,21 +40,21 @@ pub trait Compute: Send + Sync {
     /// Returns the columns.
     fn columns(&self) -> &[ComputedField];
 
-    /// Returns the positions of rows from the first, and of the row behind them, among the stored bytes that they are
-    /// computed from. They never decrease.
+    /// Returns for each row its start among the stored bytes from which it is computed, and the end of the last row.
+    /// Positions never decrease.
     ///
     /// # Errors
     /// Fails if they cannot be read.
     fn positions(&self, rows: Range<u64>) -> Result<Vec<u64>>;
 
-    /// Computes rows of one column, or of all if `column` is `None`, and appends a cell of each to its `cells`, which
-    /// are as many as the columns that are wanted.
+    /// Computes rows of one column, or of all if `column` is `None`, and appends a cell for each row to each of
+    /// `cells`, which has an entry per wanted column.
     ///
     /// # Errors
-    /// Fails if a stored cell cannot be read or is not what it must be; the error names its place.
+    /// Fails if a stored cell cannot be read or is malformed; the error names its place.
     fn compute(&self, rows: Range<u64>, column: Option<usize>, cells: &mut [Cells]) -> Result<()>;
 
-    /// Prefetches what a column is computed from.
+    /// Prefetches the stored cells from which a column is computed.
     ///
     /// # Errors
     /// Fails if it cannot be read.
@@ -214,7 +214,7 @@ impl Kept {
         if let Some(old) = self.blocks.put(key, block) {
             self.bytes = self.bytes.saturating_sub(old.memory());
         }
-        // The latest is kept however long it is.
+        // The latest block is kept even if it is larger than that.
         while self.bytes > KEPT_BYTES && self.blocks.len() > 1 {
             let Some((_, old)) = self.blocks.pop_lru() else { return };
             self.bytes = self.bytes.saturating_sub(old.memory());
