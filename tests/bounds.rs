@@ -1,4 +1,4 @@
-//! What reading costs: chunks decoded for a small read, memory held while a large file is read.
+//! The cost of reads: chunks decoded for a small read, and memory held while a large file is read.
 
 #[path = "support/fields.rs"]
 mod fields;
@@ -35,7 +35,7 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     let column = DenseColumn::new(view, selection, 0, FieldFile::Data, vec![0; 4]).unwrap();
     let mut cells = vec![0; 4096];
     column.read(0, &mut cells).unwrap();
-    // The metadata and the places of the chunks are known by now: what is made from here on are chunks.
+    // The metadata and the locations of the chunks are cached by now, so only chunks are decoded from here on.
     for first in [5_000_000u64, 16_000_000, 7_777_777, 16_777_216 - 1024] {
         let before = context.fetcher.cache().statistics();
         column.read(first, &mut cells).unwrap();
@@ -48,7 +48,7 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     }
 }
 
-/// An array of the fixtures, with a cache of its own that forgets none of it; `None` for one that has a key.
+/// Opens an array of the fixtures with a cache of its own that evicts nothing of it; `None` for one with a key.
 fn array(folder: &Path) -> Option<Arc<Array>> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
     let opened = ArrayFolder::open(Arc::new(context), &folder.into());
@@ -72,7 +72,7 @@ fn what_was_prepared_is_not_decoded_again() {
         let first = subarray(first).unwrap();
         for field in fields(&*first) {
             for number in 0..contents(&*first, field).unwrap().len() {
-                // Nothing of the other files may be known.
+                // Nothing of the other files may be cached.
                 let subarray = subarray(array(&folder).unwrap()).unwrap();
                 let content = &contents(&*subarray, field).unwrap()[number];
                 let length = content.len();
@@ -92,7 +92,7 @@ fn what_was_prepared_is_not_decoded_again() {
     assert!(prepared > 100 && made > 500, "{prepared} files, {made} values of the cache");
 }
 
-/// The most memory that a process had resident so far, in bytes, without the pages of the program's own file: how many of
+/// Returns the peak of a process's resident memory in bytes, without the pages of the program's own file: how many of
 /// these the kernel maps depends on how the program was built.
 fn most_resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -103,7 +103,7 @@ fn most_resident(process: u32) -> Option<u64> {
     Some(kib("VmHWM:")?.saturating_sub(kib("RssFile:")?) << 10)
 }
 
-/// The most memory that reading an attribute of 64 MiB from front to back takes, with this budget.
+/// Returns the peak memory for reading an attribute of 64 MiB sequentially with this budget.
 fn resident_while_reading(budget: &str) -> u64 {
     let mut cat = Command::new(env!("CARGO_BIN_EXE_tilefs"))
         .args(["cat", "--cache-size", budget])
@@ -130,13 +130,13 @@ fn resident_while_reading(budget: &str) -> u64 {
 
 #[test]
 fn memory_stays_near_the_budget_while_ten_times_as_much_is_read() {
-    // What the program takes itself, and its buffers.
+    // The program's own memory, and its buffers.
     const BESIDE: u64 = 8 << 20;
     for budget in [6, 12, 24] {
         let resident = resident_while_reading(&format!("{budget}M"));
         assert!(resident <= (budget << 20) + BESIDE, "{} MiB resident with {budget}", resident >> 20);
     }
-    // This is what it would be if the budget had no say.
+    // This would be the peak if the budget had no effect.
     let large = resident_while_reading("240M");
     assert!(large >= (6 << 20) + 4 * BESIDE, "{} MiB resident with forty times the budget", large >> 20);
 }

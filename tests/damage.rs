@@ -1,8 +1,9 @@
-//! Damaged arrays: what needs a damaged file is an error that says where, all else is right, nothing is ever wrong.
+//! Reads damaged arrays: reads that need a damaged file fail with its place, all others are right, and none is ever
+//! wrong.
 //!
-//! Every file of some fixtures is removed, cut, zeroed and altered in turn. What the format can prove is checked
-//! strictly: a byte is either the undamaged one or an error. Single altered bytes are provable only where a checksum
-//! or a cipher covers them; elsewhere they must at least cause no panic.
+//! Removes, truncates, zeroes and alters every file of some fixtures in turn. Damage that the format makes detectable
+//! is checked strictly: a byte is either the undamaged one or an error. A single altered byte is detectable only if a
+//! checksum or a cipher covers it; otherwise it must at least cause no panic.
 
 #[path = "support/bounded_allocator.rs"]
 mod bounded_allocator;
@@ -18,11 +19,11 @@ use tempfile::TempDir;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
 
-/// Nothing of this takes more than 256 MiB.
+/// No test here needs more than 256 MiB.
 #[global_allocator]
 static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
 
-/// Bytes read at once: small, so that what surrounds a damaged place is read alone.
+/// Bytes per read: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 128;
 
 /// One way to damage a file.
@@ -30,12 +31,12 @@ const PIECE: usize = 128;
 enum Damage {
     Removed,
     Emptied,
-    /// Cut to half its length.
+    /// Truncated to half its length.
     Halved,
-    /// Without its last byte.
+    /// Truncated by one byte.
     Shortened,
     Zeroed,
-    /// A byte altered, at this many thousandths of the length.
+    /// One byte is altered, at this many thousandths of the length.
     Altered(usize),
 }
 
@@ -56,15 +57,16 @@ fn altered_bytes_are_found_where_something_covers_them_and_cause_no_panic_anywhe
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Where the format says what is where, an error says array, fragment, file, field and offset together, each exactly.
+/// An error states array, fragment, file, field and offset exactly, as far as the format determines them.
 #[test]
 fn the_whole_place_is_told_at_once() {
     let demo = fixture("demo");
     let folder = subfolders(&demo.place.join("__fragments")).into_iter().max().expect("a fragment");
     let fragment = Path::new("__fragments").join(&folder);
     let (data, metadata) = (fragment.join("a0.tdb"), fragment.join("__fragment_metadata.tdb"));
-    // A tile is a count of chunks (8 bytes), then for each chunk its sizes decoded, stored and of the filters' metadata
-    // (4 bytes each), that metadata and the data. So small ones are decoded whole: the offset is that of the tile.
+    // A tile is a count of chunks (8 bytes), then for each chunk its decoded size, its stored size and the size of the
+    // filters' metadata (4 bytes each), these metadata and the data. Small tiles are decoded as a whole, so the offset
+    // is that of the tile.
     let whole = fs::read(demo.place.join(&data)).expect("a file is read");
     let number = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().expect("four bytes")) as usize;
     assert_eq!(number(0), 1, "one chunk in the first tile");
@@ -162,7 +164,7 @@ fn damaged_metadata_and_labels_cost_no_values() {
                 let shown = columns(&copy.path()).expect("it opens");
                 let readable = shown.iter().all(|file| file.read().iter().all(Result::is_ok));
                 assert!(readable, "{title}: the values need nothing of it");
-                // What is shown of the damaged part is right or an error.
+                // The visible part of damaged data is right or an error.
                 let after = match texts_of(&copy.path(), folder) {
                     Ok(after) => after,
                     Err(error) => {
@@ -216,8 +218,8 @@ fn a_damaged_member_costs_no_other() {
     }
 }
 
-/// Every file of every array, damaged in all these ways; what went wrong. `strict` says of an array and a file whether
-/// other values than the undamaged are a fault.
+/// Damages every file of every array in all these ways; returns the failures. `strict` returns whether other values
+/// than the undamaged ones are a failure for a file of an array.
 fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -> Vec<String> {
     let objects = objects();
     let cases: Vec<(&Object, PathBuf)> =
@@ -242,7 +244,7 @@ fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -
     faults.into_iter().flatten().collect()
 }
 
-/// The arrays to damage: one schema each, so that there is no older one to fall back to.
+/// The arrays to damage. Each has only one schema, so that readers cannot fall back to an older one.
 fn objects() -> Vec<Object> {
     const NAMES: [&str; 13] = [
         "demo",
@@ -263,13 +265,13 @@ fn objects() -> Vec<Object> {
     load(&manifest, "").into_iter().filter(|object| NAMES.contains(&object.name.as_str())).collect()
 }
 
-/// A fixture by its path.
+/// Returns a fixture by its path.
 fn fixture(name: &str) -> Object {
     let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     load(&manifest, "").into_iter().find(|object| object.name == name).unwrap_or_else(|| panic!("no fixture {name}"))
 }
 
-/// Whether a checksum or a cipher covers every byte of a file's chunks.
+/// Returns whether a checksum or a cipher covers every byte of a file's chunks.
 fn is_covered(object: &Object, file: &Path) -> bool {
     let name = file.file_name().expect("a file has a name").to_string_lossy();
     if object.key.is_some() {
@@ -281,7 +283,7 @@ fn is_covered(object: &Object, file: &Path) -> bool {
     number.and_then(|number: usize| attrs.get(number)).is_some_and(|attr| attr.name.starts_with("checksum"))
 }
 
-/// A copy of a fixture that can be damaged: links to its files, until they are. Its key lies beside it.
+/// A copy of a fixture for damaging: it has links to the fixture's files until they are damaged. Its key is beside it.
 struct Copy(TempDir);
 
 impl Copy {
@@ -299,7 +301,7 @@ impl Copy {
     }
 }
 
-/// The file with the key of a copy of an encrypted array.
+/// Returns the file with the key of a copy of an encrypted array.
 fn key_file(array: &Path) -> PathBuf {
     array.with_file_name("key")
 }
@@ -312,17 +314,17 @@ fn link_folder(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             link_folder(&entry.path(), &target);
         } else {
-            // Damage takes the place of a file and leaves what was linked as it is.
+            // Damaging a file replaces the link, so the fixture stays intact.
             let made = fs::hard_link(entry.path(), &target).or_else(|_| fs::copy(entry.path(), &target).map(drop));
             made.expect("a file is linked or copied");
         }
     }
 }
 
-/// All files that hold something (the marks of commits are empty) and bear on values, relative to the folder.
+/// Returns all files that affect values and are not empty, as commit markers are, relative to the folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
     let mut found = all_files_of(folder);
-    // Metadata are shown in files of their own.
+    // Metadata are presented in files of their own.
     found.retain(|file| !file.starts_with("__meta"));
     found
 }
@@ -349,10 +351,10 @@ fn subfolders(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.expect("a folder is listed").file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Puts the damaged bytes of a file in the place of its copy.
+/// Replaces a file of the copy by damaged bytes.
 fn apply(damage: Damage, original: &Path, copy: &Path) {
     let mut bytes = fs::read(original).expect("a file is read");
-    // It may have been removed by the damage before.
+    // Earlier damage may have removed it.
     let _ = fs::remove_file(copy);
     match damage {
         Removed => return,
@@ -368,14 +370,14 @@ fn apply(damage: Damage, original: &Path, copy: &Path) {
     fs::write(copy, bytes).expect("a file is written");
 }
 
-/// A raw file of the tree.
+/// Returns a raw file of the tree.
 struct Shown {
     name: String,
     file: std::sync::Arc<dyn tilefs::tree::File>,
 }
 
 impl Shown {
-    /// Its bytes, piece by piece; one error if not even its length is known.
+    /// Returns its bytes, piece by piece; a single error if even its length is unknown.
     fn read(&self) -> Vec<Result<Vec<u8>>> {
         let (length, content) = match (self.file.len(), self.file.open()) {
             (Ok(length), Ok(content)) => (length, content),
@@ -390,7 +392,7 @@ impl Shown {
     }
 }
 
-/// The bytes of all columns of an undamaged array, by the names of their files.
+/// Returns the bytes of all columns of an undamaged array, by file name.
 fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
     let copy = Copy::of(object);
     let files = columns(&copy.path()).unwrap_or_else(|error| panic!("{}: {error}", object.name));
@@ -402,7 +404,7 @@ fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// The raw files of all columns, coordinates included.
+/// Returns the raw files of all columns, including coordinates.
 fn columns(array: &Path) -> Result<Vec<Shown>> {
     let key_file = Some(key_file(array)).filter(|file| file.exists());
     let options = OpenOptions {
@@ -423,7 +425,7 @@ fn columns(array: &Path) -> Result<Vec<Shown>> {
     Ok(found)
 }
 
-/// The files of a folder of the tree, each as bytes or an error.
+/// Returns the files of a folder of the tree, each as bytes or an error.
 fn texts_of(array: &Path, folder: &str) -> Result<Vec<(String, Result<Vec<u8>>)>> {
     let root = tree::open(
         array,
@@ -454,7 +456,7 @@ fn raw_files(folder: &dyn Folder, prefix: &str) -> Result<Vec<Shown>> {
     Ok(found)
 }
 
-/// What a damaged array shows beside what it showed before; `damaged` is what is damaged of it, which errors must say.
+/// Compares the columns of a damaged array with the undamaged ones. Errors must name `damaged`.
 fn compare(whole: &[(String, Vec<u8>)], array: &Path, damaged: &Path, strict: bool) -> Vec<String> {
     let shown = match columns(array) {
         Ok(shown) => shown,
@@ -488,8 +490,8 @@ fn compare(whole: &[(String, Vec<u8>)], array: &Path, damaged: &Path, strict: bo
     faults
 }
 
-/// Why an error does not say enough, which is in one line: a reason, and the whole place. That is the array, the
-/// fragment and the file of what is damaged, and where stored bytes are wrong, the offset or the field in it.
+/// Returns why an error is incomplete. It must have one line with a reason and the whole place: the array, the fragment
+/// and file that are damaged, and if stored bytes are wrong, the offset or the field.
 fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
     let text = error.to_string();
     if text.chars().any(char::is_control) {
@@ -501,7 +503,7 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
         | Error::Io { reason, .. }
         | Error::Key { reason, .. } => reason,
         Error::Unsupported { what, .. } => what,
-        // Without a schema nothing says that there is an array.
+        // Without a schema, the folder is not recognized as an array.
         Error::NotAnArray { reason, .. } if damaged.starts_with("__schema") && !reason.is_empty() => return None,
         _ => return Some(format!("another kind of error: {text}")),
     };
@@ -509,7 +511,7 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
     let fragment = fragment_of(damaged);
     let file = place.file.as_deref().map(Path::new);
     let names_damaged = file.is_some_and(|file| file.ends_with(damaged.file_name().unwrap_or_default()));
-    // Other metadata of a fragment may have led to a file of it, where the contradiction shows.
+    // Other metadata of the fragment may have referred to the file in which the contradiction shows.
     let names_fragment = file.is_some() && fragment.is_some();
     let lacking = [
         ("a reason", !reason.is_empty()),
@@ -527,7 +529,7 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
     (!lacking.is_empty()).then(|| format!("the error lacks {}: {text}", lacking.join(", ")))
 }
 
-/// The name of the fragment that a file of an array is in, or that it is.
+/// Returns the name of the fragment that contains a file of an array, or that the file itself is.
 fn fragment_of(file: &Path) -> Option<&str> {
     file.strip_prefix("__fragments").ok()?.iter().next()?.to_str()
 }

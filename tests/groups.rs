@@ -1,5 +1,5 @@
-//! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures
-//! and the corpus (see tests/support/corpora.rs).
+//! Compares metadata, enumerations, labels and groups in the tree with libtiledb's reads, for the fixtures and the
+//! corpus (see tests/support/corpora.rs).
 
 mod support;
 
@@ -16,9 +16,9 @@ use tilefs_format::name::TimestampedName;
 /// One array or group of a manifest.
 struct Object {
     path: PathBuf,
-    /// As the manifest has it.
+    /// The object's entry in the manifest.
     facts: Value,
-    /// Holds the encryption key, if there is one.
+    /// Keeps the file with the encryption key, if there is one.
     key: Option<tempfile::NamedTempFile>,
 }
 
@@ -35,7 +35,7 @@ impl Object {
         self.facts["reads"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The root of the tree as of the time of a read.
+    /// Opens the root of the tree as of the time of a read.
     fn open(&self, read: &Value) -> tilefs_format::error::Result<Arc<dyn Folder>> {
         let bound = |number: usize| read["timestamps"][number].as_u64();
         let options = OpenOptions {
@@ -51,7 +51,7 @@ impl Object {
     }
 }
 
-/// The objects of all manifests that there are.
+/// Returns the objects of all manifests that exist.
 fn objects() -> Vec<Object> {
     let (fixtures, corpus) = (tilefs_fixtures::fixtures(), corpus());
     let manifests = [fixtures.join("manifest.json"), corpus.join("manifest.json"), corpus.join("manifest_real.json")];
@@ -106,8 +106,8 @@ fn unhex(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// One number of a type as its text, so that equal texts are equal numbers: integers in decimal, floats by their
-/// bits as they are in the type, not-a-number all alike.
+/// Formats a number of a type so that equal texts mean equal numbers: integers in decimal, floats by the bits of their
+/// type, with one text for all NaNs.
 fn canonical(datatype: &str, number: &str) -> String {
     match datatype {
         "FLOAT32" => {
@@ -121,7 +121,7 @@ fn canonical(datatype: &str, number: &str) -> String {
     .unwrap()
 }
 
-/// The numbers in the stored bytes.
+/// Returns the numbers in the stored bytes.
 fn stored_numbers(datatype: &str, stored: &[u8]) -> Vec<String> {
     let size = match datatype {
         "INT8" | "UINT8" | "BOOL" => 1,
@@ -144,7 +144,7 @@ fn stored_numbers(datatype: &str, stored: &[u8]) -> Vec<String> {
     stored.chunks(size).map(|bytes| canonical(datatype, &number(bytes))).collect()
 }
 
-/// Compares `meta/` and `meta.json` below `place` with what libtiledb lists.
+/// Compares `meta/` and `meta.json` below `place` with libtiledb's list.
 fn check_metadata(root: &Arc<dyn Folder>, place: &str, expected: &[Value]) -> Result<(), String> {
     let all: Value = serde_json::from_slice(&bytes(root, &format!("{place}meta.json"))).unwrap();
     let all = all.as_object().unwrap();
@@ -172,7 +172,7 @@ fn check_metadata(root: &Arc<dyn Folder>, place: &str, expected: &[Value]) -> Re
             }
             _ => false,
         };
-        // Of an empty value libtiledb's C API says that it is one value, and gives none.
+        // libtiledb's C API reports a count of one for an empty value, but returns no value.
         let count = if stored.is_empty() { 0 } else { one["num"].as_u64().unwrap() };
         if !same || found["type"] != one["type"] || found["count"] != count {
             return Err(format!("{key}: {found}, expected {one}, file {}", file.escape_ascii()));
@@ -217,7 +217,7 @@ fn check_enumerations(root: &Arc<dyn Folder>, schema: &Value) -> Result<usize, S
         let values = one["values_hex"].as_array().unwrap();
         let same = lines.iter().zip(values).all(|(line, value)| {
             let (line, value) = (line.strip_suffix(b"\n").unwrap(), unhex(value.as_str().unwrap()));
-            // TileDB-MariaDB has written text under the types of numbers.
+            // TileDB-MariaDB wrote text with the types of numbers.
             let text_as_numbers = one["cell_val_num"] == "var" && datatype.contains("INT");
             if datatype.starts_with("STRING") || datatype == "CHAR" || text_as_numbers {
                 return line
@@ -254,7 +254,7 @@ fn enumerations_are_what_libtiledb_reads() {
     assert!(found > 5, "the manifest of the fixtures alone has more");
 }
 
-/// A label is an array in itself, so its values are known from there.
+/// A label is an array, so its values are known from its own entry.
 #[test]
 fn labels_lie_along_their_dimension() {
     let (mut found, mut slices) = (0, 0);
@@ -302,7 +302,7 @@ fn labels_lie_along_their_dimension() {
     assert!(found >= 2 && slices >= 1);
 }
 
-/// What a read of libtiledb through the labelled array gives, for arrays of the corpus.
+/// Compares labels with libtiledb's reads through the labelled array, for arrays of the corpus.
 #[test]
 fn labels_are_what_libtiledb_reads() {
     let corpus = corpus();
@@ -337,10 +337,10 @@ fn labels_are_what_libtiledb_reads() {
     assert!(compared > 0);
 }
 
-/// What libtiledb lists as members of a group: name and the folder in the group. Groups of libraries before 2.8 list
-/// none, there it is the arrays and groups in the folder.
+/// Returns libtiledb's list of the members of a group: the names, and their folders in the group. For groups of
+/// libraries before 2.8, which list none, returns the arrays and groups in the folder.
 fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {
-    // Members by absolute URI are found where they were moved to.
+    // Members with an absolute URI are found in the place to which they were moved.
     let members = read.get("at_build_place").unwrap_or(read)["members"].as_array().unwrap();
     let details = std::fs::read_dir(object.path.join("__group"));
     if details.is_ok_and(|mut entries| entries.next().is_some()) {
@@ -400,7 +400,7 @@ fn groups_have_the_members_that_libtiledb_lists() {
     assert!(found >= 5, "the manifest of the fixtures alone has more");
 }
 
-/// The earliest start in the names of what is stored of an object; `None` where none has a time.
+/// Returns the earliest start time in the names of an object's files; `None` if no name has a time.
 fn began(object: &Object) -> Option<u64> {
     let folders = ["", "__fragments", "__commits", "__schema", "__meta", "__group"];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(object.path.join(folder)).ok()).flatten();
@@ -409,7 +409,7 @@ fn began(object: &Object) -> Option<u64> {
     starts.min()
 }
 
-/// A read in a window is the same through the history of the newest state.
+/// A read in a window is the same through `.history` of the newest state.
 #[test]
 fn history_is_what_a_window_shows() {
     let mut compared = 0;
@@ -420,7 +420,7 @@ fn history_is_what_a_window_shows() {
             assert!(!names(&newest).contains(&".history".to_owned()));
             let (from, to) = (read["timestamps"][0].as_u64().unwrap(), read["timestamps"][1].as_u64().unwrap());
             let name = if from == 0 { format!("ms-{to}") } else { format!("ms-{from}..ms-{to}") };
-            // Before it began there was nothing.
+            // Before its beginning there is nothing.
             if began(object).is_some_and(|began| to < began) {
                 assert!(node(&newest, &format!(".history/{name}")).is_none(), "{} {name}", object.name());
                 continue;
@@ -457,7 +457,7 @@ fn a_filestore_shows_its_file() {
     assert_eq!(bytes(&root, "contents/lines.txt"), expected);
     let before = folder(&root, ".history/ms-1600000000000");
     assert!(before.lookup("contents").unwrap().is_none());
-    // Before its schema was written it was nothing.
+    // Before its schema was written there is nothing.
     assert!(node(&root, ".history/ms-1599999999999").is_none());
 }
 
@@ -473,7 +473,7 @@ fn fixture(name: &str) -> Arc<dyn Folder> {
     open(&tilefs_fixtures::fixtures().join(name), &options).unwrap()
 }
 
-/// 2^20 x 2^20 cells, of which 8 x 8 in the middle were written: 0 to 63.
+/// 2^20 x 2^20 cells, of which 8 x 8 in the middle are written: 0 to 63.
 #[test]
 fn what_was_written_of_an_enormous_domain_is_a_folder() {
     let huge = fixture("huge");
@@ -489,10 +489,10 @@ fn what_was_written_of_an_enormous_domain_is_a_folder() {
     let commands = readme.split("What you can do here").nth(1).unwrap();
     let commands: Vec<&str> = commands.lines().filter(|line| line.starts_with("    ")).collect();
     assert!(commands.len() > 5 && commands.iter().all(|line| line.contains("nonempty/")), "{readme}");
-    // What it offers there is there.
+    // The README mentions only paths that exist.
     assert!(!text(&huge, "nonempty/README.txt").contains(".history"));
     assert!(node(&huge, "nonempty/.history").is_none());
-    // Of an array that is written in full it is the array.
+    // For an array that is completely written, it is the array itself.
     let demo = fixture("demo");
     assert_eq!(bytes(&demo, "nonempty/temp.f32"), bytes(&demo, "temp.f32"));
     assert!(!text(&demo, "README.txt").contains("nonempty/"));
@@ -513,7 +513,7 @@ fn anonymous_dimensions_are_called_as_in_tiledb_py() {
     assert!(node(&array, &format!("slice/__dim_0={first}/schema.json")).is_some());
 }
 
-/// Everything that says a shape says how many rows a sparse array, or a slice of one, has.
+/// Every text that states a shape states the number of rows of a sparse array or of a slice of one.
 #[test]
 fn sparse_arrays_say_how_many_rows_they_have() {
     let fixtures = tilefs_fixtures::fixtures().join("arrays/sparse");
@@ -537,7 +537,7 @@ fn sparse_arrays_say_how_many_rows_they_have() {
             let told = schema["rows"].as_u64();
             let most = told.or(schema["rows_at_most"].as_u64()).unwrap_or_else(|| panic!("{name} {place}: {schema}"));
             assert_eq!(schema["shape"][0].as_u64(), told, "{name} {place}");
-            // A column has to have its rows counted, and what is asked for afterwards tells how many there are.
+            // A column needs the number of rows, and texts that are read afterwards have it.
             let mut counted = told;
             if !column.contains(".bytes") && !column.contains(".offsets") {
                 let width: u64 = column.rsplit_once(|c: char| c.is_ascii_alphabetic()).unwrap().1.parse().unwrap();
@@ -590,7 +590,7 @@ fn a_group_is_a_tree_of_lines() {
     assert!(all[1].starts_with("raw dense 6"), "{all:?}");
     assert_eq!(all[2], "results group of 2");
     assert_eq!(all.len(), 5, "{all:?}");
-    // Those on the last level are told by what the group states of them.
+    // Members on the last level are described by the group's entries about them.
     assert_eq!(lines(Some(0)), all[..1]);
     assert_eq!(lines(Some(1)), ["experiment group of 2", "raw array", "results group"]);
     let second = lines(Some(2));

@@ -1,5 +1,5 @@
-//! A few stored bytes that claim or hold a thousand times as many: with a budget of 16 MiB the program stays below
-//! 80 MiB in memory, whatever it is asked for. It shows what there is, or refuses it by name.
+//! A few stored bytes that claim or decode to a thousand times as many: with a budget of 16 MiB, any command of the
+//! program stays below 80 MiB of memory. It shows the data, or names the reason for refusing.
 
 mod peak;
 mod stored;
@@ -27,7 +27,7 @@ fn tilefs(array: &Path, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// What is asked of every array.
+/// The commands to run on every array.
 fn look_at_all(array: &Path) {
     for arguments in [&["ls", "-l", "-R"][..], &["info"], &["info", "--json"], &["verify"], &["cat", "README.txt"]] {
         tilefs(array, arguments);
@@ -123,7 +123,7 @@ fn a_tile_of_two_gib_in_a_hundred_kib() {
     look_at_all(&stored.path());
     let run = tilefs(&stored.path(), &["cat", "a.u8"]);
     assert!(run.status != Some(0) && run.stderr.contains("more than --cache-size"), "{}", run.stderr);
-    // What the budget has room for is shown.
+    // Data that fits into the budget is shown.
     let cells = 64 * 65535;
     let stored = Stored::new(&schema(cells, cells, [attribute("a", UINT8, Some(RLE))].into_iter()));
     stored.add_fragment(cells, &[compressed_chunk(cells as u32, &[7, 0xff, 0xff].repeat(64))]);

@@ -1,28 +1,28 @@
-//! How much memory a program had at most.
+//! Measures the peak memory of a program.
 //!
-//! What the kernel says of a child includes what its parent had resident when it started it. So the parent is a process
-//! of its own that holds nothing: this test program again, which then runs only [`one_program`].
+//! The kernel's figure for a child includes the memory of its parent at the time of the fork. So the parent is a small
+//! process of its own: this test program again, which then runs only [`one_program`].
 #![allow(unsafe_code)]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Of the environment: the folder with the command line, where what comes of it is to be put.
+/// The environment variable with the folder that has the command line, and receives the results.
 const FOLDER: &str = "BOMBS_FOLDER";
 
-/// What came of a program.
+/// The results of running a program.
 pub struct Ran {
-    /// `None` where a signal ended it.
+    /// `None` if a signal ended it.
     pub status: Option<i32>,
-    /// Of what it wrote the first 64 KiB.
+    /// The first 64 KiB of each output.
     pub stdout: String,
     pub stderr: String,
-    /// The most bytes that it had resident.
+    /// The peak of its resident memory in bytes.
     pub peak: u64,
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends.
 pub fn run(program: &str, arguments: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("command"), [&[program], arguments].concat().join("\n")).unwrap();

@@ -1,4 +1,4 @@
-//! Arrays made byte by byte, as the format describes them, so that they can claim what they like.
+//! Arrays made byte by byte according to the format, so that they can claim anything.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// The time and the rest of the name of everything there is.
+/// The time and the rest of the name of everything stored.
 pub const NAME: &str = "__1_1_0123456789abcdef0123456789abcdef";
 
 pub const INT8: u8 = 5;
@@ -26,7 +26,7 @@ pub fn str64(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat()
 }
 
-/// A filter that compresses, or none.
+/// A compression filter, or none.
 pub fn pipeline(filter: Option<u8>) -> Vec<u8> {
     let mut bytes = 65536u32.to_le_bytes().to_vec();
     bytes.extend(u32::from(filter.is_some()).to_le_bytes());
@@ -130,7 +130,7 @@ pub fn tile_head(persisted: u64, size: u64) -> Vec<u8> {
     tile
 }
 
-/// Makes a file `length` bytes long; what is added is a hole.
+/// Extends a file to `length` bytes with a hole.
 pub fn lengthen(file: &Path, length: u64) {
     fs::File::options().write(true).open(file).unwrap().set_len(length).unwrap();
 }
@@ -141,7 +141,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// An array with this schema and nothing in it.
+    /// Creates an array with this schema and no data.
     pub fn new(schema: &[u8]) -> Self {
         let stored = Stored { folder: tempfile::tempdir().unwrap() };
         write_tile(&stored.path().join("__schema").join(NAME), schema, schema.len() as u64);
@@ -160,7 +160,7 @@ impl Stored {
         self.folder.path().join("array")
     }
 
-    /// Adds a fragment of the whole domain whose only attribute has these tiles in one file, each as it is stored.
+    /// Adds a fragment of the whole domain whose only attribute has these stored tiles in one file.
     pub fn add_fragment(&self, cells: u64, tiles: &[Vec<u8>]) {
         let name = format!("{NAME}_22");
         let folder = self.path().join("__fragments").join(&name);
@@ -181,7 +181,7 @@ impl Stored {
         footer.extend([0, cells - 1].map(u64::to_le_bytes).concat());
         footer.extend([0u64; 2].map(u64::to_le_bytes).concat());
         footer.extend([0, 0]);
-        // The attribute, a slot that nobody uses, and the dimension: sizes, the R-tree, offsets, statistics.
+        // The slots are the attribute, an unused one, and the dimension: sizes, the R-tree, offsets, statistics.
         let sizes = [end as u64, 0, 0, 0, 0, 0, 0, 0, 0];
         footer.extend(sizes.map(u64::to_le_bytes).concat());
         footer.extend(0u64.to_le_bytes());

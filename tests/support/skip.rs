@@ -1,38 +1,39 @@
-//! What tests cannot do here, said aloud.
+//! Skips tests that cannot run here, with a message.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// The environment variable that says what must be there: a test that misses it fails instead of being skipped.
+/// The environment variable with the requirements that must be met: a test that misses one of them fails instead of
+/// being skipped.
 pub const REQUIRE: &str = "TILEFS_REQUIRE";
 
-/// What tests need beside the build. Each has a name in [`REQUIRE`].
+/// The requirements of tests besides the build. Each has a name in [`REQUIRE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// `/dev/fuse`, and for ordinary users `fusermount3`.
     Fuse,
-    /// `/dev/fuse` open to every user.
+    /// `/dev/fuse` is accessible to every user.
     FuseForAll,
-    /// `/sys/fs/fuse/connections`, where a connection can be cut.
+    /// `/sys/fs/fuse/connections`, through which a connection can be aborted.
     FuseControl,
     Root,
-    /// Mount namespaces and small disks of a test's own.
+    /// Private mount namespaces and small disks.
     Mounts,
     /// Programs that `scripts/install_test_tools.sh` installs.
     Programs,
     /// Packages of `scripts/requirements.txt`.
     Python,
-    /// Spark, with Java: some 500 MB, which nothing installs.
+    /// Spark, with Java: some 500 MB, which no script installs.
     Spark,
     /// Servers of object stores.
     Servers,
-    /// A system without SELinux, a log or a tilefs of its own.
+    /// A system without SELinux, without a system log, and without an installed tilefs.
     BareSystem,
-    /// Arrays that other projects committed, which are no part of this one.
+    /// Arrays committed in other projects, which are not part of this one.
     Peers,
-    /// What `scripts/package.sh` makes.
+    /// The packages that `scripts/package.sh` builds.
     Packages,
 }
 
@@ -52,11 +53,11 @@ impl Need {
         (Need::Packages, "packages"),
     ];
 
-    /// Whether a value of [`REQUIRE`] requires this: `all` or names, separated by commas. `-` in front of a name takes
-    /// it away again, as in `all,-peers`.
+    /// Returns whether a value of [`REQUIRE`] contains this requirement: the value is `all` or names separated by
+    /// commas. `-` before a name excludes it, as in `all,-peers`.
     ///
     /// # Panics
-    /// If the list has a name that no need has.
+    /// If the list contains an unknown name.
     pub fn is_required(self, list: &str) -> bool {
         let mut is_required = false;
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -72,21 +73,21 @@ impl Need {
     }
 }
 
-/// Says that this test is skipped, or a part of it, and why. This is the only way to skip: the harness hides what passing
-/// tests print, but not this, and `scripts/test.sh` counts it in its closing table.
+/// Reports that this test, or a part of it, is skipped, and why. This is the only way to skip: the harness hides the
+/// output of passing tests, but not this, and `scripts/test.sh` counts it in its final table.
 ///
 /// # Panics
-/// Where [`REQUIRE`] requires what is missing.
+/// If [`REQUIRE`] contains the missing requirement.
 pub fn skipped(need: Need, why_not: &str) {
     let list = std::env::var(REQUIRE).unwrap_or_default();
     assert!(!need.is_required(&list), "{REQUIRE}={list} requires {need:?}: {why_not}");
     let thread = std::thread::current();
-    // The harness runs each test in a thread of its name.
+    // The harness runs each test in a thread with its name.
     let test = thread.name().filter(|name| *name != "main").map_or_else(String::new, |name| format!("{name}: "));
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}{why_not}");
 }
 
-/// Whether this user can mount; says aloud why not.
+/// Returns whether this user can mount; if not, reports why.
 pub fn can_mount() -> bool {
     let why_not = if fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
         "/dev/fuse cannot be opened"
@@ -104,10 +105,11 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// The interpreter of the tests: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
+/// Returns the interpreter for tests: `$TILEFS_PYTHON`, otherwise that of `.venv` in the repository, otherwise
+/// `python3`.
 fn interpreter() -> String {
     std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
-        // The package of a test may lie in the repository's root or below it.
+        // The package of a test may be in the repository's root or below it.
         let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
         let ours = folders.map(|folder| folder.join(".venv/bin/python")).find(|python| python.exists());
         ours.map_or_else(|| "python3".to_owned(), |python| python.display().to_string())
@@ -119,7 +121,7 @@ fn can_import(interpreter: &str, packages: &str) -> bool {
     import.is_ok_and(|output| output.status.success())
 }
 
-/// The interpreter of the tests, if it has these packages. Skips aloud where it has not.
+/// Returns the interpreter for tests if it has these packages; otherwise reports that the test is skipped.
 pub fn python_with(needs: &str) -> Option<String> {
     let interpreter = interpreter();
     let has_them = can_import(&interpreter, needs);
@@ -129,7 +131,7 @@ pub fn python_with(needs: &str) -> Option<String> {
     has_them.then_some(interpreter)
 }
 
-/// Whether Spark can be run; skips aloud where not.
+/// Returns whether Spark can run; if not, reports that the test is skipped.
 pub fn has_spark() -> bool {
     let has_java = Command::new("java").arg("-version").output().is_ok_and(|output| output.status.success());
     let has_spark = has_java && can_import(&interpreter(), "pyspark");

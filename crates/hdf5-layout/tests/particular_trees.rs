@@ -1,4 +1,4 @@
-//! What random trees do not reach: very many members, attributes and chunks, and files larger than a disk.
+//! Cases that random trees do not reach: very many members, attributes and chunks, and files larger than a disk.
 
 mod support;
 
@@ -72,7 +72,7 @@ fn very_many_attributes_and_members() {
     objects.extend((0..60).map(group));
     let model = Model(objects);
     check(&model);
-    // h5py alone, whose process does not start anew for each object.
+    // Only h5py, whose process is not started anew for each object.
     let mut objects = vec![root(Vec::new())];
     objects.extend((0..20_000).map(group));
     let model = Model(objects);
@@ -92,7 +92,7 @@ fn chunks_with_edges_along_all_axes() {
     check(&Model(vec![root(Vec::new()), dataset("numbers", grid)]));
 }
 
-/// Runs a script of Python over a file.
+/// Runs a Python script on a file.
 fn run_python(script: &str, file: &Path) {
     let Some(python) = python_with("h5py, numpy") else { return };
     let output = Command::new(python).arg("-c").arg(script).arg(file).output().unwrap();
@@ -152,7 +152,7 @@ assert file['texts'][5, -2:].tolist() == [b'', b'']";
 
 #[test]
 fn chunks_of_a_file_larger_than_the_disk() {
-    // 8 TiB in a million chunks of 8 MiB, of which two have more than zeros: the rest is a hole.
+    // 8 TiB in a million chunks of 8 MiB, only two of which are not all zeros: the rest is a hole.
     let mut tree = Tree::new();
     let (length, chunk) = (1 << 40, 1 << 20);
     let dataset =

@@ -1,11 +1,11 @@
-//! What a reader is to find in a file, as JSON for `read_back.py`.
+//! The contents that a reader must find in a file, as JSON for `read_back.py`.
 
 use hdf5_layout::{CharacterSet, Dataspace, Datatype};
 use serde_json::{Value, json};
 
 use super::model::{Elements, Model};
 
-/// All objects of a file, with their types in the words of NumPy and their elements in hexadecimal digits.
+/// All objects of a file, with their types in NumPy's notation and their elements in hexadecimal.
 pub fn expected(model: &Model) -> Value {
     let objects = model.0.iter().enumerate().map(|(number, object)| {
         let members = model.0.iter().skip(1).filter(|member| member.parent == number).map(|member| &member.name);

@@ -1,4 +1,4 @@
-//! What the tests of files share.
+//! Support for the tests of files.
 //!
 //! * [`model`]: files with their values in memory
 //! * [`random`]: random ones

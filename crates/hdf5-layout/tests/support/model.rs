@@ -9,13 +9,13 @@ use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Error, HeapPlan, Layo
 /// The elements of a dataset or an attribute, in row-major order.
 #[derive(Clone)]
 pub enum Elements {
-    /// Of a fixed length, as they are stored.
+    /// Of fixed length, as stored.
     Fixed(Vec<u8>),
     /// Of variable length.
     Variable(Vec<Vec<u8>>),
 }
 
-/// Only how many bytes there are: a failing test prints its model.
+/// Shows only the number of bytes, because a failing test prints its model.
 impl fmt::Debug for Elements {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,13 +58,13 @@ pub struct ModelObject {
 #[derive(Debug, Clone)]
 pub struct Model(pub Vec<ModelObject>);
 
-/// A model's elements in the order in which they are stored.
+/// The elements of a model, in stored order.
 pub struct Stored {
     pub layout: Layout,
     /// The objects of the model in the file.
     pub ids: Vec<ObjectId>,
     elements: HashMap<ObjectId, Elements>,
-    /// Bytes of the elements that were asked for at once, at most.
+    /// The most bytes of elements requested in one call.
     pub largest_collection: u64,
 }
 
@@ -81,7 +81,7 @@ impl ModelAttribute {
 }
 
 impl ModelDataset {
-    /// For each stored element the number of the element, or none behind the edge.
+    /// For each stored element its number, or none past the edge.
     fn order(&self) -> Vec<Option<usize>> {
         let shape = self.dataspace.shape();
         let elements = self.dataspace.elements().unwrap() as usize;
@@ -101,7 +101,7 @@ impl ModelDataset {
         order
     }
 
-    /// The elements as they are stored.
+    /// Returns the elements as stored.
     fn stored(&self) -> Elements {
         let order = self.order();
         match &self.elements {
@@ -190,10 +190,10 @@ impl Stored {
         self.read(0..self.layout.len())
     }
 
-    /// A range of the file.
+    /// Returns a range of the file.
     pub fn read(&mut self, range: Range<u64>) -> Vec<u8> {
         let layout = self.layout.clone();
-        // What is not filled shows.
+        // Bytes that are not filled in become visible.
         let mut out = vec![0xdd; (range.end - range.start) as usize];
         layout.read(range.start, self, &mut out).unwrap();
         out

@@ -1,4 +1,4 @@
-//! Those who read the files: h5py, and the programs of HDF5 (package hdf5-tools).
+//! The readers of the files: h5py, and the programs of HDF5 (package hdf5-tools).
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +20,7 @@ pub struct H5py {
 }
 
 impl H5py {
-    /// Starts it; skips aloud where it is missing.
+    /// Starts it; skips the test with a message if it is missing.
     pub fn start() -> Option<Self> {
         let python = python_with("h5py, numpy")?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/read_back.py");
@@ -30,7 +30,7 @@ impl H5py {
         Some(H5py { process, to, from, folder: TempDir::new().unwrap() })
     }
 
-    /// Reads a file; says what it has otherwise than its model.
+    /// Reads a file; returns the differences from its model.
     pub fn read(&mut self, model: &Model, bytes: &[u8]) -> Result<(), String> {
         let (file, json) = (self.folder.path().join("file.h5"), self.folder.path().join("expected.json"));
         fs::write(&file, bytes).unwrap();
@@ -49,7 +49,7 @@ impl Drop for H5py {
     }
 }
 
-/// Whether the programs of HDF5 are there; skips aloud where not.
+/// Returns whether the programs of HDF5 are installed; skips the test with a message if not.
 pub fn has_programs() -> bool {
     let is_there = |name| Command::new(name).arg("--help").output().is_ok_and(|output| output.status.success());
     let are_there = ["h5dump", "h5ls", "h5stat"].into_iter().all(is_there)
@@ -60,10 +60,10 @@ pub fn has_programs() -> bool {
     are_there
 }
 
-/// Runs a program over a file; gives what it prints.
+/// Runs a program on a file; returns its output.
 ///
 /// # Panics
-/// Where it fails, or reports an error.
+/// If it fails, or reports an error.
 pub fn run(program: &str, arguments: &[&str], file: &Path, behind: &[u64]) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -80,10 +80,10 @@ pub fn run(program: &str, arguments: &[&str], file: &Path, behind: &[u64]) -> St
     printed
 }
 
-/// Has all programs read a file, and `h5debug` each of its structures; gives what `h5dump` prints.
+/// Reads a file with all programs, and each of its structures with `h5debug`; returns the output of `h5dump`.
 ///
 /// # Panics
-/// Where one of them fails.
+/// If one of them fails.
 pub fn run_all(model: &Model, stored: &Stored, bytes: &[u8], folder: &Path) -> String {
     let file: PathBuf = folder.join("file.h5");
     fs::write(&file, bytes).unwrap();
@@ -98,7 +98,7 @@ pub fn run_all(model: &Model, stored: &Stored, bytes: &[u8], folder: &Path) -> S
         else {
             continue;
         };
-        // It knows nine axes, that of the bytes of an element among them.
+        // It supports nine axes, including that of the bytes of an element.
         if let Some(root) = stored.layout.chunk_index_address(*id).filter(|_| chunk.len() < 9) {
             let mut arguments = vec![root, chunk.len() as u64 + 1];
             arguments.extend(chunk);
