@@ -1,5 +1,5 @@
-//! Arrays and groups that others take the place of while they are opened and read, by two renames: what is read is the
-//! old one or the new one, or an error; never a mixture, and never an empty one.
+//! Arrays and groups that are replaced by two renames while they are opened and read: a read returns the old state, the
+//! new state, or an error, but never a mixture, and never an empty state.
 
 mod support;
 
@@ -14,8 +14,8 @@ use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 
-/// All that a tree shows but what says where or when: of arrays values, coordinates and metadata, of groups the members
-/// and all that they show. Of labels their values.
+/// Returns everything in a tree that does not depend on its place and time: for arrays the values, coordinates and
+/// metadata, for groups the members and their contents, for labels their values.
 type Shown = Vec<(String, Vec<u8>)>;
 
 const SHOWN: [&str; 4] = ["dims", "labels", ".group", "results"];
@@ -32,7 +32,7 @@ fn shown_below(folder: &dyn Folder, path: &str, shown: &mut Shown) -> Result<()>
             match folder.lookup(&entry.name)? {
                 Some(Node::File(file)) => {
                     let bytes = support::shown::read_all(&*file.open()?)?;
-                    // A table that says what is wrong with a member, for once, is an error of its own kind.
+                    // In a table that reports errors of members, such a line counts as an error.
                     let text = String::from_utf8_lossy(&bytes);
                     if path.ends_with("members.tsv") && !text.lines().skip(1).all(|line| line.ends_with("\tok")) {
                         return Err(Error::missing("a member").in_file(path));
@@ -58,7 +58,7 @@ fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Shown> {
     Ok(shown)
 }
 
-/// Two things of which one may be in the place of the other.
+/// Two states, one of which can be in the place of the other.
 struct Pair {
     folder: tempfile::TempDir,
     before: Shown,
@@ -94,7 +94,7 @@ impl Pair {
         fs::rename(self.path("new"), self.place()).unwrap();
     }
 
-    /// Puts things back where they were, wherever they are.
+    /// Restores the initial places, whatever has been moved.
     fn restore(&self) {
         if !self.path("new").exists() && self.path("old").exists() {
             fs::rename(self.place(), self.path("new")).unwrap();
@@ -113,7 +113,7 @@ impl Pair {
     }
 }
 
-/// The local file system, and what happens there when so many requests were made of it.
+/// The local file system, with an action at a certain number of requests.
 struct Eventful {
     inner: LocalStorage,
     requests: AtomicUsize,
@@ -174,8 +174,8 @@ impl Storage for Eventful {
     }
 }
 
-/// Old and new ones of every layout: fragments in the array's folder, without and with marks, and in a folder of their
-/// own; with one schema of a fixed name, with several; metadata, labels, deletes; groups.
+/// Old and new states in every layout: fragments in the array's folder, with and without commit markers, and in a
+/// folder of their own; a single schema of a fixed name, and several; metadata, labels, deletes; groups.
 fn pairs() -> Vec<(String, Pair)> {
     let writers = tilefs_fixtures::fixtures().join("writers/arrays");
     let of = |name: &str| match name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -202,7 +202,7 @@ fn pairs() -> Vec<(String, Pair)> {
     .into()
 }
 
-/// What happens at the request of a number, and before the next one.
+/// The actions at a certain request, and before the next one.
 type Events = [(&'static str, fn(&Pair), fn(&Pair)); 3];
 
 const EVENTS: Events = [
@@ -249,7 +249,7 @@ fn whatever_is_replaced_between_two_requests_is_old_or_new_or_an_error() {
                 }
             }
             println!("{name}, {what}: {right} right, {errors} refused");
-            // The last had nothing happen.
+            // In the last round, no action takes place.
             assert!(right > 0, "{name}, {what}");
             right_at_replacement += right - 1;
         }

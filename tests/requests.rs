@@ -1,5 +1,5 @@
-//! What arrays cost and do in a storage that is far away and unreliable: how many requests, how many of them wait for
-//! others, and what becomes of each that fails.
+//! The cost and the errors of arrays in a remote, unreliable storage: the number of requests, how many of them wait for
+//! others, and the effect of each failure.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::storage::simulated::{FaultKind, Operation, Request};
 use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
-/// An array of the fixtures as an object store would have it.
+/// An array of the fixtures in an object store.
 struct Far {
     storage: Arc<SimulatedStorage>,
     key: StoreKey,
@@ -26,7 +26,7 @@ impl Far {
         Far { storage: Arc::new(SimulatedStorage::new(Arc::new(objects), delay)), key }
     }
 
-    /// The requests since the last time this was asked, for objects whose keys end like this.
+    /// Returns the requests since the last call for objects whose keys end like this.
     fn requests_for(&self, end: &str) -> Vec<Request> {
         let all = self.storage.take_requests().into_iter();
         all.filter(|request| request.key.as_bytes().ends_with(end.as_bytes())).collect()
@@ -75,9 +75,9 @@ fn the_first_value_of_an_array_is_few_requests_away() {
     let requests = far.storage.take_requests();
     println!("{} requests in {} steps: {requests:#?}", requests.len(), steps(&requests));
     assert!(requests.len() <= 6 && steps(&requests) <= 3, "{requests:#?}");
-    // Sizes are known from the listing, or come along.
+    // Sizes come from the listing or with other answers.
     assert!(requests.iter().all(|request| request.operation != Operation::Length), "{requests:#?}");
-    // The second value in the same tile, and what else is in memory by then.
+    // The second value is in the same tile, and everything else is cached by then.
     read(&*root, "slice/46,121/temp.f32").unwrap();
     assert_eq!(far.storage.take_requests(), []);
 }
@@ -97,13 +97,14 @@ fn what_is_told_of_an_array_takes_no_further_listing() {
 
 #[test]
 fn other_arrays_cost_little_more() {
-    // To open: one listing, the schema and the end of each fragment's metadata, which are two and four, and what was
-    // vacuumed and what was consolidated.
+    // Opening takes one listing, the schema, the end of each fragment's metadata (two and four), and the names of
+    // vacuumed and of consolidated fragments.
     let (opening_consolidated, opening_overlap) = (1 + 1 + 2 + 2, 1 + 1 + 4);
-    // To read: one file of each of the two fragments.
+    // Reading takes one file of each of the two fragments.
     let reading_consolidated = 2;
-    // To merge the rows: each of the 4 + 3 + 2 + 4 tiles of coordinates of both dimensions, when the merge comes to it.
-    // To print them: the values, and the offsets and values of the text, of each of the four fragments.
+    // Merging the rows takes each of the 4 + 3 + 2 + 4 tiles of coordinates of both dimensions, when the merge reaches
+    // it.
+    // Printing them takes the values, and the offsets and values of the text, of each of the four fragments.
     let reading_overlap = (4 + 3 + 2 + 4) * 2 + 4 * (1 + 2);
     for (fixture, path, opening_steps, opening, reading) in [
         ("arrays/dense/consolidated", "a.i32", 3, opening_consolidated, reading_consolidated),
@@ -131,8 +132,9 @@ fn bytes_asked(requests: &[Request]) -> u64 {
     requests.iter().map(|request| if let Operation::From { most, .. } = request.operation { most } else { 0 }).sum()
 }
 
-/// Eight tiles of 256 KiB are read by turns. A cache that does not keep all of them keeps their chunks, four of each: what
-/// is got are the headers of the chunks, and with each row of chunks, a few KiB each, what lies between.
+/// Reads alternate between eight tiles of 256 KiB. A cache that is too small for all of them caches their chunks, four
+/// of each: then the headers of the chunks are read, and with each row of chunks the gaps between these, of a few KiB
+/// each.
 #[test]
 fn rows_are_got_a_few_times_however_small_the_cache_is() {
     let far = Far::new("arrays/dense/wide_rows", Duration::ZERO);
@@ -156,7 +158,7 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
     }
 }
 
-/// All files below a folder, but those of other times.
+/// Collects all files below a folder, except those in `.history`.
 fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     for entry in folder.list().unwrap() {
         let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
@@ -168,14 +170,15 @@ fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The same error whatever is asked at which moment, which names what could not be read.
+/// Checks that an error is a passing one that names the unreadable object, whatever was read and whichever request
+/// failed.
 fn assert_passing(error: &Error, doing: &str) {
     assert!(matches!(error, Error::Io { .. }) && error.is_passing(), "{doing}: {error}");
     assert!(error.to_string().contains("s3://bucket/array"), "{doing}: {error}");
     assert!(std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()), "{doing}: {error}");
 }
 
-/// The first lines that one text has and the other has not.
+/// Returns the first lines that only one of the texts has.
 fn differing_lines(found: &[u8], due: &[u8]) -> String {
     let (found, due) = (String::from_utf8_lossy(found), String::from_utf8_lossy(due));
     let only = |these: &str, those: &str| -> Vec<String> {
@@ -185,7 +188,7 @@ fn differing_lines(found: &[u8], due: &[u8]) -> String {
     format!("found {:#?}, due {:#?}", only(&found, &due), only(&due, &found))
 }
 
-/// Whether one value is another from which members of objects and arrays may be missing, or be null.
+/// Returns whether a value equals another one, except that members of objects and arrays may be missing or null.
 fn is_part_of(found: &Value, due: &Value) -> bool {
     match (found, due) {
         (Value::Null, _) => true,
@@ -200,8 +203,8 @@ fn is_part_of(found: &Value, due: &Value) -> bool {
     }
 }
 
-/// Whether a text that describes the array says what it could not read, and beside that says nothing but what is due:
-/// lines of the whole text, from which words may be missing, or in JSON the same values, but for missing ones.
+/// Returns whether a text that describes the array names what could not be read, and otherwise only contains parts of
+/// the complete text: lines with words left out, or in JSON the same values with some left out.
 fn says_what_it_lacks(path: &str, found: &[u8], due: &[u8]) -> bool {
     let (Ok(found), Ok(due)) = (std::str::from_utf8(found), std::str::from_utf8(due)) else { return false };
     let is_warning = |line: &&str| line.contains("cannot read: ") && line.contains("s3://bucket/array");
@@ -244,7 +247,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
         let mut failed = 0;
         for path in &paths {
             let due = read(&*root, path).unwrap();
-            // All of the first, and then fewer and fewer.
+            // Each of the first requests fails once, then fewer and fewer of them.
             let mut next = 0;
             loop {
                 let spared = next;
@@ -261,7 +264,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
                         assert!(bytes == due, "{fixture} {path}");
                         break;
                     }
-                    // The request was one that only spares others, or the text says what it lacks.
+                    // The failed request was only an optimization, or the text names what it lacks.
                     Ok(bytes) => assert!(
                         bytes == due || says_what_it_lacks(path, &bytes, &due),
                         "{fixture} {path}, request {spared}: {}",
@@ -283,7 +286,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
     }
 }
 
-/// All files of an array and what is in them; an error in place of what cannot be read.
+/// Returns the contents of all files of an array, or the error of each that cannot be read.
 fn contents(root: &dyn Folder) -> Vec<(String, std::result::Result<Vec<u8>, String>)> {
     let mut paths = Vec::new();
     files(root, "", &mut paths);
@@ -342,7 +345,7 @@ fn each_failure_is_of_its_kind() {
         assert!(error.errno() == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
         let text = error.to_string();
         assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
-        // Those who need another file get it.
+        // Reads of other files succeed.
         assert!(read(&*root, "slice/45,120/cell.i32").is_ok());
         far.storage.recover();
         assert!(read(&*root, "slice/45,120/temp.f32").is_ok(), "{failing:?}");
@@ -364,7 +367,7 @@ fn what_a_listing_names_and_is_not_there_is_missing() {
     objects.remove(&data);
     let error = read(&*root, "temp.f32").unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
-    // Cut short for good it is damaged, as the metadata say how long it is.
+    // A file that stays truncated is damaged, because the metadata record its length.
     objects.put(data.clone(), &bytes[..bytes.len() / 2]);
     let error = read(&*root, "temp.f32").unwrap_err();
     assert!(matches!(error, Error::Damaged { .. }), "{error}");
@@ -372,7 +375,7 @@ fn what_a_listing_names_and_is_not_there_is_missing() {
     assert!(read(&*root, "temp.f32").is_ok());
 }
 
-/// All bytes of a band have the same band, also in parts that begin within a tile.
+/// All bytes of a band have the same band, also in selections that begin within a tile.
 #[test]
 fn bands_follow_each_other() {
     let files = [
@@ -386,7 +389,7 @@ fn bands_follow_each_other() {
     for (fixture, path) in files {
         let root = Far::new(fixture, Duration::ZERO).open().unwrap();
         let content = file(&*root, path).unwrap().open().unwrap();
-        // Spread over the file, and some next to each other.
+        // Offsets spread over the file, and some adjacent ones.
         let offsets = (0..64).map(|part| content.len() / 64 * part).chain((0..content.len()).take(64));
         for offset in offsets.filter(|offset| *offset < content.len()) {
             let band = content.band(offset);

@@ -1,5 +1,5 @@
-//! What one mount finds out is saved for the next: that finds out nothing again and shows the same bytes, unless the array
-//! has changed.
+//! The results of passes that one mount saves are used by the next one, which repeats no pass and shows the same bytes,
+//! unless the array has changed.
 
 #[path = "../examples/generated/array.rs"]
 #[allow(dead_code)]
@@ -34,11 +34,11 @@ use tilefs::tree::{self, Folder, IndexOptions, Node, OpenOptions, Tree};
 use tilefs_reader::statistics::Value;
 use tilefs_reader::threads;
 
-/// Of the encrypted fixtures.
+/// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =
     [("dense", "0123456789abcdeF0123456789abcdeF"), ("sparse", "abcdefghijklmnopqrstuvwxyz012345")];
 
-/// A folder to save in, and the options that say so.
+/// A folder for saved results, and the options with it.
 struct Index {
     folder: tempfile::TempDir,
 }
@@ -73,9 +73,9 @@ impl Index {
     }
 }
 
-/// What a mount showed, and what it took.
+/// The files of a mount, and its counters.
 struct Seen {
-    /// By path, the bytes of a file or what is wrong with it.
+    /// By path, the bytes of a file or its error.
     files: BTreeMap<String, Result<Vec<u8>, String>>,
     statistics: BTreeMap<&'static str, u64>,
 }
@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-/// Files that are not listed, and whose sizes take a pass over cells.
+/// Unlisted files whose sizes take a pass over cells.
 const UNLISTED: [&str; 7] = [
     "text/cells.csv",
     "by-row/README.txt",
@@ -97,7 +97,7 @@ const UNLISTED: [&str; 7] = [
     "zarr/indptr/c/0",
 ];
 
-/// Reads all listed files of an array, and some others.
+/// Reads all listed files of an array, and some unlisted ones.
 fn mount(path: &Path, options: &OpenOptions) -> Seen {
     let stored = tree::open_stored(path, options).unwrap();
     let tree = tree::MountedTree::new(stored, options).unwrap();
@@ -125,7 +125,7 @@ fn bytes_of(file: &dyn tree::File) -> Result<Vec<u8>, String> {
     let read = || {
         let content = file.open()?;
         let mut bytes = vec![0; content.len() as usize];
-        // In pieces, as a kernel wants them.
+        // Read in pieces, as a kernel does.
         for (number, piece) in bytes.chunks_mut(5000).enumerate() {
             content.read_at(5000 * number as u64, piece)?;
         }
@@ -147,7 +147,7 @@ fn read_all(folder: &Arc<dyn Folder>, path: &str, files: &mut BTreeMap<String, R
     }
 }
 
-/// What is told of rows before they are counted differs from what is told after, and so do these texts.
+/// Texts depend on whether the rows are already counted, so they may differ.
 fn without_texts(seen: &Seen) -> BTreeMap<&str, &Result<Vec<u8>, String>> {
     let is_text = |path: &str| ["README.txt", "schema.txt", "schema.json"].iter().any(|name| path.ends_with(name));
     seen.files.iter().map(|(path, bytes)| (path.as_str(), bytes)).filter(|(path, _)| !is_text(path)).collect()
@@ -169,7 +169,7 @@ fn fixtures() -> Vec<PathBuf> {
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // Of dense arrays those that have values of variable length or are tables.
+            // Of the dense arrays, only those with variable-length values or tables.
             let is_dense = path.parent().is_some_and(|kind| kind.ends_with("dense"));
             let has_measures =
                 ["var", "dims_1", "enumerations", "types_text", "evolution"].iter().any(|part| name.contains(part));
@@ -206,7 +206,7 @@ fn a_second_mount_finds_out_nothing_again() {
         compare(&first, &second, &name);
         assert_eq!([second.count("merged_cells"), second.count("measured_rows")], [0, 0], "{name}");
         assert_eq!(second.count("index_writes"), 0, "{name}");
-        // What one view of an array has saved another takes in the same mount.
+        // Within one mount, a view of an array also uses the results that another one saved.
         assert!(without.count("merged_cells") >= first.count("merged_cells"), "{name}");
         merged += first.count("merged_cells");
         measured += first.count("measured_rows");
@@ -214,7 +214,7 @@ fn a_second_mount_finds_out_nothing_again() {
     assert!(merged > 1000 && measured > 1000, "{merged} {measured}");
 }
 
-/// An index of each time of an array is there while it is read as of each of its times.
+/// Entries of all times of an array exist while it is read as of each of them.
 #[test]
 fn other_times_of_an_array_have_other_entries() {
     let mut times_seen = 0;
@@ -261,7 +261,7 @@ fn other_times_of_an_array_have_other_entries() {
     assert!(times_seen > 60, "{times_seen}");
 }
 
-/// Arrays that take each other's place: the same path, other fragments, deletes, schemas.
+/// Arrays that replace each other: the same path, but other fragments, deletes, schemas.
 #[test]
 fn an_array_in_the_place_of_another_has_other_entries() {
     let folder = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ fn an_array_in_the_place_of_another_has_other_entries() {
     }
     assert!(arrays > 50, "{arrays} arrays");
     assert_eq!(unlisted.len(), UNLISTED.len(), "{unlisted:?} alone were found");
-    // A fragment less, as after a vacuum.
+    // One fragment less, as after a vacuum.
     let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
     copied(&path, &place);
     let whole = mount(&place, &index.options());
@@ -334,14 +334,14 @@ fn damaged_entries_change_nothing() {
                         bytes[at] ^= 1 << (number % 8);
                     }
                     1 => bytes.truncate((number * 31) % bytes.len()),
-                    // That of another key.
+                    // The entry of another key.
                     _ => bytes = fs::read(&entries[(number + 1) % entries.len()]).unwrap(),
                 }
                 fs::write(entry, bytes).unwrap();
             }
             let seen = mount(&path, &index.options());
             compare(&right, &seen, name);
-            // They were missed, and written again.
+            // The damaged entries were misses, and were written again.
             assert!(seen.count("index_misses") > 0 && seen.count("index_writes") > 0, "{name} {round}");
             assert_eq!(mount(&path, &index.options()).count("index_writes"), 0, "{name} {round}");
         }
@@ -375,7 +375,7 @@ fn written(folder: &Path, name: &str) -> PathBuf {
     root
 }
 
-/// Runs the program with a cache directory, and without other settings; gives what it prints, or its complaint.
+/// Runs the program with a cache directory, and otherwise default settings; returns its output or its error.
 fn tilefs(cache: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
     let output = command.env("XDG_CACHE_HOME", cache).env_remove("TILEFS_INDEX_DIR").args(arguments).output().unwrap();
@@ -390,13 +390,13 @@ fn commands_tell_each_other_how_many_rows_there_are() {
     let array = path.to_str().unwrap();
     let info = || tilefs(&cache, &["info", array]).unwrap();
     assert!(info().contains("rows_at_most"), "{}", info());
-    // Nothing was found out, or nowhere to be saved.
+    // Nothing was computed, or there was no folder to save it in.
     tilefs(&cache, &["ls", "-l", array, "--index-dir", "none"]).unwrap();
     assert!(info().contains("rows_at_most"), "{}", info());
     let listed = tilefs(&cache, &["ls", "-lR", array]).unwrap();
     assert!(!info().contains("rows_at_most"), "{}", info());
     assert!(fs::read_dir(cache.join("tilefs/index")).unwrap().count() > 2);
-    // Sizes come from there: without the files of coordinates nobody could find out.
+    // The sizes come from the saved results, because without the files of coordinates they cannot be computed.
     let sizes = |listed: &str| {
         let text = listed.lines().filter(|line| line.ends_with("cells.tsv"));
         text.map(str::to_owned).collect::<Vec<_>>()
@@ -425,7 +425,7 @@ fn a_folder_that_was_given_must_be_usable_and_another_need_not() {
     assert!(tilefs(&cache, &["ls", "-l", array]).unwrap().contains("README.txt"));
 }
 
-/// While one mount reads, the folder is emptied, taken away, and made something else.
+/// While a mount reads, its folder is emptied, removed, and replaced by something else.
 #[test]
 fn a_folder_that_goes_away_changes_nothing() {
     let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");

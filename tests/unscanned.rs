@@ -1,6 +1,6 @@
-//! What may be looked at of a table of a thousand million rows without reading a cell: texts, listings, sizes, attributes.
+//! Operations on a table of a thousand million rows that must not read a cell: texts, listings, sizes, attributes.
 //!
-//! The arrays are computed by the storage when they are asked for, which counts what is asked of the files of cells.
+//! The storage computes the arrays on request, and counts the reads of files with cells.
 
 #[path = "../examples/generated/array.rs"]
 #[allow(dead_code)]
@@ -33,7 +33,7 @@ use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 
-/// A generated array, how often its cells were asked for, and how many bytes were read of the files of each field.
+/// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {
     array: Array,
     requests_at_once: usize,
@@ -67,7 +67,7 @@ impl Storage for Generated {
             match rest.split_once('/') {
                 Some((name, _)) => {
                     names.insert(name.to_owned(), ListedKind::Folder);
-                    // Behind all that is in it.
+                    // Skip everything in this folder.
                     number = self.array.first_from(&format!("{prefix}{name}0"));
                 }
                 None => {
@@ -118,7 +118,7 @@ fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
     open_as(name, 1)
 }
 
-/// Opens an array of a storage that prefers so many concurrent requests: with more than a few, tiles are prefetched.
+/// Opens an array in a storage that prefers this many concurrent requests. With more than a few, tiles are prefetched.
 fn open_as(name: &str, requests_at_once: usize) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
     let storage =
@@ -148,7 +148,8 @@ fn text(root: &Arc<dyn Folder>, path: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// What `ls -lR` asks, and who lists extended attributes: the size of every file. Gives the paths.
+/// Looks up everything as `ls -lR` and a listing of extended attributes do, including the size of every file. Returns
+/// the paths.
 fn look_at_all(folder: &Arc<dyn Folder>, path: &str, seen: &mut Vec<String>) {
     folder.extended_attributes();
     for entry in folder.list().unwrap() {
@@ -167,7 +168,7 @@ fn look_at_all(folder: &Arc<dyn Folder>, path: &str, seen: &mut Vec<String>) {
     }
 }
 
-/// Rows that were appended are counted by footers; those of fragments that overlap are not. Tables have texts.
+/// Footers suffice to count appended rows, but not the rows of fragments that overlap. Tables have text columns.
 const ARRAYS: [&str; 3] = ["appended-1e9", "overlapping-1e9", "table-1e9"];
 
 #[test]
@@ -188,7 +189,7 @@ fn texts_and_listings_of_long_tables_read_no_cell() {
     }
 }
 
-/// The sizes of parts of columns of fixed size are told by the number of rows.
+/// The sizes of parts with fixed-size columns follow from the number of rows.
 #[test]
 fn parts_are_listed_whose_sizes_are_told_by_the_number_of_rows() {
     for (name, is_listed) in
@@ -222,10 +223,10 @@ fn names_of_parts_are_listed_without_reading_a_cell() {
     }
 }
 
-/// A row lies in 64 tiles of 65,536 cells, of which it has 2,000.
+/// A row lies in 64 tiles of 65,536 cells each, of which it has 2,000 cells.
 #[test]
 fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
-    // In every tenth row, every second fragment has the cells of the one before once more.
+    // In every tenth row, every second fragment repeats the cells of the previous one.
     for (row, cells) in [(1234, 2000), (1230, 1000)] {
         let (storage, root) = open("overlapping-8000000-f4-o4");
         let Node::File(file) = find(&root, &format!("slice/{row}/data.f32")) else { panic!() };
@@ -234,7 +235,8 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
         assert_eq!(content.len(), 4 * cells, "{row}");
         content.read_at(0, &mut vec![0; 4 * cells as usize]).unwrap();
         let bytes = storage.bytes.lock().unwrap().clone();
-        // The rows of all touched tiles, once, but of columns and values little more than the chunks of the chosen cells.
+        // The row coordinates of all touched tiles are read once, but of the column coordinates and values little more
+        // than the chunks of the selected cells.
         let tiles = 8 * 64 * 65536;
         assert!(bytes["d0.tdb"] <= tiles + tiles / 50, "{row}: {bytes:?}");
         assert!(bytes["d1.tdb"] <= tiles / 4, "{row}: {bytes:?}");
@@ -242,7 +244,7 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
     }
 }
 
-/// Most cells of rows that were appended lie between no others: their order takes no coordinates.
+/// Most appended rows lie between no others, so finding their order reads no coordinates.
 #[test]
 fn rows_of_one_fragment_are_not_merged() {
     let (storage, root) = open_as("appended-100000000000-consolidated", 16);
@@ -275,7 +277,7 @@ fn a_group_of_zarr_arrays_is_told_without_counting_rows() {
     }
 }
 
-/// The sizes of the files of a folder, without those in its folders.
+/// Looks up the sizes of the files in a folder, but not in its subfolders.
 fn look_at_all_files(folder: &Arc<dyn Folder>, seen: &mut Vec<String>) {
     for entry in folder.list().unwrap().into_iter().filter(|entry| entry.kind == EntryKind::File) {
         if let Some(Node::File(file)) = folder.lookup(&entry.name).unwrap() {
@@ -289,7 +291,7 @@ fn size(file: &dyn File) -> u64 {
     file.len().unwrap()
 }
 
-/// Small enough to be read whole: what was told before rows were counted is what is told after.
+/// Small enough to be read completely: texts are the same before and after rows are counted.
 #[test]
 fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
     let (storage, root) = open("overlapping-17000000-f4-o2");

@@ -1,5 +1,5 @@
-//! Stores that never end, lead elsewhere, or hold what is none of ours: each is an error in bounded time and memory, and
-//! learns nothing that it was not to know.
+//! Stores with endless answers, redirects, or foreign objects: each causes an error in bounded time and memory, and
+//! gets no information that it must not have.
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,11 +15,11 @@ use super::proxy::{Fault, Proxy};
 use super::servers::S3;
 use super::{SECRET, fixtures, program, skip, text, tilefs};
 
-/// A server whose every answer a test writes by hand.
+/// A server whose answers are written by the test.
 pub struct Hostile {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Message>>>,
-    /// Bytes that clients took.
+    /// Bytes that clients have received.
     sent: Arc<AtomicU64>,
 }
 
@@ -36,7 +36,7 @@ impl Hostile {
                 thread::spawn(move || {
                     let mut requests = BufReader::new(stream.try_clone().unwrap());
                     let mut counted = Counted { stream, sent };
-                    // A client that goes away ends its connection.
+                    // A client that disconnects ends its connection.
                     while let Ok(Some(request)) = Message::read(&mut requests, true) {
                         let number = {
                             let mut asked = asked.lock().unwrap();
@@ -83,7 +83,7 @@ pub fn send(out: &mut dyn Write, status: &str, headers: &str, body: &str) -> io:
     write!(out, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
-/// A page of a listing, behind which there may be another.
+/// Returns a page of a listing, which may announce another one.
 fn page(keys: &[String], next: Option<&str>) -> String {
     let object = |key: &String| {
         format!(
@@ -97,7 +97,7 @@ fn page(keys: &[String], next: Option<&str>) -> String {
     format!("<?xml version=\"1.0\"?><ListBucketResult><Name>b</Name>{next}{objects}</ListBucketResult>")
 }
 
-/// Runs `tilefs info` of an array there. What it says of the failure, and the most memory that it had, in KiB.
+/// Runs `tilefs info` on an array in such a store. Returns the error, and the peak memory in KiB.
 fn fails(hostile: &Hostile, seconds: u64, most_seconds: u64) -> (String, u64) {
     let begin = Instant::now();
     let mut command = program();
@@ -129,7 +129,7 @@ fn fails(hostile: &Hostile, seconds: u64, most_seconds: u64) -> (String, u64) {
     (error, peak.load(Ordering::Relaxed))
 }
 
-/// Writes until the client has had enough.
+/// Writes until the client disconnects.
 fn endless(out: &mut dyn Write, status: &str, part: &str) -> io::Result<()> {
     write!(out, "HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n")?;
     loop {
@@ -144,7 +144,7 @@ fn of_an_error_without_end_the_beginning_is_read() {
     let (error, peak) = fails(&hostile, 4, 10);
     assert!(error.contains("403"), "{error}");
     assert!(peak < 100 << 10, "{peak} KiB");
-    // What lies in the buffers of sockets is sent, too.
+    // Includes what is in the buffers of sockets.
     let each = hostile.sent.load(Ordering::Relaxed) / hostile.requests() as u64;
     assert!(each < 16 << 20, "{each} bytes");
 }
@@ -169,7 +169,7 @@ fn a_listing_that_repeats_itself_or_never_ends_is_an_error() {
     let (error, _) = fails(&empty, 20, 15);
     assert!(error.contains("no new name"), "{error}");
 
-    // Each brings a new name, and the next begins somewhat later.
+    // Each page has a new name, and each is a little later.
     let ever_new = Hostile::start(|_, number, out| {
         thread::sleep(Duration::from_millis(2));
         send(out, "200 OK", "", &page(&[format!("array/{number:09}")], Some(&number.to_string())))
@@ -210,7 +210,7 @@ fn no_redirect_is_followed() {
     }
 }
 
-/// A SAS token is a part of the address that is asked for: whoever gets the address can read what the token opens.
+/// A SAS token is part of the requested address: whoever gets the address has the access that the token grants.
 #[test]
 fn no_redirect_takes_a_token_of_azure_elsewhere() {
     for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
@@ -230,7 +230,7 @@ fn no_redirect_takes_a_token_of_azure_elsewhere() {
     }
 }
 
-/// What somebody else put beside an array, or into its folder, disturbs nobody; what may be a part of it is an error.
+/// Foreign objects beside an array or in its folder do no harm, but those that may be part of it cause an error.
 #[test]
 fn objects_that_cannot_be_named_are_left_out_unless_they_may_be_the_array_s() {
     let Some(server) = S3::get() else { return };
@@ -238,7 +238,7 @@ fn objects_that_cannot_be_named_are_left_out_unless_they_may_be_the_array_s() {
     server.put_folder(&fixtures().join("demo"), "odd/demo");
     let expected = tilefs(&format!("http://{}", server.address()), &["cat", "s3://odd/demo", "temp.f32"]);
     assert!(expected.status.success(), "{}", text(&expected.stderr));
-    // The server of the tests may tidy such names up itself: the listing is changed on the way.
+    // The test server may normalize such names itself, so the listing is changed on its way to the client.
     let inner = server.address();
     let with = |odd: &'static [&'static str]| {
         Hostile::start(move |request, _, out| {
@@ -284,7 +284,7 @@ fn a_command_for_credentials_that_hangs_is_an_error() {
     }
 }
 
-/// A group with a member here and others in a bucket, written by libtiledb.
+/// A group with one local member and others in a bucket, written by libtiledb.
 const GROUP: &str = r#"
 import shutil, sys, tiledb
 endpoint, demo, out = sys.argv[1:]
@@ -300,7 +300,7 @@ with tiledb.Group(out, "w", ctx=ctx) as g:
         g.add(f"s3://hanging/far{number}", name=f"far{number}", relative=False)
 "#;
 
-/// A mount that ends with this, whoever is in its way.
+/// A mount that is forcibly unmounted when dropped.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -332,13 +332,13 @@ fn a_store_that_hangs_holds_up_no_local_member() {
     };
     let [group, mnt] = [&group, &mountpoint].map(|path| path.display().to_string());
     run(&["mount", "--follow-links", "--threads", "2", &group, &mnt]);
-    // More than there are threads for, each at something else.
+    // More requests than threads, each for another file.
     let far = |number: usize| {
         let path = mountpoint.join(format!("far{}", number % 4)).join(format!("dims{number}"));
         Command::new("stat").arg(path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let mut readers: Vec<_> = (0..150).map(far).collect();
-    // By now some were told that too many wait.
+    // By now some requests have failed because too many wait.
     thread::sleep(Duration::from_secs(6));
     let waiting = readers.iter_mut().filter_map(|reader| reader.try_wait().unwrap().is_none().then_some(())).count();
     assert!(waiting > 20, "the store does not hang: {waiting}");

@@ -1,4 +1,4 @@
-//! A proxy before a server: it notes what is asked, is as slow as a test wants, and fails as it is told.
+//! A proxy in front of a server: it records requests, delays them, and injects faults.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use super::http::Message;
 
-/// What becomes of a request that does not go well.
+/// The fault of a failing request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The server refuses: a status, the store's word for it, and further headers.
+    /// The server refuses: a status, the store's error code, and further headers.
     Status(u16, &'static str, Vec<(&'static str, String)>),
-    /// The connection ends before an answer.
+    /// The connection closes before an answer.
     Reset,
-    /// Nothing ever comes.
+    /// No answer ever comes.
     Stall,
-    /// The connection ends in the midst of the body.
+    /// The connection closes in the middle of the body.
     Cut,
-    /// The body stops in the midst, and nothing more comes.
+    /// The body stalls in the middle.
     Hang,
 }
 
-/// What was asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub method: String,
@@ -32,9 +32,10 @@ pub struct Asked {
     pub range: Option<String>,
     pub if_match: Option<String>,
     pub is_signed: bool,
-    /// It has the token of keys that end.
+    /// Whether it has the token of temporary credentials.
     pub has_token: bool,
-    /// The number of requests in the longest chain that ends with this one, each made when the one before was answered.
+    /// The length of the longest chain of requests that ends with this one, each made after the previous one was
+    /// answered.
     pub step: usize,
     /// Bytes of the answer's body.
     pub bytes: usize,
@@ -75,7 +76,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Each request takes at least `delay`.
+    /// Delays each request by at least `delay`.
     pub fn start(server: SocketAddr, delay: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -85,7 +86,7 @@ impl Proxy {
             for stream in listener.incoming().flatten() {
                 let shared = for_all.clone();
                 thread::spawn(move || {
-                    // A client that goes away is nobody's problem.
+                    // Ignore clients that disconnect.
                     let _ = shared.serve(stream);
                 });
             }
@@ -101,7 +102,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// The next `count` requests that `concerns` says fail.
+    /// Makes the next `count` requests fail for which `concerns` returns true.
     pub fn fail(&self, count: usize, fault: Fault, concerns: impl Fn(&Asked) -> bool + Send + 'static) {
         self.shared.lock().rules.push(Rule { concerns: Box::new(concerns), fault, left: count });
     }
@@ -110,7 +111,7 @@ impl Proxy {
         self.shared.lock().rules.clear();
     }
 
-    /// What was asked since the last time, in the order in which it was.
+    /// Returns the requests since the last call, in order.
     pub fn take(&self) -> Vec<Asked> {
         let mut state = self.shared.lock();
         (state.answered, state.most_in_flight) = (0, state.in_flight);
@@ -164,7 +165,7 @@ impl Shared {
                     _ => stream.shutdown(Shutdown::Both),
                 };
             }
-            // Counted before its last byte is there, so that who has it finds it counted.
+            // Counted before its last byte is sent, so that a client that has it finds it counted.
             self.end(number, step, answer.body.len());
             if !is_head {
                 stream.write_all(&answer.body)?;
@@ -173,7 +174,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A request to a proxy names the server; the server is asked for the path alone.
+    /// A request to a proxy has an absolute URL; the server gets only the path.
     fn origin_form(&self, mut request: Message) -> Message {
         let path = request.second().strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
         if let Some(path) = path {
