@@ -5,7 +5,8 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::commands::{IN_NONEMPTY, called, commands};
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
+use super::format::Format;
 use super::quoting::in_line;
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
@@ -237,7 +238,7 @@ fn copies(description: &Description<'_>) -> String {
         );
     }
     let listed = || description.files.iter().filter(|file| file.is_listed());
-    let holds = |file: &&FileFacts| file.is_listed() && file.format.holds_values();
+    let holds = |file: &&FileFacts| file.is_listed() && file.format.facts().holds_values;
     // A netCDF file or a table holds all attributes, a raw file one.
     let of_all: Vec<&FileFacts> = description.files.iter().filter(|file| file.field.is_none()).filter(holds).collect();
     let count = |one: &Attribute| description.files_of(&one.name).filter(holds).count() + of_all.len();
