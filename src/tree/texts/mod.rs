@@ -21,7 +21,7 @@ pub use filters::{filter_json, filter_text, pipeline_text};
 pub use format::Format;
 pub use fragments::{FragmentFacts, FragmentsTsv};
 pub use json::schema_json;
-pub use quoting::{in_line, shell_word};
+pub use quoting::{heading, in_line, list_of_folders, shell_word};
 pub use readme::readme;
 pub use schema_text::schema_text;
 pub use size::{counted, dense_text, rows_text, sparse_text};

@@ -7,7 +7,7 @@ use tilefs_format::schema::{Attribute, CellValNum};
 use super::commands::{IN_NONEMPTY, called, commands};
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::format::Format;
-use super::quoting::in_line;
+use super::quoting::{heading, in_line};
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
 use crate::tree::grammar::range_text;
@@ -32,10 +32,9 @@ fn title(description: &Description<'_>) -> String {
     let schema = description.schema;
     let name = in_line(description.name());
     let mut text = match &description.selection {
-        Some(selection) => format!("{name}, {}: part of a TileDB array, as plain files\n", in_line(selection)),
-        None => format!("{name}: a TileDB array, as plain files\n"),
+        Some(selection) => heading(&format!("{name}, {}: part of a TileDB array, as plain files", in_line(selection))),
+        None => heading(&format!("{name}: a TileDB array, as plain files")),
     };
-    text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
     let names: Vec<String> = dimension_names(schema).take(MAX_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
