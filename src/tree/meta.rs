@@ -98,7 +98,7 @@ impl Content for RawBytes {
         self.0.len()
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         out.wanted().map_or(Ok(()), |out| self.0.read_at(offset, out))
     }
 }

@@ -330,11 +330,11 @@ pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     }
 }
 
-/// Returns the values of a dense array as a matrix, or the reason why there is none.
+/// Returns the values of a dense array, or the reason why there are none. If `axes` require lengths, it is a matrix.
 ///
 /// # Errors
 /// Fails if its shape cannot be determined.
-pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
+pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
     let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,
@@ -354,21 +354,6 @@ pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatRe
         subarray = selected(&*subarray, &selection)?;
     }
     let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(subarray, id, field)?);
-    Ok(anndata::dense(&values))
-}
-
-/// Returns the values of any SOMA dense array, or the reason why there are none.
-///
-/// # Errors
-/// Fails if its shape cannot be determined.
-pub fn dense_array(array: &Arc<Array>) -> Result<FormatResult<Node>> {
-    let (id, field) = match value_field(array.schema()) {
-        Ok(value) => value,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let dense = Arc::new(DenseArray::new(array.clone())?);
-    let (selection, _) = dense.default_selection(Extent::Domain)?;
-    let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?);
     Ok(anndata::dense(&values))
 }
 

@@ -241,7 +241,7 @@ fn optional_scalar(datatype: Datatype, scalar: Option<&Scalar>) -> Value {
 fn file(file: &FileFacts) -> Value {
     let mut all = Map::new();
     all.insert("path".to_owned(), file.path.clone().into());
-    all.insert("format".to_owned(), file.format.name().into());
+    all.insert("format".to_owned(), file.format.facts().name.into());
     if let Some(field) = &file.field {
         all.insert("field".to_owned(), field.clone().into());
     }

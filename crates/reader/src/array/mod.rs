@@ -54,7 +54,7 @@ pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
-pub use saved::SavedIndexes;
+pub use saved::{SavedIndexes, decode_sums, encode_sums};
 pub use single_flight::SingleFlight;
 pub use tile_boxes::TileBoxes;
 pub use tile_numbers::TileNumbers;

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::array::{Array, SingleFlight, decode_sums, encode_sums};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
 
-use crate::content::{Content, check_range, unknown_band};
+use crate::content::{Content, unknown_band};
 use crate::element::by_elements;
 
 /// Number of cells examined at a time: as many coordinates as one batch from a remote storage has.
@@ -48,26 +48,16 @@ impl SavedStarts {
         self.key.is_some()
     }
 
-    /// Returns the starts of so many rows among so many cells that an earlier mount has saved.
-    fn get(&self, rows: u64, cells: u64) -> Option<Vec<u64>> {
-        let decode = |bytes: &[u8]| {
-            let (numbers, []) = bytes.as_chunks() else { return None };
-            let starts: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
-            let is_whole =
-                starts.len() as u64 == rows + 1 && starts.first() == Some(&0) && starts.last() == Some(&cells);
-            (is_whole && starts.is_sorted()).then_some(starts)
-        };
-        self.array.context().saved.get(&self.key?, decode)
-    }
-
-    /// Saves starts that a pass over all cells has found.
-    fn put(&self, starts: &[u64]) {
+    /// Returns the starts of so many rows among so many cells: those that an earlier mount has saved, or those that
+    /// `make` finds in a pass over all cells.
+    fn get_or_make(&self, rows: usize, cells: u64, make: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
         let saved = &self.array.context().saved;
-        saved.note_measured(starts.last().copied().unwrap_or(0));
-        if let Some(key) = self.key {
-            let bytes: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
-            saved.put(&key, &bytes);
-        }
+        let decode = |bytes: &[u8]| decode_sums(bytes, rows + 1).filter(|starts| starts.last() == Some(&cells));
+        saved.get_or_make(self.key, decode, encode_sums, || {
+            let starts = make()?;
+            saved.note_measured(starts.last().copied().unwrap_or(0));
+            Ok(starts)
+        })
     }
 }
 
@@ -106,12 +96,9 @@ impl RowBands {
     /// # Errors
     /// Fails if they cannot be read; [`Error::Damaged`] for cells that are not in bands, or outside the matrix.
     fn starts(&self) -> Result<&[u64]> {
-        let starts = self.starts.get_or_make(|| {
-            if let Some(known) = self.saved.as_ref().and_then(|saved| saved.get(self.count, self.cells())) {
-                return Ok(known);
-            }
-            let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
-            let (mut starts, mut buffer) = (Vec::new(), Vec::new());
+        let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
+        let count = || -> Result<Vec<u64>> {
+            let (mut starts, mut buffer) = (Vec::<u64>::new(), Vec::new());
             memory::resize(&mut starts, rows + 1, "where rows begin")?;
             let mut band = 0;
             for_each_piece(0..self.cells(), |cells| {
@@ -132,8 +119,11 @@ impl RowBands {
             for row in 0..rows {
                 starts[row + 1] += starts[row];
             }
-            self.saved.iter().for_each(|saved| saved.put(&starts));
             Ok(starts)
+        };
+        let starts = self.starts.get_or_make(|| match &self.saved {
+            Some(saved) => saved.get_or_make(rows, self.cells(), count),
+            None => count(),
         })?;
         Ok(starts)
     }
@@ -197,8 +187,7 @@ impl Content for RowStarts {
         (self.0.count + 1) * 8
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let starts = self.0.starts()?;
         by_elements(8, usize::MAX, offset, out, |first, mut out| {
             let numbers = starts.get(first as usize..).unwrap_or_default().iter();
@@ -372,8 +361,7 @@ impl Content for InRowOrder {
         self.bands.cells().saturating_mul(self.size as u64)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(self.size, usize::MAX, offset, out, |first, out| self.read_from(first, out))
     }
 
