@@ -17,14 +17,16 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use super::array::array_folder;
-use super::group::{GroupFolder, source_of};
-use super::lazy::{LazyFile, OpenedLater};
+use super::group::GroupFolder;
+use super::lazy::LazyFile;
 use super::names::{FileNames, OF_DIRECTORIES};
+use super::node::ExtendedAttributes;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::open::open_folder;
+use super::opened_later::{OpenedLater, source_of};
 use super::options::OpenOptions;
 use super::texts::{heading, in_line, list_of_folders};
-use super::xattrs::{self, ExtendedAttributes};
+use super::xattrs;
 
 const README: &str = "README.txt";
 

@@ -13,11 +13,12 @@ use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
+use super::node::ExtendedAttributes;
 use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
 use super::variant_table::VariantView;
-use super::xattrs::{self, ExtendedAttributes};
+use super::xattrs;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 //! reasons.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -25,17 +24,19 @@ use super::experiment_slices::{Cut, ExperimentSlices, SLICE};
 use super::explain::{OWN, VIEWS};
 use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme, views};
 use super::history::{HISTORY, History};
-use super::lazy::{FixedFolder, LazyFile, OpenedLater};
+use super::lazy::{FixedFolder, LazyFile};
 use super::meta;
+use super::node::ExtendedAttributes;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::open::open_member;
+use super::opened_later::{OpenedLater, source_of};
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
 use super::variant_files::{VCF, VariantFiles};
 use super::variants::VariantDataset;
-use super::xattrs::{self, ExtendedAttributes};
+use super::xattrs;
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
 
@@ -296,13 +297,6 @@ impl Folder for GroupFolder {
     fn source(&self) -> Option<u64> {
         Some(source_of(self.group.path()))
     }
-}
-
-/// Returns the number that identifies the data stored in a folder.
-pub fn source_of(folder: &StoreKey) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    folder.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none.

@@ -17,7 +17,7 @@ use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, Fil
 use super::filters::pipeline_json;
 use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 use crate::tree::grammar::coordinate_text;
-use crate::tree::meta::hex;
+use crate::tree::hex::hex;
 use crate::tree::names::dimension_name;
 use crate::tree::time;
 

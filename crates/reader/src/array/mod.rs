@@ -134,6 +134,11 @@ impl Array {
         self.window
     }
 
+    /// Returns the time of the newest commit that the array shows, in milliseconds since 1970.
+    pub fn last_commit(&self) -> Option<u64> {
+        self.folder.directory().commit_times().into_iter().rfind(|&time| time <= self.window.end)
+    }
+
     /// Returns the schema in force at the end of the time window.
     pub fn schema(&self) -> &ArraySchema {
         &self.schema
