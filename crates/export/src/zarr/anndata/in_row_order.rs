@@ -18,6 +18,9 @@ const MOST_READ: u64 = 16;
 /// Number of cells of a typical read.
 const FEW: u64 = 1 << 13;
 
+/// A band of at most so many bytes is prefetched as a whole: its tiles then take one request from a remote storage.
+const WHOLE_BAND: u64 = 16 << 20;
+
 /// Number of cells gathered at a time.
 const AT_ONCE: usize = 1 << 17;
 
@@ -67,6 +70,10 @@ impl InRowOrder {
     /// Reads cells of a band from a number on.
     fn gather(&self, band: &Band, runs: &Runs, first: u64, mut out: Output<'_>) -> Result<()> {
         let size = self.size as u64;
+        let (start, bytes) = (band.cells.start * size, (band.cells.end - band.cells.start).saturating_mul(size));
+        if out.wanted().is_none() && bytes <= WHOLE_BAND {
+            return self.of.read(start, Output::Ahead(bytes));
+        }
         let (mut wanted, mut neighbours) = (first..first + out.len() / size, 0);
         if self.are_columns && out.wanted().is_some() {
             // Each is compared with the columns before and behind it.
@@ -212,6 +219,46 @@ mod tests {
         // Prefetching does not report errors that the read itself will not, and does not fail.
         let [starts, columns, _] = by_rows(&[(0, 1), (0, 0)], 9, 4, LIMITS);
         assert!(starts.read_at(0, &mut [0; 80]).is_ok() && columns.read(0, Output::Ahead(16)).is_ok());
+    }
+
+    /// Cells of which some cannot be read.
+    struct Broken(Vec<u8>, std::ops::Range<u64>);
+
+    impl Content for Broken {
+        fn len(&self) -> u64 {
+            Content::len(&self.0)
+        }
+
+        fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+            if offset < self.1.end && self.1.start < offset + out.len() {
+                return Err(Error::damaged("broken"));
+            }
+            self.0.read(offset, out)
+        }
+    }
+
+    #[test]
+    fn damage_affects_only_the_rows_that_have_it() {
+        // Two tiles of four rows; the one on the right is broken in its last row.
+        let cells: Vec<(i64, i64)> =
+            (0..24_000).map(|cell| (cell / 3000 % 4, cell % 3000 + cell / 12_000 * 3000)).collect();
+        let rows = longs(cells.iter().map(|cell| cell.0));
+        let starts = RowStarts::new(rows.clone(), CellOrder::Any, 4, 1 << 10, None).unwrap();
+        let limits = BandLimits { tile_cells: 12_000, ..LIMITS };
+        let bands = RowBands::new(rows, starts, 4, limits).unwrap();
+        let columns = cells.iter().flat_map(|cell| cell.1.to_le_bytes()).collect();
+        let broken = Arc::new(Broken(columns, 21_000 * 8..21_001 * 8));
+        let columns = InRowOrder::new(bands, broken, 8, true, longs([]));
+        let read = |row: u64, of: u64, count: usize| {
+            let mut bytes = vec![0; count * 8];
+            columns.read_at((row * 6000 + of) * 8, &mut bytes).map(|()| bytes)
+        };
+        let expected: Vec<u8> = (0i64..6000).flat_map(i64::to_le_bytes).collect();
+        for row in 0..3 {
+            assert!(read(row, 0, 6000).unwrap() == expected, "{row}");
+        }
+        assert!(read(3, 0, 2000).unwrap() == expected[..16_000]);
+        assert!(read(3, 0, 6000).is_err() && read(3, 3000, 1).is_err() && read(3, 2999, 1).is_err());
     }
 
     #[test]
