@@ -1,5 +1,5 @@
-//! The records of several samples of a dataset that begin in a window of positions, in memory, in the order in which they
-//! are merged: by position, then sample by sample.
+//! The records of several samples of a dataset that begin in a window of positions. They are held in memory in merge
+//! order: by position, then by sample.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const SAMPLE: &str = "sample";
 pub struct SampleCells {
     dataset: Arc<VariantDataset>,
     reader: RowReader,
-    /// The number of each sample among those that are merged, by its coordinate.
+    /// The number of each sample among the merged ones, by its coordinate.
     numbers: HashMap<Coordinate, u32>,
     /// `None` for all samples.
     ranges: Option<Vec<CoordinateRange>>,
@@ -32,7 +32,7 @@ enum Coordinate {
     Number(u32),
 }
 
-/// The names of the columns that are read.
+/// The names of the columns to read.
 struct FieldNames {
     coordinate: &'static str,
     start: &'static str,
@@ -43,23 +43,23 @@ struct FieldNames {
     format: Vec<(String, Vec<u8>)>,
 }
 
-/// Records of one contig.
+/// A window of records on one contig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The contig; `None` where no contig is, and no record may be.
+    /// The contig; `None` for positions without a contig, which may not have records.
     pub contig: Option<Vec<u8>>,
-    /// The position of the dataset at which the contig begins; 0 in layout 4.
+    /// The position in the dataset at which the contig begins; 0 in layout 4.
     pub contig_start: u32,
-    /// The records, by positions as the dataset counts them.
+    /// The window, in positions of the dataset.
     pub window: Window,
 }
 
-/// The records of a window.
+/// The records of a window, and their merge order.
 pub struct WindowRecords {
     batches: Vec<RowBatch>,
     order: Vec<RecordKey>,
     span: Span,
-    /// The reader of the batches, to find out where a row is stored.
+    /// The reader of the batches, which locates the stored cell of a row.
     reader: RowReader,
 }
 
@@ -73,7 +73,7 @@ pub struct RecordKey {
 }
 
 impl SampleCells {
-    /// Creates the cells of some samples; `is_all` tells whether the dataset has no others.
+    /// Creates the cells of some samples; `is_all` tells whether these are all samples of the dataset.
     ///
     /// # Errors
     /// Fails if a footer of the array of variant calls cannot be read.
@@ -117,11 +117,11 @@ impl SampleCells {
         })
     }
 
-    /// Returns the number of cells by which the records of a span are found. Reads coordinates of the tiles that lie at
-    /// its ends.
+    /// Returns the number of cells that the search for a span's records visits. Reads coordinates of the tiles at its
+    /// ends.
     ///
     /// # Errors
-    /// Fails if these, or R-trees, cannot be read.
+    /// Fails if these, or the R-trees, cannot be read.
     pub fn count(&self, span: &Span) -> Result<u64> {
         let selected = self.select(span)?;
         match selected.known_count()?.most() {
@@ -133,8 +133,8 @@ impl SampleCells {
     /// Reads the records of a span.
     ///
     /// # Errors
-    /// Fails if a cell cannot be read, lies where its record has none, or belongs to a sample without a header; the error
-    /// names its fragment.
+    /// Fails if a cell cannot be read, is at a coordinate at which its record cannot have one, or belongs to a sample
+    /// without a header; the error names its fragment.
     pub fn read(&self, span: &Span) -> Result<WindowRecords> {
         let read = || {
             let reader = self.select(span)?;
@@ -186,7 +186,7 @@ impl SampleCells {
         Ok(())
     }
 
-    /// Calls `visit` with the records at each position, sample by sample; `keys` are some of the `records`.
+    /// Calls `visit` with the records at each position, sample by sample; `keys` selects from `records`.
     ///
     /// # Errors
     /// The errors of `visit`.
@@ -237,7 +237,7 @@ impl SampleCells {
             let made = position.iter().enumerate().map(record).collect::<Result<Vec<_>>>();
             let visited = made.and_then(|at_position| visit(&at_position));
             if let Err(error) = visited {
-                // Of several samples, the error names its own.
+                // If there are several samples, the error names the record's own.
                 return Err(match position {
                     [only] => records.locate(error, only.batch, only.row),
                     _ => error,
@@ -254,7 +254,7 @@ impl WindowRecords {
         &self.order
     }
 
-    /// Adds to an error the fragment in which a row is stored, and its cell there.
+    /// Adds the location of a row's stored cell to an error: the fragment, and the cell there.
     fn locate(&self, error: Error, batch: u32, row: u32) -> Error {
         match self.reader.origin(batch as usize, row.into()) {
             Ok(Some((fragment, cell))) => {
@@ -264,7 +264,7 @@ impl WindowRecords {
                     false => error,
                 }
             }
-            // The error itself counts.
+            // Report the original error rather than that of locating it.
             Ok(None) | Err(_) => error,
         }
     }

@@ -1,4 +1,4 @@
-//! The contigs on which samples of a dataset have records.
+//! Finds the contigs on which samples of a dataset have records.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,16 +8,16 @@ use tilefs_reader::array::sparse::CoordinateRange;
 
 use super::variants::{Sample, VariantDataset};
 
-/// The dimension of contigs of layout 4, its place among the dimensions, and that of samples.
+/// The number of the dimension of contigs in layout 4, and that of samples.
 const CONTIG: &str = "contig";
 const CONTIG_AXIS: usize = 0;
 const SAMPLE_AXIS: usize = 2;
 
-/// Returns the names of the contigs on which some samples may have records: those of a header in its order, then the
-/// others, sorted. Only contigs that no header names are searched for, in the tiles that may have some.
+/// Returns the names of the contigs on which some samples may have records: the contigs of a header in its order, then
+/// the others, sorted. Searches only for contigs that no header names, in the tiles that may contain some.
 ///
 /// # Errors
-/// Fails if a footer, or a coordinate of these tiles, cannot be read.
+/// Fails if a footer or a coordinate of these tiles cannot be read.
 pub fn contig_names(dataset: &VariantDataset, samples: &[Sample], named: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     if let Some(numbered) = dataset.numbered()? {
         let mut names = named.to_vec();
@@ -43,8 +43,7 @@ pub fn contig_names(dataset: &VariantDataset, samples: &[Sample], named: &[Vec<u
     Ok(names)
 }
 
-/// Returns between which contigs, both included, the records of some samples are: those of each fragment that may have
-/// some.
+/// Returns the ranges of contigs, both ends included, of all fragments that may have records of some samples.
 fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet<(Vec<u8>, Vec<u8>)>> {
     let (data, mut spans) = (&dataset.data, BTreeSet::new());
     let names: BTreeSet<&[u8]> = samples.iter().map(|sample| sample.name.as_slice()).collect();
@@ -61,21 +60,21 @@ fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet
         let has_sample = span(SAMPLE_AXIS)
             .is_none_or(|(low, high)| low <= high && names.range(low.as_slice()..=high.as_slice()).next().is_some());
         if has_sample {
-            // Above all ASCII texts, where a fragment does not tell.
+            // If the fragment has no range: from the empty text to one above all ASCII texts.
             spans.insert(span(CONTIG_AXIS).unwrap_or((Vec::new(), vec![0xff])));
         }
     }
     Ok(spans)
 }
 
-/// Returns the ranges that hold every ASCII text but these.
+/// Returns ranges that contain every ASCII text except these names.
 fn between(names: &[Vec<u8>]) -> Vec<CoordinateRange> {
     let sorted: BTreeSet<&Vec<u8>> = names.iter().collect();
     let mut ranges = Vec::new();
-    // The least text that is not yet in a range, or one of the names.
+    // The least text that is neither in a range yet nor one of the names so far.
     let mut low = Vec::new();
     for name in sorted {
-        // The greatest text below the name: above all ASCII texts that begin like it, with a lesser last byte.
+        // A bound just below the name: greater than all ASCII texts with the same prefix and a lower last byte.
         let below = match name.split_last() {
             None => None,
             Some((0, rest)) => Some(rest.to_vec()),

@@ -1,9 +1,9 @@
-//! `vcf/` of a dataset of TileDB-VCF: each sample as a VCF file, and samples merged into one, whole or in a region.
+//! `vcf/` of a TileDB-VCF dataset: each sample as a VCF file, and merges of samples, whole or in a region.
 //!
 //! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
-//! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` a region of them. `vcf/samples=A,B/` has the same
-//! for chosen samples. Beside each file is the same in BGZF (`.vcf.gz`), for readers that look for records by position
-//! in the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and the same as BCF (`.bcf`, with the index `.bcf.csi`).
+//! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` all samples in a region. `vcf/samples=A,B/` has
+//! the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
+//! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
 //! `vcf/samples.txt` has the names of all samples.
 
 use std::collections::HashSet;
@@ -30,23 +30,23 @@ pub const VCF: &str = "vcf";
 /// The folder of regions.
 const SLICE: &str = "slice";
 
-/// The folder of merged samples, and its file of all records.
+/// The folder of merged samples, and its file with all records.
 const MERGED: &str = "merged";
 const EVERYTHING: &str = "all";
 
-/// The names of all samples, a line each.
+/// The file with the names of all samples, one per line.
 pub const SAMPLES: &str = "samples.txt";
 
-/// The start of the name of a folder of chosen samples.
+/// The prefix of the name of a folder of chosen samples.
 const CHOSEN: &str = "samples=";
 
-/// Samples of a dataset.
+/// A choice of samples of a dataset.
 #[derive(Clone)]
 struct Samples {
     dataset: Arc<VariantDataset>,
-    /// Has the lists that paths name.
+    /// Contains the lists that paths refer to.
     options: Arc<OpenOptions>,
-    /// In the order in which they were named; `None` for all.
+    /// The samples in the order of the path; `None` for all samples.
     chosen: Option<Arc<Vec<Sample>>>,
 }
 
@@ -65,7 +65,7 @@ impl Samples {
         }
     }
 
-    /// Returns the samples that a list names, separated by commas; `Err` with the reason if it is none.
+    /// Returns the samples in a comma-separated list, or the reason if it is invalid.
     fn named(&self, list: &str) -> Result<std::result::Result<Self, String>> {
         let mut chosen: Vec<Sample> = Vec::new();
         let names = match list.strip_prefix(LIST) {
@@ -91,7 +91,7 @@ impl Samples {
         Ok(Ok(Samples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
     }
 
-    /// Returns the regions that a text names; `Err` with the reason if it names none.
+    /// Returns the regions in a text, or the reason if it is invalid.
     fn regions(&self, text: &str) -> std::result::Result<Vec<Region>, String> {
         match text.strip_prefix(LIST) {
             Some(name) => self.options.variant_lists.regions(name).map(<[Region]>::to_vec),
@@ -100,7 +100,7 @@ impl Samples {
     }
 }
 
-/// The folder of some samples, for all records or those of a region.
+/// The folder of some samples, with all their records or those in regions.
 pub struct VariantFiles {
     samples: Samples,
     regions: Option<Arc<Vec<Region>>>,
@@ -118,10 +118,10 @@ impl VariantFiles {
         VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
     }
 
-    /// Returns a form of the file of a sample, if there is such a sample.
+    /// Returns the file of a sample in one of its forms, if there is such a sample.
     fn file(&self, name: &str) -> Result<Option<Arc<LazyFile>>> {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
-        // Each sample has one name.
+        // Each sample has only one file name.
         let Ok(sample) = percent::unescape(stem) else { return Ok(None) };
         if file_stem(&sample) != stem {
             return Ok(None);
@@ -172,8 +172,8 @@ impl Folder for VariantFiles {
         self.samples.named(list).ok()?.err()
     }
 
-    /// Lists the files of all samples, unless there are so many records that their sizes would take long to find: the
-    /// files are then found by name.
+    /// Lists the files of all samples, unless there are so many records that measuring the files would take long. In
+    /// that case files can only be looked up by name.
     fn list(&self) -> Result<Vec<Entry>> {
         let of_file = |name: String| Entry { name, kind: EntryKind::File };
         let mut entries = Vec::new();
@@ -205,7 +205,8 @@ impl Folder for VariantFiles {
     }
 }
 
-/// `merged/`: all samples in one file, `all.vcf` or that of a region. Files are found by name, and never listed.
+/// `merged/`: all samples in one file, `all.vcf` or that of a region. Files can be looked up by name, but are not
+/// listed.
 struct MergedFiles {
     samples: Samples,
     modified: SystemTime,
@@ -213,7 +214,7 @@ struct MergedFiles {
 }
 
 impl MergedFiles {
-    /// Returns the regions that the name of a file names; `None` for everything.
+    /// Returns the regions in the name of a file; `None` for all records.
     fn regions(&self, stem: &str) -> std::result::Result<Option<Vec<Region>>, String> {
         match stem {
             EVERYTHING => Ok(None),
@@ -253,7 +254,7 @@ impl Folder for MergedFiles {
     }
 }
 
-/// Returns the name of a sample's files without their ending.
+/// Returns the name of a sample's files, without their endings.
 fn file_stem(sample: &[u8]) -> String {
     match str::from_utf8(sample) {
         Ok(name) => escape(name),
@@ -269,7 +270,7 @@ fn sample_lines(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.name.iter().copied().chain([b'\n'])).collect()
 }
 
-/// `slice/`: its folders are regions. They are found by name; only lists of them in files are listed.
+/// `slice/`: a folder for each region. They are looked up by name; only named lists of regions are listed.
 struct VariantSlices {
     samples: Samples,
     modified: SystemTime,
@@ -286,7 +287,7 @@ impl Folder for VariantSlices {
         self.samples.regions(name).err()
     }
 
-    /// Lists the lists that were given by name.
+    /// Lists the user's named lists of regions.
     fn list(&self) -> Result<Vec<Entry>> {
         let lists = self.samples.options.variant_lists.names_of_regions();
         Ok(lists.map(|name| Entry { name: format!("{LIST}{name}"), kind: EntryKind::Folder }).collect())

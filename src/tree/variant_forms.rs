@@ -1,4 +1,4 @@
-//! The forms of a VCF file of a dataset: its text, the text in BGZF, BCF, and the indexes of the latter two.
+//! The forms of a VCF file of a dataset: text, text in BGZF, BCF, and the indexes of the latter two.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use tilefs_reader::recent::Recent;
 use super::lazy::LazyFile;
 use super::node::{File, NODE};
 
-/// Number of recently used files whose measured lengths are kept.
+/// Number of recently used files whose measured lengths are cached.
 const KEPT: usize = 16;
 
 /// The encoding of the records in a file.
@@ -19,14 +19,14 @@ const KEPT: usize = 16;
 pub enum Encoding {
     /// VCF, a text.
     Text,
-    /// BCF. A file of it is always in BGZF.
+    /// BCF. Files in BCF are always in BGZF.
     Bcf,
 }
 
 /// The part of a variant file: its records, or an index of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The records as they are.
+    /// The plain records.
     Whole,
     /// The records in BGZF.
     Bgzf,
@@ -34,7 +34,7 @@ pub enum Part {
     Index(IndexFormat),
 }
 
-/// A form of a file.
+/// The form of a file: its encoding, and the part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Form {
     encoding: Encoding,
@@ -55,7 +55,7 @@ const ENDINGS: [(Form, &str); 6] = [
     (form(Encoding::Bcf, Part::Index(IndexFormat::Csi)), ".bcf.csi"),
 ];
 
-/// The endings of files that are listed. The length of each other form takes a pass over all records of its own.
+/// The endings of listed files. Measuring any other form would take another pass over all records.
 pub const LISTED: [&str; 2] = [".vcf", ".vcf.gz"];
 
 impl Form {
@@ -65,29 +65,30 @@ impl Form {
     }
 }
 
-/// Records that are a file, in one encoding.
+/// Records that can be presented as a file, in one encoding.
 pub trait VcfRecords: Send + Sync {
-    /// Returns the file without BGZF. Its length takes a pass over all records, unless an earlier mount has saved what
-    /// it found.
+    /// Returns the file without BGZF. Measuring its length takes a pass over all records, unless an earlier mount has
+    /// saved the result.
     ///
     /// # Errors
-    /// Fails if a record cannot be read or shown.
+    /// Fails if a record cannot be read or represented.
     fn content(self: Arc<Self>) -> Result<Arc<dyn Content>>;
 
-    /// Returns the same bytes in sequence: the first ones before any but the first records are read.
+    /// Returns the same bytes sequentially. The first bytes require only the first records.
     ///
     /// # Errors
-    /// Fails if there is no such header.
+    /// Fails if the header is missing.
     fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>>;
 
-    /// Returns the index of the file in BGZF. It is made of all records, unless an earlier mount has saved it.
+    /// Returns the index of the file in BGZF. Building it takes a pass over all records, unless an earlier mount has
+    /// saved it.
     ///
     /// # Errors
     /// As for [`vcf::tabix`].
     fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>>;
 }
 
-/// Finds the records of a file.
+/// Opens the records of a file.
 pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<dyn VcfRecords>> + Send + Sync>;
 
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
@@ -101,8 +102,8 @@ impl KeptFiles {
         KeptFiles { modified, kept: Recent::new(KEPT) }
     }
 
-    /// Returns a form of the file with a name, which lacks the ending. `find` returns its records; it is called when they
-    /// are first needed.
+    /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first
+    /// needed.
     pub fn file(&self, stem: &str, form: Form, find: &FindRecords) -> Arc<LazyFile> {
         let key = (stem.to_owned(), form);
         if let Some(file) = self.kept.get(&key) {
@@ -112,7 +113,7 @@ impl KeptFiles {
         let find_records = find.clone();
         let find_in = move || find_records(encoding);
         let in_sequence = find_in.clone();
-        // Forms share what was measured.
+        // All forms share the measured lengths.
         let whole = || self.file(stem, Form { encoding, part: Part::Whole }, find);
         let file = match part {
             Part::Whole => LazyFile::new(self.modified, move || find_in()?.content())
@@ -132,7 +133,7 @@ impl KeptFiles {
         file
     }
 
-    /// Returns the approximate memory in bytes of the nodes that are kept.
+    /// Returns the approximate memory in bytes of the cached nodes.
     pub fn memory(&self) -> usize {
         NODE * self.kept.count()
     }

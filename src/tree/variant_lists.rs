@@ -1,5 +1,5 @@
-//! Lists of samples and regions in files of the user, which paths below `vcf/` name: `samples=@cases` is the file that was
-//! given as `cases.txt`, `slice/@exons/` the regions of `exons.bed`.
+//! Lists of samples and regions in the user's files, to which paths below `vcf/` refer by name: `samples=@cases` refers
+//! to the file `cases.txt`, `slice/@exons/` to the regions of `exons.bed`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use tilefs_format::error::{Error, Result};
 
 use super::variant_regions::{Region, disjoint};
 
-/// The start of the name of a list in a path.
+/// The prefix of the name of a list in a path.
 pub const LIST: char = '@';
 
-/// Named lists.
+/// The user's named lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VariantLists {
     samples: BTreeMap<String, Vec<Vec<u8>>>,
@@ -20,22 +20,23 @@ pub struct VariantLists {
 }
 
 impl VariantLists {
-    /// Adds a file with the name of a sample on each line.
+    /// Adds a file with the name of one sample per line.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, names no sample, or has the name of another.
+    /// Fails if the file cannot be read, contains no sample, or has the name of another list.
     pub fn add_samples(&mut self, file: &Path) -> Result<()> {
         let lines = read(file)?;
         let samples: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).collect();
         add(&mut self.samples, file, samples)
     }
 
-    /// Adds a file of regions, which columns separated by tabs name: contig, first and last position, as
-    /// `bcftools --regions-file` reads it. Positions count from 1; in a file `*.bed` from 0, and the last is not
-    /// included.
+    /// Adds a file of regions in the format of `bcftools --regions-file`: tab-separated columns with contig, first and
+    /// last position. Positions count from 1, both included; in a file `*.bed` they count from 0, and the last is
+    /// excluded.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, has a line that is no region, names none, or has the name of another.
+    /// Fails if the file cannot be read, has a line that is not a region, contains no region, or has the name of
+    /// another list.
     pub fn add_regions(&mut self, file: &Path) -> Result<()> {
         let is_bed = file.extension().is_some_and(|extension| extension == "bed");
         let mut regions = Vec::new();
@@ -76,7 +77,7 @@ impl VariantLists {
     }
 }
 
-/// Returns the lines of a file, without their breaks.
+/// Returns the lines of a file, without line breaks.
 fn read(file: &Path) -> Result<impl Iterator<Item = Vec<u8>> + use<>> {
     let text = fs::read(file).map_err(|error| Error::usage(format!("cannot read {}: {error}", file.display())))?;
     let lines: Vec<Vec<u8>> =
@@ -84,7 +85,7 @@ fn read(file: &Path) -> Result<impl Iterator<Item = Vec<u8>> + use<>> {
     Ok(lines.into_iter())
 }
 
-/// Adds a list under the name of its file, up to the first dot.
+/// Adds a list. Its name is that of the file, up to the first dot.
 fn add<T>(lists: &mut BTreeMap<String, Vec<T>>, file: &Path, list: Vec<T>) -> Result<()> {
     let name = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
     let name = name.filter(|name| !name.is_empty() && !name.contains([',', '%']));
@@ -105,7 +106,7 @@ fn region(line: &[u8], is_bed: bool) -> Option<Region> {
     let first = position()?;
     let positions = match is_bed {
         true => first..=position()?.checked_sub(1)?,
-        // The last position may be left out.
+        // The last position is optional.
         false => first.checked_sub(1)?..=position().unwrap_or(first).checked_sub(1)?,
     };
     (!positions.is_empty()).then_some(Region { contig, positions })

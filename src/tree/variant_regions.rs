@@ -1,4 +1,4 @@
-//! Regions of contigs, as bcftools writes them, and lists of them in BED.
+//! Regions of contigs in the notation of bcftools, and lists of them in BED.
 
 use std::ops::RangeInclusive;
 
@@ -15,8 +15,8 @@ pub struct Region {
 pub const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 
 impl Region {
-    /// Parses a region as bcftools writes it: `1`, `1:12000`, `1:12000-` or `1:12000-13000`, with positions from 1, both
-    /// ends included. The contig may have percent escapes, and colons.
+    /// Parses a region in the notation of bcftools: `1`, `1:12000`, `1:12000-` or `1:12000-13000`, with positions from
+    /// 1, both ends included. The contig may contain percent escapes and colons.
     pub fn parse(text: &str) -> Result<Self, String> {
         let is_positions = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
         let (contig, positions) = match text.rsplit_once(':').filter(|(_, positions)| is_positions(positions)) {
@@ -45,13 +45,13 @@ impl Region {
     }
 }
 
-/// Parses regions, separated by commas; a comma in the name of a contig is escaped.
+/// Parses regions separated by commas; a comma in the name of a contig is escaped.
 pub fn parse_list(text: &str) -> Result<Vec<Region>, String> {
     text.split(',').map(Region::parse).collect::<Result<_, _>>().map(disjoint)
 }
 
-/// Returns regions contig by contig, in the order in which these are first named; those of a contig are sorted and do
-/// not overlap.
+/// Groups regions by contig, in the order of first mention. Those of a contig are sorted, and overlapping ones are
+/// joined.
 pub fn disjoint(regions: Vec<Region>) -> Vec<Region> {
     let mut by_contig: Vec<(Vec<u8>, Vec<RangeInclusive<u32>>)> = Vec::new();
     for Region { contig, positions } in regions {

@@ -1,9 +1,10 @@
-//! The tables of the array of variant calls of a TileDB-VCF dataset: what its cells hold encoded as columns of its own.
+//! Presents the array of variant calls of a TileDB-VCF dataset as tables, with a column for each value that its cells
+//! encode.
 //!
-//! `alleles` and `id` lose the NUL that ends them, `filters` has the names of the filters, and `info_NAME` and `fmt_NAME`
-//! have the fields that the headers of the dataset's files define, instead of the blobs `info` and `fmt`. In layouts 2
-//! and 3, where samples are numbers and positions count across contigs, `contig`, `sample_name`, `pos_start` and `pos_end`
-//! have them as VCF does.
+//! `alleles` and `id` lose the NUL that ends them, `filters` has the names of the filters, and `info_NAME` and
+//! `fmt_NAME` have the fields that the headers of the dataset's files define, instead of the blobs `info` and `fmt`. In
+//! layouts 2 and 3, samples are numbers and positions count across contigs, so `contig`, `sample_name`, `pos_start` and
+//! `pos_end` have these values as in VCF.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -24,54 +25,54 @@ use tilefs_reader::threads::cancellation;
 use super::subarray::{FieldId, Subarray};
 use super::variants::{VariantDataset, extent_attributes};
 
-/// The bits of a quality that is missing.
+/// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();
 
-/// Approximate memory of a column of a field while a table is shown.
+/// Approximate memory of one field's column while a table is read.
 const BYTES_OF_A_FIELD: usize = 4 << 10;
 
-/// Memory that they may take however small the cache is.
+/// Memory that the columns may take however small the cache is.
 const ALWAYS_SHOWN: usize = 32 << 20;
 
-/// How to show an array of a TileDB-VCF dataset as a table.
+/// The presentation of an array of a TileDB-VCF dataset as a table.
 #[derive(Clone)]
 pub enum VariantView {
     /// Variant calls.
     Calls(Arc<VariantTables>),
-    /// Statistics of alleles, whose `CHAR` are text.
+    /// Statistics of alleles, whose `CHAR` values are text.
     Statistics,
 }
 
-/// The tables of the variant calls of a dataset, whose columns its headers define. Memory: the definitions of its fields,
+/// The tables of a dataset's variant calls, whose columns depend on its headers. Memory: the definitions of its fields,
 /// and if its files have different filters, the name or number of each sample.
 pub struct VariantTables {
     dataset: Arc<VariantDataset>,
     known: SingleFlight<Arc<Known>>,
 }
 
-/// What the headers say.
+/// The data from the headers, and the names that go with numbers in layouts 2 and 3.
 struct Known {
     definitions: Definitions,
-    /// For each sample the number of its filters, if they differ.
+    /// For each sample the number of its list of filters, if there are several lists.
     filters_of: Option<HashMap<Vec<u8>, usize>>,
-    /// In layouts 2 and 3.
+    /// `Some` in layouts 2 and 3.
     numbered: Option<Numbered>,
     /// A digest of all headers.
     digest: String,
 }
 
-/// The names of what is numbered.
+/// The names of samples and contigs, which cells refer to by number.
 struct Numbered {
     samples: HashMap<u32, Vec<u8>>,
     contigs: Arc<Contigs>,
 }
 
-/// How the table shows an attribute.
+/// The presentation of an attribute in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// As it is stored.
+    /// As stored.
     Plain,
-    /// By the columns of its fields.
+    /// Replaced by the columns of its fields.
     Replaced,
     Quality,
     Filters,
@@ -85,11 +86,11 @@ impl VariantTables {
         VariantTables { dataset, known: SingleFlight::new() }
     }
 
-    /// Returns the columns of rows of the array of variant calls, given those of its dimensions and attributes, as they are
-    /// stored.
+    /// Returns the columns for rows of the array of variant calls. `stored` are the columns of its dimensions and
+    /// attributes as stored.
     ///
     /// # Errors
-    /// Fails if the headers cannot be read, or if a cell is not what TileDB-VCF stores; the error names its place.
+    /// Fails if the headers cannot be read, or if a cell does not have TileDB-VCF's format; the error names its place.
     pub fn columns(
         &self,
         subarray: &Arc<dyn Subarray>,
@@ -102,7 +103,7 @@ impl VariantTables {
         let fixed = cells.fixed.len();
         let mut computed = ComputedColumns::new(Box::new(cells)).columns()?;
         let fields = computed.split_off(fixed.min(computed.len()));
-        // Alleles, identifier, filters; then the places of layouts 2 and 3.
+        // Alleles, identifier and filters; then the positions for layouts 2 and 3.
         let places = computed.split_off(computed.len().min(FIXED));
         let mut computed = computed.into_iter();
         let (mut alleles, mut id, mut filters) = (computed.next(), computed.next(), computed.next());
@@ -127,7 +128,8 @@ impl VariantTables {
         Ok(columns)
     }
 
-    /// Returns what tells results about these tables from those of the same cells with other headers.
+    /// Returns a text that distinguishes results about these tables from results about the same cells with other
+    /// headers.
     ///
     /// # Errors
     /// Fails if the headers cannot be read.
@@ -169,7 +171,7 @@ impl VariantTables {
     }
 }
 
-/// Returns the field that has an attribute of its own, by the name of the attribute.
+/// Returns the field with an attribute of its own, by the name of the attribute.
 fn extracted(attribute: &str) -> Option<(FieldKind, &str)> {
     let kinds = [(FieldKind::Info, "info_"), (FieldKind::Format, "fmt_")];
     kinds.into_iter().find_map(|(kind, prefix)| Some((kind, attribute.strip_prefix(prefix)?)))
@@ -189,10 +191,10 @@ fn role(schema: &ArraySchema, field: FieldId) -> Role {
     }
 }
 
-/// The number of columns that every table has: alleles, identifier and filters.
+/// The number of computed columns in every table: alleles, identifier and filters.
 const FIXED: usize = 3;
 
-/// What a column that every table has shows.
+/// The content of a computed column that does not depend on the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Alleles,
@@ -204,33 +206,33 @@ enum Shown {
     End,
 }
 
-/// The cells of variant calls, of which columns are computed.
+/// The cells of variant calls from which columns are computed.
 struct VariantCells {
     subarray: Arc<dyn Subarray>,
     known: Arc<Known>,
     notation: Notation,
     rows: u64,
     columns: Vec<ComputedField>,
-    /// What the first columns show.
+    /// The contents of the first columns.
     fixed: Vec<Shown>,
-    /// The columns of INFO fields, which follow, and of FORMAT fields, behind those.
+    /// The columns of INFO fields, which come next, and those of FORMAT fields, which come last.
     info: FieldColumns,
     format: FieldColumns,
     alleles: Texts,
     id: Texts,
     filters: Texts,
-    /// The samples: texts in layout 4, otherwise numbers.
+    /// The samples: names in layout 4, otherwise numbers.
     samples: Samples,
     /// The first and the last position of each record.
     extents: [Arc<dyn Content>; 2],
     info_blob: Texts,
     format_blob: Texts,
-    /// The fields that have attributes of their own.
+    /// The fields with attributes of their own.
     extracted_info: Vec<(Vec<u8>, Texts)>,
     extracted_format: Vec<(Vec<u8>, Texts)>,
 }
 
-/// The fields of a kind: their columns, their blob, and those that have attributes of their own.
+/// The fields of one kind: their columns, their blob, and the fields with attributes of their own.
 #[derive(Clone, Copy)]
 struct FieldsOfKind<'c> {
     columns: &'c FieldColumns,
@@ -262,7 +264,7 @@ impl Texts {
         Ok(Texts { name: name.to_owned(), values: subarray.values(field)?, offsets: subarray.offsets(field)? })
     }
 
-    /// Returns the positions of rows, and of the row behind them.
+    /// Returns the start of the value of each row, and the end of the last.
     fn positions(&self, rows: &Range<u64>) -> Result<Vec<u64>> {
         let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
         self.offsets.read_at(8 * rows.start, &mut bytes)?;
@@ -293,7 +295,7 @@ impl Texts {
 }
 
 impl SomeTexts {
-    /// Returns the value of a row, counted from the first.
+    /// Returns the value of a row, numbered from the first one read.
     fn get(&self, row: usize) -> &[u8] {
         let ends = self.ends.get(row..).and_then(|ends| ends.first_chunk::<2>());
         ends.and_then(|ends| self.values.get(ends[0] as usize..ends[1] as usize)).unwrap_or_default()
@@ -301,7 +303,7 @@ impl SomeTexts {
 }
 
 impl VariantCells {
-    /// Creates the cells; `names` are those of the stored columns.
+    /// Creates the cells; `names` are the names of the stored columns.
     fn new(
         subarray: Arc<dyn Subarray>,
         dataset: &VariantDataset,
@@ -369,19 +371,19 @@ impl VariantCells {
         })
     }
 
-    /// Adds to the error of a row where its cell is stored.
+    /// Adds the place of a row's stored cell to an error.
     fn locate(&self, error: Error, row: u64, attribute: &str) -> Error {
         let error = match self.subarray.origin(row) {
             Ok(Some((fragment, cell))) => {
                 error.in_file(format_args!("{attribute} of cell {cell}")).in_fragment(&fragment)
             }
-            // The error itself counts.
+            // Report the original error rather than that of locating it.
             Ok(None) | Err(_) => error.in_file(format_args!("{attribute} of row {row}")),
         };
         error.in_array(self.subarray.array().path())
     }
 
-    /// Calls `push` with each value of some rows; errors are given the place of their cell.
+    /// Calls `push` with each value of some rows. Adds the place of the cell to errors.
     fn for_each(&self, of: &Texts, rows: &Range<u64>, mut push: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let some = of.read(rows)?;
         for (number, row) in rows.clone().enumerate() {
@@ -390,7 +392,7 @@ impl VariantCells {
         Ok(())
     }
 
-    /// Computes a column that every table has.
+    /// Computes a column that does not depend on the headers.
     fn compute_fixed(&self, shown: Shown, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let notation = self.notation;
         match shown {
@@ -448,7 +450,7 @@ impl VariantCells {
         Ok(())
     }
 
-    /// Computes the contigs of records, or their positions there, counted from 1.
+    /// Computes the contigs of records, or their positions on these, counted from 1.
     fn compute_places(&self, shown: Shown, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let numbered = self.known.numbered.as_ref().ok_or_else(|| Error::internal("contigs without positions"))?;
         let [starts, ends] = [self.numbers(&self.extents[0], rows)?, self.numbers(&self.extents[1], rows)?];
@@ -497,7 +499,7 @@ impl VariantCells {
         ]
     }
 
-    /// Returns the stored values of all rows that have other lengths than single numbers.
+    /// Returns all stored values of variable length.
     fn texts(&self) -> impl Iterator<Item = &Texts> {
         let own = self.extracted_info.iter().chain(&self.extracted_format).map(|(_, texts)| texts);
         [&self.alleles, &self.id, &self.filters, &self.info_blob, &self.format_blob].into_iter().chain(own)

@@ -1,8 +1,9 @@
-//! The bytes of a VCF or BCF file of a dataset: the records of one sample, or of several merged, window by window.
+//! The bytes of a VCF or BCF file of a dataset: the records of one sample, or of several merged samples, window by
+//! window.
 //!
-//! A window of positions is as wide as to have about a fixed number of cells; its lines are made in pieces of about
-//! [`PIECE`] bytes on all cores. For reading at any place, one pass records which positions each piece has, and how long
-//! it is. The first pieces that it makes stay in the cache, for the read that usually follows.
+//! The width of a window of positions is adapted so that it has about a fixed number of cells. Lines are made on all
+//! cores, in pieces of about [`PIECE`] bytes. For random access, one pass records the positions and the length of each
+//! piece. The first pieces of this pass stay in the cache for the read that usually follows.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -23,26 +24,26 @@ use super::variant_forms::{Encoding, VcfRecords};
 use super::variant_regions::{ALL, Region};
 use super::variants::{Sample, VariantDataset};
 
-/// Number of cells of a window, at least, and for each sample.
+/// Number of cells of a window: the first number or, if more, the second one for each sample.
 const WINDOW_CELLS: u64 = 1 << 16;
 const WINDOW_CELLS_OF_SAMPLE: u64 = 64;
 
-/// The most cells of a window, at least, and for each sample: one position, or an anchor gap before a region, cannot be
-/// divided.
+/// Maximum number of cells of a window, likewise. More are an error, because one position, or the anchor gap before a
+/// region, cannot be divided.
 const MAX_CELLS: u64 = 1 << 22;
 const MAX_CELLS_OF_SAMPLE: u64 = 1024;
 
 /// The number of positions of the first window.
 const FIRST_WINDOW: u32 = 1 << 16;
 
-/// Bytes of text made together, unless one position has more.
+/// Bytes of text made together; more only if one position has more.
 const PIECE: usize = 1 << 20;
 
-/// Number of pieces that are kept for readers of nearby places.
+/// Number of pieces that are cached for reads at nearby offsets.
 const KEPT: usize = 4;
 
-/// The records of some samples as the bytes of a file. Memory: the header and the name of each sample, and while lines are made a
-/// window of cells and a few pieces of text.
+/// The records of some samples as the bytes of a file. Memory: the header and the name of each sample; while lines are
+/// made, also a window of cells and a few pieces of text.
 pub struct VariantText {
     dataset: Arc<VariantDataset>,
     lines: Lines,
@@ -50,13 +51,13 @@ pub struct VariantText {
     bcf: Option<BcfHeader>,
     samples: usize,
     cells: SampleCells,
-    /// All windows in order, each as wide as can be.
+    /// All spans in order, each as wide as possible.
     spans: Vec<Span>,
 }
 
-/// How records become lines.
+/// The conversion of records to lines.
 enum Lines {
-    /// Those of one sample, each as a line.
+    /// The records of one sample, each as a line.
     Separate {
         header: Arc<Header>,
         sample: Option<Vec<u8>>,
@@ -92,8 +93,8 @@ impl Lines {
 }
 
 impl VariantText {
-    /// Finds the records of one sample, or those that overlap some regions, which do not overlap each other. Reads its
-    /// header and the footers of fragments.
+    /// Opens the records of one sample: all, or those that overlap some disjoint regions. Reads its header and the
+    /// footers of fragments.
     ///
     /// # Errors
     /// Fails if these cannot be read.
@@ -108,8 +109,8 @@ impl VariantText {
         Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
-    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether the dataset has no
-    /// others.
+    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether these are all samples
+    /// of the dataset.
     ///
     /// # Errors
     /// As for [`VariantText::of_sample`].
@@ -143,7 +144,7 @@ impl VariantText {
             Some(regions) => {
                 let place = |region: &&Region| lines.contigs().iter().position(|contig| *contig == region.contig);
                 let mut ordered: Vec<&Region> = regions.iter().collect();
-                // Stable: those of a contig keep their order, and contigs without a line come last.
+                // The sort is stable: regions of a contig keep their order. Contigs without a header line come last.
                 ordered.sort_by_key(|region| place(region).unwrap_or(usize::MAX));
                 let before = [None].into_iter().chain(ordered.iter().copied().map(Some));
                 for (region, before) in ordered.iter().zip(before) {
@@ -176,7 +177,7 @@ impl VariantText {
         }
     }
 
-    /// Returns the number of cells of a window.
+    /// Returns the intended number of cells of a window.
     fn window_cells(&self) -> u64 {
         WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples as u64))
     }
@@ -203,7 +204,7 @@ impl VariantText {
         self.text_of(&records, records.order())
     }
 
-    /// Returns all pieces, and the length of their text. The first ones stay in the cache as those of `owner`.
+    /// Returns all pieces, and the length of their text. Caches the first ones under the number of `owner`.
     fn measure(self: &Arc<Self>, owner: u64) -> Result<(Vec<Piece>, u64)> {
         let most = self.dataset.data.context().budget().text_pieces() as u64;
         let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, Walk::new(self.clone()));
@@ -226,14 +227,14 @@ impl VariantText {
         &self.dataset.data.context().indexes
     }
 
-    /// Describes the records among those of the dataset.
+    /// Describes which records of the dataset these are, and their encoding.
     fn description(&self) -> String {
         let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
         let encoding = if self.bcf.is_some() { "bcf " } else { "" };
         format!("{encoding}{kind} {:?}", self.spans)
     }
 
-    /// Restores pieces that an earlier mount has saved; `None` if they are not such.
+    /// Decodes pieces that an earlier mount has saved; `None` if they are malformed.
     fn decode(&self, bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
         let (numbers, []) = bytes.as_chunks() else { return None };
         let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
@@ -286,7 +287,8 @@ impl VcfRecords for VariantText {
     }
 }
 
-/// Adds the windows of a region. Records that overlap the region before it are left out, if there is one on the contig.
+/// Adds the windows of a region. Leaves out records that overlap the previous region on the same contig, if there is
+/// one.
 fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>, spans: &mut Vec<Span>) -> Result<()> {
     let (contig_start, positions) = match dataset.numbered()? {
         None => (0, region.positions.clone()),
@@ -300,7 +302,7 @@ fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>,
     let windows = match region.positions == ALL {
         true => vec![Window { starts: positions, least_end: 0, anchored_at: None }],
         false => {
-            // A record that overlaps both begins at the end of the region before it, or earlier.
+            // A record that overlaps both regions begins at the end of the previous one or earlier.
             let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
             dataset.layout.windows(&positions, contig_start.saturating_add(first))
         }
@@ -310,7 +312,7 @@ fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>,
     Ok(())
 }
 
-/// Adds the positions where no contig is, so that a record there is an error.
+/// Adds the positions without a contig, so that a record there is reported as an error.
 fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
     let gaps = dataset.numbered()?.map(|numbered| numbered.contigs.gaps()).unwrap_or_default();
     let window = |starts| Window { starts, least_end: 0, anchored_at: None };
@@ -318,7 +320,7 @@ fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the contigs of records that the header does not name.
+/// Returns the contigs of records that are missing from the header.
 fn unnamed_contigs(
     dataset: &VariantDataset,
     samples: &[Sample],
@@ -335,7 +337,7 @@ fn unnamed_contigs(
     Ok(contigs)
 }
 
-/// Some positions of a contig, and where their text begins.
+/// A range of positions on a contig, and the offset of its text in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     /// The number of the span.
@@ -348,18 +350,18 @@ struct Piece {
 /// A piece and its text.
 type MadePiece = (Piece, Vec<u8>);
 
-/// Goes through all records in order.
+/// Reads all records in order, and makes their lines.
 struct Walk {
     records_of: Arc<VariantText>,
     span: usize,
-    /// The first position of the span that is not in a window yet.
+    /// The first position of the span that no window has covered yet.
     next: Option<u32>,
     /// The number of positions of the next window.
     width: u32,
     window: Option<WindowRecords>,
-    /// The number of records of the window that are lines.
+    /// The number of records of the window whose lines are made.
     done: usize,
-    /// The average length of the text of a position.
+    /// The average length of the text at one position.
     text_of_position: usize,
     /// The number of records that were read.
     records: u64,
@@ -416,7 +418,8 @@ impl Walk {
         let (mut found, cells) = loop {
             let found = window(self.width);
             let cells = self.records_of.cells.count(&found)?;
-            // Anchors are at the same coordinates, however many records begin there.
+            // All records that begin earlier have their anchors at the same coordinates, so a narrower range of starts
+            // has as many cells.
             if cells <= wanted.saturating_mul(2) || self.width == 1 || found.window.anchored_at.is_some() {
                 break (found, cells);
             }
@@ -444,7 +447,7 @@ impl Walk {
     }
 }
 
-/// Divides records at positions, into at most `most` parts of about so many positions.
+/// Divides records between positions into at most `most` parts of about `positions` positions each.
 fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usize>> {
     let (mut parts, mut start, mut end, mut in_part) = (Vec::new(), 0, 0, 0);
     for position in records.chunk_by(|one, next| one.start == next.start) {
@@ -461,7 +464,7 @@ fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usiz
     parts
 }
 
-/// The bytes of a file in sequence.
+/// The bytes of a file, read sequentially.
 struct InSequence {
     head: Option<Vec<u8>>,
     walk: Walk,
@@ -485,25 +488,25 @@ impl Forward for InSequence {
     }
 }
 
-/// The records of a file, readable at any place. Memory: 24 bytes for each [`PIECE`], and a few pieces; those that
-/// measuring made are in the cache of indexes.
+/// The records of a file with random access. Memory: 24 bytes for each [`PIECE`], and a few pieces. Pieces from the
+/// measuring pass are in the cache of indexes.
 struct TextContent {
     records: Arc<VariantText>,
     pieces: Vec<Piece>,
     length: u64,
-    /// Of pieces in the cache.
+    /// Identifies this file's pieces in the cache.
     owner: u64,
     kept: Recent<usize, Arc<Vec<u8>>>,
 }
 
 impl TextContent {
-    /// Returns where a piece begins and ends.
+    /// Returns the range of a piece in the file.
     fn place(&self, number: usize) -> Range<u64> {
         let start = |number: usize| self.pieces.get(number).map_or(self.length, |piece| piece.place);
         start(number)..start(number + 1)
     }
 
-    /// Returns the number of the piece of a byte.
+    /// Returns the number of the piece that contains a byte.
     fn piece_at(&self, place: u64) -> usize {
         self.pieces.partition_point(|piece| piece.place <= place).saturating_sub(1)
     }

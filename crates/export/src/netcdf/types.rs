@@ -120,7 +120,7 @@ impl Encoding {
     fn count(self, value: i64) -> Option<i64> {
         match days_of(self.datatype) {
             _ if self.datatype.kind() == Kind::Unsigned && value < 0 => None,
-            // "Not a time" stays that in days.
+            // The number for "not a time" is the same in all units.
             Some(days) if value != i64::MIN => days(value),
             _ => Some(value),
         }

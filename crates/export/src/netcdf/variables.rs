@@ -393,7 +393,7 @@ impl Builder {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
             let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
             match (ours, note.key.as_str()) {
-                // Generated already if a value of this type can be it.
+                // The attribute was generated already, unless its value does not fit this type.
                 (_, "_FillValue") => {}
                 (Some(ours), "long_name" | "comment") => {
                     if let Some(text) = text() {

@@ -1,7 +1,7 @@
-//! A text as BGZF: gzip in blocks, in which readers of VCF find a place by its virtual offset.
+//! A text as BGZF: gzip in blocks, so that readers of VCF can seek to a virtual offset.
 //!
 //! Blocks are stored, not compressed, and all but the last have the same length. So every byte of the file is located
-//! by arithmetic, and a read makes only the blocks that it touches.
+//! by arithmetic, and a read produces only the blocks that it touches.
 //!
 //! Source: the specification of SAM, "The BGZF compression format"; RFC 1951 and RFC 1952.
 
@@ -16,7 +16,7 @@ use crate::content::{Content, Forward, unknown_band};
 /// Bytes of text in a block, as in files that htslib writes.
 const TEXT: usize = 0xff00;
 
-/// Bytes of a block before and behind its text: the header of gzip with the length of the block, the header of a stored
+/// Bytes of a block before and after its text: the gzip header with the length of the block, the header of a stored
 /// block, and the checksum and length of the text.
 const BEFORE: usize = 18 + 5;
 const BEHIND: usize = 8;
@@ -43,14 +43,14 @@ impl Bgzf {
         Bgzf { text, length }
     }
 
-    /// Returns the place in the text at which a block begins, and the length of its text.
+    /// Returns the position in the text at which a block begins, and the length of its text.
     fn text_of(&self, block: u64) -> (u64, usize) {
         let start = block.saturating_mul(TEXT as u64).min(self.text.len());
         (start, usize::try_from(self.text.len() - start).map_or(TEXT, |rest| rest.min(TEXT)))
     }
 }
 
-/// Returns where readers find a byte of a text: the place of its block in the file, and its place in the block.
+/// Returns the virtual offset of a byte of a text: the offset of its block in the file, and its offset in the block.
 pub(super) fn virtual_offset(place: u64) -> u64 {
     let (block, within) = (place / TEXT as u64, place % TEXT as u64);
     block.saturating_mul(BLOCK) << 16 | within
@@ -62,7 +62,7 @@ fn append_block(text: &[u8], out: &mut Vec<u8>) {
     let length = text.len() as u16;
     out.extend_from_slice(&[0x1f, 0x8b, 0x08, 0x04, 0, 0, 0, 0, 0, 0xff, 0x06, 0, b'B', b'C', 0x02, 0]);
     out.extend_from_slice(&size.to_le_bytes());
-    // The last block of its deflate stream, stored.
+    // A stored block, the last one of its deflate stream.
     out.push(1);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&(!length).to_le_bytes());
@@ -109,7 +109,7 @@ impl Content for Bgzf {
             if length < TEXT {
                 block.extend_from_slice(&END);
             }
-            // Within a block of at most 64 KiB, or the end behind the last one.
+            // A block has at most 64 KiB, and the end is after the last block.
             let within = block.get((at - number * BLOCK) as usize..).unwrap_or_default();
             let (now, later) = rest.split_at_mut(within.len().min(rest.len()));
             now.copy_from_slice(&within[..now.len()]);
@@ -124,7 +124,7 @@ impl Content for Bgzf {
     }
 }
 
-/// The bytes of a text in sequence as BGZF, the same that [`Bgzf`] has.
+/// Reads a text sequentially as BGZF: the same bytes as [`Bgzf`].
 pub struct BgzfForward<F> {
     text: F,
     /// Text that does not fill a block yet.
@@ -133,7 +133,7 @@ pub struct BgzfForward<F> {
 }
 
 impl<F: Forward> BgzfForward<F> {
-    /// Compresses the text from its first byte.
+    /// Converts the text from its first byte on.
     pub fn new(text: F) -> Self {
         BgzfForward { text, pending: Vec::new(), is_at_end: false }
     }
@@ -197,7 +197,7 @@ mod tests {
                 all.extend_from_slice(&next);
             }
             prop_assert!(all == bytes);
-            // A reader that starts at a virtual offset finds the rest of the text.
+            // A reader that starts at a virtual offset must find the rest of the text.
             let place = (seed as usize * 800).min(text.len());
             let (block, within) = (virtual_offset(place as u64) >> 16, virtual_offset(place as u64) & 0xffff);
             prop_assert!(decoded(&bytes[block as usize..])[within as usize..] == text[place..]);

@@ -10,9 +10,9 @@
 //! | FORMAT `GT` | a list of the numbers of alleles, and beside it whether they are phased | as in VCF: `0\|1` |
 //! | different types in different headers | text, or a list of texts | as in VCF |
 //!
-//! A field that a record does not have, or whose only value is missing, is null. The fields of a record that no header
-//! defines, or that have other values than the headers define, are a text in one further column, as in VCF: htslib takes
-//! over both, and TileDB-VCF stores them.
+//! A field that a record lacks, or whose only value is missing, is null. Fields that no header defines, or whose values
+//! do not match their definition, are a text in one further column, in VCF's notation: htslib accepts both, and
+//! TileDB-VCF stores them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,12 +25,12 @@ use super::record::{GENOTYPE, allele_list, filter_numbers, one_text};
 use crate::column::Field;
 use crate::computed::{CellKind, Cells, ComputedField};
 
-/// How lists are shown.
+/// The representation of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
     /// As lists, for formats that have them.
     Lists,
-    /// As texts, in the notation of VCF.
+    /// As texts, in VCF's notation.
     Texts,
 }
 
@@ -45,21 +45,21 @@ enum Shown {
     Other,
 }
 
-/// The columns of the INFO or of the FORMAT fields of a dataset. Memory: a few words for each.
+/// The columns of a dataset's INFO or FORMAT fields. Memory: a few words for each.
 #[derive(Debug, Clone)]
 pub struct FieldColumns {
     fields: Vec<DefinedField>,
     numbers: HashMap<Vec<u8>, usize>,
     columns: Vec<ComputedField>,
     shown: Vec<Shown>,
-    /// The number of the column of each field's values, and of genotypes that of their phase.
+    /// The number of the column with each field's values; for genotypes, also that of the column with their phase.
     of_fields: Vec<(usize, Option<usize>)>,
     notation: Notation,
 }
 
 impl FieldColumns {
-    /// Creates the columns of a kind. Their names are `info_NAME` or `fmt_NAME`; `taken` has all names that columns have
-    /// already, and receives those of these.
+    /// Creates the columns of a kind. Their names are `info_NAME` or `fmt_NAME`. `taken` contains the names of all
+    /// other columns, and receives the new ones.
     pub fn new(definitions: &Definitions, kind: FieldKind, notation: Notation, taken: &mut HashSet<String>) -> Self {
         let prefix = match kind {
             FieldKind::Info => "info_",
@@ -103,9 +103,9 @@ impl FieldColumns {
         &self.columns
     }
 
-    /// Appends the fields of a record to one of the columns, or to all if `only` is `None`; there are as many `cells` as
-    /// columns wanted. `stored` is the value of all fields that have no attribute of their own, `extracted` has the
-    /// others by their names.
+    /// Appends the fields of a record to one of the columns, or to all if `only` is `None`; `cells` has an entry for
+    /// each wanted column. `stored` contains all fields without an attribute of their own, `extracted` the others by
+    /// name.
     ///
     /// # Errors
     /// Fails for values that are not what TileDB-VCF stores; the error names the field.
@@ -118,7 +118,7 @@ impl FieldColumns {
     ) -> Result<()> {
         let rows = cells.first().map_or(0, Cells::count);
         let mut other = Vec::new();
-        // Records mostly have their fields in one order.
+        // Most records have their fields in the same order.
         let mut next = 0;
         let mut add = |FieldValue { name, values }: FieldValue<'_>| {
             let number = match self.fields.get(next) {
@@ -197,7 +197,7 @@ impl FieldColumns {
     }
 }
 
-/// Returns the place of a column's cells among those that are wanted.
+/// Returns the index of a column's cells among the wanted ones.
 fn place_of(column: usize, only: Option<usize>) -> Option<usize> {
     match only {
         None => Some(column),
@@ -225,7 +225,7 @@ fn stored_as(of: FieldType, notation: Notation) -> (Datatype, CellKind) {
 }
 
 impl FieldType {
-    /// Returns whether stored values have this type, and are as many as the field can have.
+    /// Returns whether stored values have this type, and their number is one that the field allows.
     fn fits(self, values: Values<'_>) -> bool {
         match (self.value, values) {
             (ValueType::Text, _) | (ValueType::Flag, Values::Flag) | (ValueType::Genotype, Values::Integers(_)) => true,
@@ -293,7 +293,7 @@ fn push_text(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     })
 }
 
-/// As [`push_text`], for formats whose texts are UTF-8.
+/// As [`push_text`], for formats whose texts must be UTF-8.
 fn push_utf8(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     if let Values::Text(text) = values {
         check_utf8(text)?;
@@ -346,10 +346,10 @@ fn check_utf8(text: &[u8]) -> Result<()> {
     }
 }
 
-/// Appends the alleles of a record, as they are stored: a list, the reference first.
+/// Appends the alleles of a record, given as stored: a list, the reference first.
 ///
 /// # Errors
-/// Fails for other bytes than a text that a NUL ends.
+/// Fails unless the bytes are a text that a NUL ends.
 pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
     let alleles = allele_list(stored)?;
     match notation {
@@ -362,10 +362,10 @@ pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Res
     Ok(())
 }
 
-/// Appends the identifier of a record, as it is stored; a record without one has a dot.
+/// Appends the identifier of a record, given as stored. A record without one has a dot.
 ///
 /// # Errors
-/// Fails for other bytes than a text that a NUL ends.
+/// Fails unless the bytes are a text that a NUL ends.
 pub fn push_id(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
     let id = one_text(stored, b" ")?;
     if notation == Notation::Lists {
@@ -375,10 +375,10 @@ pub fn push_id(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<(
     Ok(())
 }
 
-/// Appends the names of the filters of a record, given their numbers as they are stored; null for a record without any.
+/// Appends the names of a record's filters, given their numbers as stored; null for a record without filters.
 ///
 /// # Errors
-/// Fails for other bytes than numbers of these filters.
+/// Fails unless the bytes are the numbers of existing filters.
 pub fn push_filters(stored: &[u8], filters: &Filters, notation: Notation, cells: &mut Cells) -> Result<()> {
     let names = filter_numbers(stored)?.map(|number| filters.name(number)).collect::<Result<Vec<_>>>()?;
     match notation {
@@ -530,7 +530,7 @@ mod tests {
         for wrong in [&twice[..], &twice[..twice.len() - 1], &[], &[1, 0, 0, 0], &[0, 0, 0, 0, 0]] {
             assert!(cells(FieldKind::Info, Notation::Texts, wrong).is_err());
         }
-        // Texts of other fields than the one that is wanted are not looked at.
+        // Fields other than the wanted one are not decoded as text.
         let columns = columns(FieldKind::Info, Notation::Lists);
         let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
         let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
@@ -576,7 +576,7 @@ mod tests {
     }
 
     proptest! {
-        /// A column that is computed alone is the same as with all others.
+        /// A column has the same cells whether it is computed alone or with all others.
         #[test]
         fn each_column_is_that_of_all(records in proptest::collection::vec(any_record(), 0..4), is_info: bool, are_lists: bool) {
             let kind = if is_info { FieldKind::Info } else { FieldKind::Format };

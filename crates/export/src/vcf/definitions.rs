@@ -1,4 +1,4 @@
-//! The INFO and FORMAT fields of all files of a dataset, as their headers define them, and the names of their filters.
+//! The INFO and FORMAT fields of all files of a dataset, as defined by their headers, and the names of their filters.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) enum ValueType {
     Flag,
     Integer,
     Float,
-    /// Also what headers define differently, or not at all.
+    /// A text. Also a field that headers define differently, or not at all.
     Text,
     /// Alleles: the FORMAT field `GT`, whatever its definition says.
     Genotype,
@@ -47,9 +47,9 @@ pub(super) struct DefinedField {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Filters(Vec<(u32, Vec<u8>)>);
 
-/// The definitions of many headers. Memory: each field once, and the filters of headers in which they differ.
+/// The combined definitions of many headers. Memory: each field once, and the filters of each distinct list.
 ///
-/// A field that headers define with different types is text; one that any of them defines as a list is one.
+/// A field that headers define with different types becomes text; one that any header defines as a list becomes a list.
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
     info: Fields,
@@ -61,7 +61,7 @@ pub struct Definitions {
 
 #[derive(Debug, Clone, Default)]
 struct Fields {
-    /// In the order of their first definition.
+    /// The fields, in the order of their first definition.
     all: Vec<DefinedField>,
     numbers: HashMap<Vec<u8>, usize>,
 }
@@ -101,7 +101,7 @@ impl Fields {
 }
 
 impl Definitions {
-    /// Adds what a header defines; returns the number of its [`Definitions::filters`].
+    /// Adds the definitions of a header; returns the number of its [`Definitions::filters`].
     ///
     /// # Errors
     /// As for [`Header::parse`].
@@ -112,7 +112,7 @@ impl Definitions {
         for (key, attributes) in header.lines().filter_map(structured) {
             let Some(name) = attribute(attributes, b"ID").filter(|name| !name.is_empty()) else { continue };
             for ((kind, wanted), own) in kinds.iter().zip(&mut own) {
-                // Of two definitions in a header, the first counts.
+                // If a header defines a field twice, the first definition counts.
                 if key == *wanted && !own.numbers.contains_key(name) {
                     own.add(name, FieldType::of(*kind, name, attributes));
                 }
@@ -130,7 +130,7 @@ impl Definitions {
         Ok(self.filters.len() - 1)
     }
 
-    /// Adds a field that has an attribute of its own, which headers need not define.
+    /// Adds a field that has an attribute of its own, which no header needs to define.
     pub fn add_stored(&mut self, kind: FieldKind, name: &[u8]) {
         let fields = match kind {
             FieldKind::Info => &mut self.info,
@@ -146,7 +146,7 @@ impl Definitions {
         self.info.all.len() + self.format.all.len()
     }
 
-    /// Returns the filters of all headers; headers with the same ones share them.
+    /// Returns the filters of all headers; headers with the same filters share an entry.
     pub fn filters(&self) -> &[Filters] {
         &self.filters
     }
@@ -161,7 +161,7 @@ impl Definitions {
 }
 
 impl Filters {
-    /// Returns the name of the filter of a number.
+    /// Returns the name of the filter with a number.
     ///
     /// # Errors
     /// Fails if the header defines no filter with this number.

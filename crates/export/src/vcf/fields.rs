@@ -1,7 +1,7 @@
 //! The INFO and FORMAT fields of a record, as TileDB-VCF stores them.
 //!
-//! All fields of a kind are one value: their count, then for each field its name, which a NUL ends, the type of its
-//! values, their number, and the values, all numbers in 32 bits, little-endian. A field that has an attribute of its own
+//! All fields of a kind are one value: their count, then for each field its name (which a NUL ends), the type of its
+//! values, their number, and the values. All numbers are 32-bit, little-endian. A field with an attribute of its own
 //! (`info_NAME`, `fmt_NAME`) is stored there without its name; a record without the field has one zero byte there.
 
 use tilefs_format::cursor::Cursor;
@@ -15,18 +15,18 @@ const INTEGER: u32 = 1;
 const FLOAT: u32 = 2;
 const TEXT: u32 = 3;
 
-/// The integer that stands for a missing value, and the one that ends a vector before its last place.
+/// The integers that stand for a missing value, and for the early end of a vector.
 pub(super) const MISSING_INTEGER: i32 = i32::MIN;
 pub(super) const INTEGER_END: i32 = i32::MIN + 1;
 
-/// The bits of the float that stands for a missing value, and of the one that ends a vector before its last place.
+/// The bits of the floats that stand for a missing value, and for the early end of a vector.
 pub(super) const MISSING_FLOAT: u32 = 0x7f80_0001;
 const FLOAT_END: u32 = 0x7f80_0002;
 
 /// The character that htslib stores for a missing text.
 pub(super) const MISSING_TEXT: &[u8] = b"\x07";
 
-/// The fewest bytes of a field: an empty name, its type and the number of its values.
+/// The minimum size of a field: an empty name, its type, and the number of its values.
 const LEAST_FIELD: usize = 1 + 4 + 4;
 
 /// A field of a record.
@@ -54,7 +54,7 @@ pub enum Values<'a> {
 /// Returns the fields of a record.
 ///
 /// # Errors
-/// Fails unless the bytes are exactly the fields that they say they are; the error has the offset.
+/// Fails if the bytes are malformed or followed by others; the error has the offset.
 pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
     let mut fields = Vec::new();
     for_each_field(bytes, |field| {
@@ -88,7 +88,7 @@ pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldVal
     cursor.expect_end("the fields of a record")
 }
 
-/// Returns the values of a field that has an attribute of its own; `None` if the record does not have the field.
+/// Returns the values of a field with an attribute of its own; `None` if the record lacks the field.
 ///
 /// # Errors
 /// As for [`fields`].
@@ -108,7 +108,7 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
     let size = if kind == TEXT { 1 } else { 4 };
     let bytes = cursor.bytes_u64(u64::from(count) * size, "values of a field")?;
     Ok(match kind {
-        // A flag has a value that means nothing.
+        // A flag is stored with a meaningless value.
         FLAG => Values::Flag,
         INTEGER => Values::Integers(bytes.as_chunks().0),
         FLOAT => Values::Floats(bytes.as_chunks().0),
@@ -123,7 +123,7 @@ impl<'a> Values<'a> {
         Some(self.each_number()?.collect())
     }
 
-    /// As [`Values::numbers`], one by one.
+    /// As [`Values::numbers`], but returns an iterator.
     pub(super) fn each_number(self) -> Option<impl Iterator<Item = Option<[u8; 4]>> + Clone + use<'a>> {
         let (numbers, missing, end) = match self {
             Values::Flag | Values::Text(_) => return None,
@@ -134,11 +134,11 @@ impl<'a> Values<'a> {
         Some(numbers.map(move |number| (*number != missing).then_some(*number)))
     }
 
-    /// Returns the alleles of a genotype by their number, `None` for each missing one, and whether each is phased with
-    /// the one before; `None` for other values than integers.
+    /// Returns the allele numbers of a genotype, `None` for each missing one, and whether each is phased with the
+    /// previous one; `None` if the values are not integers.
     ///
     /// # Errors
-    /// Fails for values that are no alleles.
+    /// Fails if a value is not an allele.
     pub(super) fn alleles(self) -> Option<impl Iterator<Item = Result<(Option<i32>, bool)>> + use<'a>> {
         let Values::Integers(alleles) = self else { return None };
         let alleles = alleles.iter().map(|bytes| i32::from_le_bytes(*bytes));
@@ -149,10 +149,10 @@ impl<'a> Values<'a> {
         }))
     }
 
-    /// Appends the values as VCF shows them, separated by commas; returns whether there are any.
+    /// Appends the values in VCF's notation, separated by commas; returns whether there are any.
     ///
     /// # Errors
-    /// Fails for a text with a character that VCF cannot hold there: one of `ends`, a tab or a line break.
+    /// Fails for a text with a character that VCF does not allow there: one of `ends`, a tab or a line break.
     pub(super) fn append(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let before = out.len();
         match self {
@@ -174,11 +174,11 @@ impl<'a> Values<'a> {
         Ok(out.len() > before)
     }
 
-    /// Appends a genotype: alleles by their number, of which 0 is the reference, separated by `|` if they are phased
-    /// and otherwise by `/`. Each is stored as twice its number plus 2, plus 1 if it is phased with the one before.
+    /// Appends a genotype: allele numbers (0 is the reference), separated by `|` if they are phased, otherwise by `/`.
+    /// Each is stored as twice its number plus 2, plus 1 if it is phased with the previous one.
     ///
     /// # Errors
-    /// As for [`Values::append`], and for values that are no alleles.
+    /// As for [`Values::append`], and if a value is not an allele.
     pub(super) fn append_genotype(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let Some(alleles) = self.alleles() else { return self.append(ends, out) };
         let before = out.len();
@@ -206,7 +206,7 @@ fn list<T>(values: impl Iterator<Item = T>, out: &mut Vec<u8>, append: impl Fn(T
     }
 }
 
-/// Appends a float in the fewest digits that are read as the same float; `.` for a missing one.
+/// Appends a float with the fewest digits that parse to the same float; `.` for a missing one.
 pub(super) fn append_float(bits: u32, out: &mut Vec<u8>) {
     let value = f32::from_bits(bits);
     if bits == MISSING_FLOAT {
@@ -222,7 +222,7 @@ pub(super) fn append_float(bits: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns a text without the NULs that pad it to the length of the longest text of its record.
+/// Returns a text without its padding. TileDB-VCF pads with NULs to the longest text of the record.
 pub(super) fn unpadded(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &text[..end]
@@ -234,7 +234,7 @@ pub(super) mod testing {
 
     use super::*;
 
-    /// The values of a field to be stored.
+    /// The values of a field to store.
     #[derive(Debug, Clone, PartialEq)]
     pub enum Stored {
         Flag,

@@ -1,4 +1,4 @@
-//! The header of a VCF file: its lines, and the dictionary of names that filters are numbers of.
+//! The header of a VCF file: its lines, and the dictionary that maps the numbers of filters to names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,10 +6,10 @@ use tilefs_format::error::{Error, Result};
 
 use super::check_text;
 
-/// The filter that every header has, with this number, whether a line defines it or not.
+/// The filter that every header has under this number, even if no line defines it.
 pub(super) const PASS: (u32, &[u8]) = (0, b"PASS");
 
-/// The line that defines it in headers of htslib.
+/// The line with which htslib defines it.
 pub(super) const PASS_LINE: &[u8] = b"##FILTER=<ID=PASS,Description=\"All filters passed\">\n";
 
 /// The start of the line of column names, which ends a header.
@@ -32,7 +32,7 @@ pub struct Header {
     format: HashMap<Vec<u8>, Definition>,
 }
 
-/// The definition of an INFO or FORMAT field, as far as merging depends on it.
+/// The definition of an INFO or FORMAT field, as far as merging needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Definition {
     pub count: ValueCount,
@@ -49,12 +49,12 @@ pub(super) enum ValueCount {
     PerAllele,
     /// `G`: one for each genotype.
     PerGenotype,
-    /// A fixed number, or any.
+    /// A fixed number, or any number.
     Other,
 }
 
 impl Definition {
-    /// The definition of a field that no line defines.
+    /// The definition assumed for a field that no line defines.
     const NONE: Definition = Definition { count: ValueCount::Other, is_numeric: false };
 
     fn of(attributes: &[u8]) -> Self {
@@ -73,9 +73,9 @@ impl Header {
     /// Parses the text of a header.
     ///
     /// # Errors
-    /// Fails for lines that are not those of a header, and for two names of one number.
+    /// Fails for a line that is no header line, and if two names have the same number.
     pub fn parse(text: &[u8]) -> Result<Self> {
-        // Some writers store the NUL of a C string.
+        // Some writers store the NUL that ends a C string.
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         let mut dictionary = Dictionary::new();
         let mut header = Header::empty();
@@ -114,15 +114,15 @@ impl Header {
         }
     }
 
-    /// Returns the header of a file that is merged from files with these headers, as `bcftools merge` makes it: the lines
-    /// of the first, `PASS` behind its first line, and of each further one the lines that define a new name, or
-    /// whose key is new. Numbers of names (`IDX`) are left out.
+    /// Returns the header for a merge of files with these headers, as `bcftools merge` makes it: the lines of the first
+    /// header, with `PASS` after its first line, and from each further header the lines that define a new name or have
+    /// a new key. Numbers of names (`IDX`) are left out.
     ///
     /// # Errors
-    /// Fails for names that a header cannot have.
+    /// Fails for names that a header cannot contain.
     pub(super) fn merged<'h>(headers: impl Iterator<Item = &'h Header>) -> Result<Header> {
         let (mut merged, mut dictionary) = (Header::empty(), Dictionary::new());
-        // The keys of lines, and for those that define a name, with it.
+        // The keys of lines; for lines that define a name, the key and the name.
         let mut known = HashSet::from([b"FILTER=<PASS".to_vec()]);
         let mut seen = HashSet::new();
         for header in headers.filter(|header| seen.insert(std::ptr::from_ref(*header))) {
@@ -163,7 +163,7 @@ impl Header {
         Ok(merged)
     }
 
-    /// Takes over the name that a line defines, if it does.
+    /// Adds the name that a line defines, if it defines one.
     fn define(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<()> {
         let Some((key, attributes)) = structured(line) else { return Ok(()) };
         let kind = match key {
@@ -202,7 +202,7 @@ impl Header {
         self.lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
     }
 
-    /// Returns the filters, each with its number, in the order of the numbers.
+    /// Returns the filters with their numbers, sorted by number.
     pub(super) fn filters(&self) -> Vec<(u32, Vec<u8>)> {
         let mut filters: Vec<(u32, Vec<u8>)> =
             self.filters.iter().map(|(number, name)| (*number, name.clone())).collect();
@@ -225,7 +225,7 @@ impl Header {
         &self.contigs
     }
 
-    /// Returns the filter of a number.
+    /// Returns the filter with a number.
     ///
     /// # Errors
     /// Fails if the header defines no filter with this number.
@@ -244,18 +244,18 @@ impl Header {
         self.info.contains_key(name)
     }
 
-    /// Returns the header of a file with one sample, or without any: its lines and the names of the columns.
+    /// Returns the header of a file with one sample or none: its lines, and the line of column names.
     ///
     /// # Errors
-    /// Fails if the name of the sample cannot be the name of a column.
+    /// Fails if the name of the sample is not valid as a column name.
     pub fn text(&self, sample: Option<&[u8]>) -> Result<Vec<u8>> {
         self.text_of(sample.as_slice())
     }
 
-    /// Returns the header of a file with some samples: its lines and the names of the columns.
+    /// Returns the header of a file with some samples: its lines, and the line of column names.
     ///
     /// # Errors
-    /// Fails if the name of a sample cannot be the name of a column.
+    /// Fails if the name of a sample is not valid as a column name.
     pub fn text_of(&self, samples: &[impl AsRef<[u8]>]) -> Result<Vec<u8>> {
         let mut text = [&self.lines, FIXED_COLUMNS].concat();
         if !samples.is_empty() {
@@ -270,7 +270,7 @@ impl Header {
     }
 }
 
-/// The numbers of names, and the names of contigs, which have numbers of their own.
+/// The numbers of names; contigs have numbers of their own.
 pub(super) struct Dictionary {
     contigs: HashSet<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
@@ -305,7 +305,7 @@ impl Dictionary {
     }
 }
 
-/// Splits `##KEY=<...>` into the key and the attributes between the brackets.
+/// Splits `##KEY=<...>` into the key and the text between the brackets.
 pub(super) fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.strip_prefix(b"##")?;
     let equals = line.iter().position(|&byte| byte == b'=')?;
@@ -313,7 +313,7 @@ pub(super) fn structured(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((key, value.strip_prefix(b"=<")?.strip_suffix(b">")?))
 }
 
-/// Returns a line that defines a name without the name's number.
+/// Returns a line that defines a name, without the name's number.
 pub(super) fn without_number(line: &[u8]) -> Vec<u8> {
     let number = structured(line).and_then(|(_, attributes)| attribute(attributes, b"IDX"));
     let text = number.map(|number| [b",IDX=", number].concat());

@@ -16,15 +16,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tilefs_format::error::{Error, Result};
 
-/// The layout of a dataset, and the distance of its anchors.
+/// The layout of a dataset, and its anchor gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     version: u32,
     anchor_gap: u32,
 }
 
-/// The positions of one cell, all counted in the same way: its coordinate, and the first and the last position of its
-/// record.
+/// The positions of one cell, all counted from the same origin: its coordinate, and the first and the last position of
+/// its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellPositions {
     /// The coordinate along the dimension of positions.
@@ -35,24 +35,24 @@ pub struct CellPositions {
     pub end: u32,
 }
 
-/// The records that begin at some positions, or that begin before some and reach them.
+/// A query for records by their first and last position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// The first positions of the records.
+    /// The record's first position lies in this range.
     pub starts: RangeInclusive<u32>,
-    /// The records end here or behind it.
+    /// The record's last position is at least this one.
     pub least_end: u32,
-    /// For records that begin before the coordinates of a region, and are found by their anchors: the first of these
-    /// coordinates.
+    /// For records that begin before the coordinates of a region, and that the search finds by their anchors: the first
+    /// of these coordinates.
     pub anchored_at: Option<u32>,
 }
 
 impl Layout {
-    /// Returns the windows of the records that overlap some positions, in order. Each is found in one of them. The
-    /// records begin at `first` or behind it.
+    /// Returns the windows of the records that overlap some positions, in order. Each such record is in exactly one
+    /// window. Leaves out records that begin before `first`.
     pub fn windows(&self, positions: &RangeInclusive<u32>, first: u32) -> Vec<Window> {
         let (least_end, last) = (*positions.start(), *positions.end());
-        // Records that begin earlier have a cell at a higher coordinate.
+        // Records that begin earlier have a cell at or after `low`.
         let low = if self.is_by_end() { least_end } else { least_end.saturating_sub(self.anchor_gap) };
         let mut windows = Vec::new();
         if first < low {
@@ -64,21 +64,21 @@ impl Layout {
         windows
     }
 
-    /// Returns the coordinates of the cells by which the records of a window are found.
+    /// Returns the coordinates of the cells that find the records of a window.
     pub fn coordinates(&self, window: &Window) -> RangeInclusive<u32> {
         let starts = &window.starts;
         match window.anchored_at {
             Some(low) => low..=low.saturating_add(self.anchor_gap),
-            // The first cell of a record is at most a gap behind its first position.
+            // The first cell of a record is at most an anchor gap after its first position.
             None if self.is_by_end() => *starts.start()..=starts.end().saturating_add(self.anchor_gap),
             None => starts.clone(),
         }
     }
 
-    /// Returns whether a cell is the one by which a record of a window is found.
+    /// Returns whether this is the cell that finds a record of a window. Each record has exactly one.
     ///
     /// # Errors
-    /// Fails if the record has no cell at this coordinate.
+    /// Fails if the record cannot have a cell at this coordinate.
     pub fn is_in_window(&self, window: &Window, cell: CellPositions) -> Result<bool> {
         let before = self.cell_before(cell)?;
         let is_its_cell = match window.anchored_at {
@@ -113,15 +113,15 @@ impl Layout {
         self.anchor_gap
     }
 
-    /// Returns whether cells are sorted by the last position of their records, not by the first.
+    /// Returns whether the coordinate of a record's own cell is its last position, not its first.
     fn is_by_end(&self) -> bool {
         self.version == 2
     }
 
-    /// Returns the coordinate of the cell of the same record before this one; `None` if this is the first.
+    /// Returns the coordinate of the previous cell of the same record; `None` if this is the first.
     ///
     /// # Errors
-    /// Fails if the record has no cell at this coordinate.
+    /// Fails if the record cannot have a cell at this coordinate.
     fn cell_before(&self, cell: CellPositions) -> Result<Option<u32>> {
         let CellPositions { coordinate, start, end } = cell;
         let misplaced = || {
@@ -131,7 +131,7 @@ impl Layout {
         let distance = coordinate.checked_sub(start).ok_or_else(misplaced)?;
         let is_anchor_place = distance.is_multiple_of(self.anchor_gap);
         match self.is_by_end() {
-            // The last cell lies at the end, which may be an anchor gap away from an anchor, or less.
+            // The last cell is at the record's end, at most an anchor gap after the last anchor.
             true if coordinate == end => {
                 let anchors = (end - start).saturating_sub(1) / self.anchor_gap;
                 Ok((anchors > 0).then(|| start + anchors * self.anchor_gap))
@@ -139,7 +139,7 @@ impl Layout {
             true if is_anchor_place && distance > 0 && coordinate < end => {
                 Ok((distance > self.anchor_gap).then(|| coordinate - self.anchor_gap))
             }
-            // The end of a record may lie before its start: TileDB-VCF takes over any END.
+            // The end of a record may be before its start: TileDB-VCF stores any END.
             false if is_anchor_place && (distance == 0 || coordinate < end) => {
                 Ok((distance > 0).then(|| coordinate - self.anchor_gap))
             }
@@ -151,7 +151,7 @@ impl Layout {
 /// The contigs of a dataset of version 2 or 3, by their positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contigs {
-    /// Ascending by the first position.
+    /// Sorted by the first position.
     contigs: Vec<Contig>,
 }
 
@@ -188,7 +188,7 @@ impl Contigs {
         self.contigs.iter().map(|contig| contig.name.as_slice())
     }
 
-    /// Returns the name of the contig at a position of the dataset, and the position at which it begins.
+    /// Returns the contig at a position of the dataset: its name, and the position at which it begins.
     pub fn contig_at(&self, position: u32) -> Option<(&[u8], u32)> {
         let count = self.contigs.partition_point(|contig| contig.start <= position);
         let contig = self.contigs.get(count.checked_sub(1)?)?;
@@ -196,7 +196,7 @@ impl Contigs {
         is_within.then_some((contig.name.as_slice(), contig.start))
     }
 
-    /// Returns the positions at which no contig is.
+    /// Returns the ranges of positions without a contig.
     pub fn gaps(&self) -> Vec<RangeInclusive<u32>> {
         let (mut gaps, mut next) = (Vec::new(), 0u64);
         for contig in &self.contigs {
@@ -209,8 +209,8 @@ impl Contigs {
         gaps.into_iter().filter_map(gap).filter(|gap| !gap.is_empty()).collect()
     }
 
-    /// Returns positions of a contig, counted from its start, as positions of the dataset, as far as the contig has
-    /// them; `None` if it has none of them, or does not exist.
+    /// Converts positions on a contig to positions of the dataset, clipped to the contig; `None` if none are left, or
+    /// the contig does not exist.
     pub fn positions_of(&self, name: &[u8], positions: &RangeInclusive<u32>) -> Option<RangeInclusive<u32>> {
         let contig = self.contigs.iter().find(|contig| contig.name == name)?;
         let last = contig.length.checked_sub(1)?.min(*positions.end());
@@ -227,7 +227,7 @@ pub fn sample_numbers(stored: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
     pairs(stored, "sample_ids")
 }
 
-/// Parses a list of names and numbers: Base64 of pairs, which commas separate; a tab separates name and number.
+/// Parses a list of names and numbers: Base64 of pairs separated by commas, with a tab between name and number.
 fn pairs(stored: &[u8], what: &str) -> Result<Vec<(Vec<u8>, u32)>> {
     let wrong = || Error::damaged(format!("{what} is not a list of names and numbers in Base64"));
     let text = STANDARD.decode(stored).map_err(|_| wrong())?;
@@ -299,7 +299,7 @@ mod tests {
                 prop_assert_eq!(layout.cell_before(CellPositions { coordinate, start, end }).unwrap(), before);
             }
             for coordinate in (0..start + 400).filter(|at| !cells.contains(at)) {
-                // An anchor that would be a gap or less before the end is not written, and does no harm.
+                // TileDB-VCF leaves out an anchor that is at most a gap before the end; writing it would do no harm.
                 let is_last = !layout.is_by_end() && coordinate > start && (coordinate - start) % gap == 0 && coordinate < end;
                 let found = layout.cell_before(CellPositions { coordinate, start, end });
                 prop_assert!(is_last || found.is_err(), "{}", coordinate);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each record that overlaps a region is found once, in whatever parts its windows are read.
+        /// Each record that overlaps a region is found once, however its windows are divided for reading.
         #[test]
         fn records_of_a_region_are_found_once(
             version in 2u32..=4, gap in 1u32..60, low in 0u32..400, length in 0u32..200, first in 0u32..100, step in 1u32..90,

@@ -1,14 +1,14 @@
 //! Variant calls of TileDB-VCF datasets as VCF and BCF.
 //!
-//! A dataset has an array of variant calls, with a cell for each record of each sample, and an array of the headers of
-//! the files that the records came from, without their line of column names. Records longer than the dataset's anchor
-//! gap have more cells, so that a search by position finds them: each of these *anchors* repeats the record at another
-//! coordinate. [`Layout`] describes the coordinates.
+//! A dataset has an array of variant calls, with a cell for each record of each sample, and an array with the headers
+//! of the source files, without their line of column names. Records longer than the dataset's anchor gap have
+//! additional cells, called *anchors*, so that a search by position finds them: each anchor repeats the record at
+//! another coordinate. [`Layout`] describes the coordinates.
 //!
 //! Decoding is pure: [`Header`], [`fields`] and [`Record`] take bytes and return values or text.
 //!
 //! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
-//! values in memory that TileDB-VCF stores.
+//! in-memory values that TileDB-VCF stores.
 
 mod bcf;
 mod bgzf;
@@ -33,7 +33,7 @@ pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
 use tilefs_format::error::{Error, Result};
 
-/// Rejects a text with a character that ends a field or a line of VCF, or one of `others`, which end parts of it.
+/// Rejects a text with a character that ends a field or a line of VCF, or with one of `others`, which end parts of it.
 fn check_text<'a>(text: &'a [u8], others: &[u8], what: &str) -> Result<&'a [u8]> {
     match text.iter().find(|byte| byte.is_ascii_control() || others.contains(byte)) {
         Some(byte) => Err(Error::damaged(format!("{what} with the character {:?}", char::from(*byte)))),

@@ -7,13 +7,13 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::fields::{self, FieldValue, append_float};
 use super::{Header, check_text};
 
-/// The name of the field that holds the genotype, which VCF wants first.
+/// The name of the field with the genotype, which must come first in VCF.
 pub(super) const GENOTYPE: &[u8] = b"GT";
 
-/// The INFO field of the last position of a record.
+/// The INFO field with the last position of a record.
 pub(super) const END: &[u8] = b"END";
 
-/// A record as its cell holds it.
+/// A record as stored in its cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// The name of the contig.
@@ -28,7 +28,7 @@ pub struct Record<'a> {
     pub alleles: &'a [u8],
     /// The identifier; a NUL ends it.
     pub id: &'a [u8],
-    /// The number of filters, and the number of each in the dictionary of the header, in 32 bits each.
+    /// The number of filters, then the number of each in the header's dictionary; all are 32-bit.
     pub filters: &'a [u8],
     /// The INFO fields, without those that have attributes of their own.
     pub info: &'a [u8],
@@ -41,14 +41,15 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Appends the line of the record, for a file with one sample, or without any if `has_sample` is false.
+    /// Appends the record as a line of a file with one sample, or without samples if `has_sample` is false.
     ///
-    /// INFO and FORMAT fields keep the order in which they are stored, followed by those with attributes of their own;
-    /// `GT` comes first. Early releases of TileDB-VCF stored no `END`: it is added if the header defines it and the record
-    /// does not end where its reference allele does.
+    /// INFO and FORMAT fields are in stored order, followed by those with attributes of their own; `GT` comes first.
+    /// Early releases of TileDB-VCF did not store `END`: it is added if the header defines it and the record does not
+    /// end where its reference allele does.
     ///
     /// # Errors
-    /// Fails for values that are not what TileDB-VCF stores, with the attribute, and for texts that VCF cannot hold.
+    /// Fails for values that TileDB-VCF does not write (the error names the attribute), and for texts that VCF does not
+    /// allow.
     pub fn append(&self, header: &Header, has_sample: bool, out: &mut Vec<u8>) -> Result<()> {
         self.append_place(out)?;
         out.extend_from_slice(self.id_text().in_file(self.place("id"))?);
@@ -67,7 +68,7 @@ impl Record<'_> {
         Ok(())
     }
 
-    /// Returns where an attribute of the record is, for errors.
+    /// Returns the place of an attribute of the record, for errors.
     pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'_> {
         RecordPlace { attribute, contig: self.contig, start: self.start }
     }
@@ -125,8 +126,8 @@ impl Record<'_> {
         with_extracted(fields::fields(self.info)?, self.extracted_info)
     }
 
-    /// Returns whether `END` is to be added, if the record does not have it: the header defines it, and the record does
-    /// not end where its reference allele does.
+    /// Returns whether `END` must be added if the record lacks it: the header defines it, and the record does not end
+    /// where its reference allele does.
     pub(super) fn lacks_end(&self, header: &Header) -> bool {
         let alleles = self.alleles.strip_suffix(b"\0").unwrap_or(self.alleles);
         let reference = reference_length(alleles).max(1) as u64;
@@ -195,7 +196,7 @@ impl Record<'_> {
     }
 }
 
-/// Displays where an attribute of a record is.
+/// Displays the place of an attribute of a record.
 #[derive(Clone, Copy)]
 pub(super) struct RecordPlace<'a> {
     attribute: &'static str,
@@ -220,7 +221,7 @@ fn append_separator(before: usize, separator: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends to the fields of a record those with attributes of their own that it has.
+/// Appends a record's fields that have attributes of their own.
 fn with_extracted<'a>(
     mut all: Vec<FieldValue<'a>>,
     extracted: &'a [(&'a [u8], &'a [u8])],
@@ -231,17 +232,17 @@ fn with_extracted<'a>(
     Ok(all)
 }
 
-/// Returns the alleles of a record, the reference first, as they are stored.
+/// Parses the stored alleles of a record; the reference comes first.
 pub(super) fn allele_list(stored: &[u8]) -> Result<Vec<&[u8]>> {
     let mut alleles: Vec<&[u8]> = one_text(stored, b" ")?.split(|&byte| byte == b',').collect();
-    // No other allele than the reference may be written as an empty text, or a dot.
+    // Only the reference allele may be an empty text or a dot.
     if let [_, b"" | b"."] = alleles.as_slice() {
         alleles.pop();
     }
     Ok(alleles)
 }
 
-/// Returns the numbers of the filters of a record, as they are stored: behind their number.
+/// Parses the stored filters of a record: their count, then their numbers.
 pub(super) fn filter_numbers(stored: &[u8]) -> Result<impl Iterator<Item = u32>> {
     let (numbers, rest) = stored.as_chunks::<4>();
     let mut numbers = numbers.iter().map(|bytes| u32::from_le_bytes(*bytes));
@@ -252,7 +253,7 @@ pub(super) fn filter_numbers(stored: &[u8]) -> Result<impl Iterator<Item = u32>>
     }
 }
 
-/// Returns a text that a NUL ends.
+/// Returns a text without the NUL that ends it.
 pub(super) fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
     let text = stored.strip_suffix(b"\0").ok_or_else(|| Error::damaged("a text that does not end"))?;
     check_text(text, ends, "a text")
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(line(&empty).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\t.\t.\t.\n");
         let numbered = Record { extracted_format: &[(b"GT", &depth)], ..empty };
         assert_eq!(line(&numbered).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\t.\tGT\t3\n");
-        // The writer left out an END that differs from that of the reference.
+        // The writer left out an END although it differs from the end of the reference allele.
         assert_eq!(line(&Record { end: 199, ..empty }).unwrap(), "chr1\t100\t.\tA\t.\t.\t.\tEND=200\t.\t.\n");
         assert_eq!(line(&Record { end: 100, alleles: b"AC\0", ..empty }).unwrap().matches("END").count(), 0);
         let last = Record { start: u32::MAX, end: u32::MAX, ..empty };

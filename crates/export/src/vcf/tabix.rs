@@ -1,9 +1,10 @@
-//! The index of a VCF or BCF file in BGZF by position: `.tbi` or `.csi`, as tabix and bcftools make them.
+//! The index by position of a VCF or BCF file in BGZF: `.tbi` or `.csi`, as tabix and bcftools make them.
 //!
-//! A record belongs to the smallest of a hierarchy of bins, of 2^14 positions and eight times as many at each level,
-//! that holds it. The index has the parts of the file with the records of each bin. A `.tbi` has five levels above the
-//! smallest bins, 2^29 positions, and the place of the first record that overlaps every 2^14 positions; a `.csi` has six,
-//! and this place for each bin. That of a BCF file has contigs by their numbers in the file's header, others name them.
+//! A record belongs to the smallest bin that contains it. Bins form a hierarchy: the smallest have 2^14 positions, each
+//! level above eight times as many. For each bin, the index lists the parts of the file with its records. A `.tbi` has
+//! five levels above the smallest bins (2^29 positions), and the place of the first record that overlaps each window of
+//! 2^14 positions. A `.csi` has six levels, and such a place for each bin. The index of a BCF file identifies contigs
+//! by their number in the file's header, others by name.
 //!
 //! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index").
 
@@ -42,7 +43,7 @@ impl IndexFormat {
         }
     }
 
-    /// Positions beyond this have no bin.
+    /// Positions from here on have no bin.
     fn max_position(self) -> u64 {
         1 << (WINDOW_BITS + 3 * self.depth())
     }
@@ -50,12 +51,12 @@ impl IndexFormat {
 
 /// Returns the index of the BGZF file of a VCF text, itself in BGZF.
 ///
-/// Memory: per contig a word for every 2^14 positions, and two words for each run of records of one bin in one block of
+/// Memory per contig: a word for every 2^14 positions, and two words for each run of records of one bin in one block of
 /// the file.
 ///
 /// # Errors
-/// Fails if the text cannot be read or is not VCF, if a record lies beyond the last position of the format, and if the records of a contig
-/// are not adjacent and sorted.
+/// Fails if the text cannot be read or is not VCF, if a record lies beyond the last position of the format, or if the
+/// records of a contig are not adjacent and sorted.
 pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
     Ok(bgzf(&index_of_text(text, format)?.bytes()))
 }
@@ -114,7 +115,7 @@ fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Index> {
         return Err(wrong());
     }
     let mut index = Index::new(IndexFormat::Csi);
-    // Readers look for contigs without records, too.
+    // Readers look up contigs without records, too.
     index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), Contig::default);
     let (mut at, mut pending, mut portion) = (place, Vec::new(), Vec::new());
     while at < file.len() {
@@ -165,7 +166,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Reads the line of a record, and returns its contig, too; `None` for one of the header.
+    /// Parses the line of a record, and also returns its contig; `None` for a header line.
     fn of_line(line: &[u8]) -> Result<Option<(&[u8], Self)>> {
         if line.first() == Some(&b'#') {
             return Ok(None);
@@ -209,7 +210,7 @@ impl Index {
         Index { format, contigs: Vec::new(), current: None, names: None }
     }
 
-    /// Adds a record of the contig with a number, which is at these places of the file.
+    /// Adds a record of a contig, given by number, which is between these places of the file.
     fn add(&mut self, number: usize, record: Extent, from: u64, to: u64) -> Result<()> {
         if number >= self.contigs.len() {
             if number >= MAX_CONTIGS {
@@ -234,7 +235,7 @@ impl Index {
         let (from, to) = (virtual_offset(from), virtual_offset(to));
         let runs = contig.bins.entry(bin_of(record.start, record.end, self.format.depth())).or_default();
         match runs.last_mut().filter(|last| last.1 >> 16 == from >> 16) {
-            // The records between are few.
+            // Few records lie between the two runs, so join them.
             Some(last) => last.1 = to,
             None => runs.push((from, to)),
         }
@@ -249,7 +250,7 @@ impl Index {
 
     fn bytes(&self) -> Vec<u8> {
         let number = |out: &mut Vec<u8>, number: usize| out.extend_from_slice(&(number as u32).to_le_bytes());
-        // The columns of VCF: contig, position, none for the end; lines of the header begin with #. BCF has none.
+        // VCF's columns: contig, position, none for the end; header lines begin with #. BCF has none.
         let mut names: Vec<u8> = Vec::new();
         if let Some(of_contigs) = &self.names {
             names.extend([2u32, 1, 2, 0, u32::from(b'#'), 0].into_iter().flat_map(u32::to_le_bytes));
@@ -297,7 +298,7 @@ impl Index {
 }
 
 impl Contig {
-    /// Returns the windows; one without records has the place of the records before it.
+    /// Returns the windows; one without records gets the place of the previous window.
     fn filled_windows(&self) -> Vec<u64> {
         let mut before = 0;
         let fill = |&window: &u64| {
@@ -308,7 +309,7 @@ impl Contig {
     }
 }
 
-/// Returns the smallest bin that holds some positions, the last excluded.
+/// Returns the smallest bin that contains some positions; the end is exclusive.
 fn bin_of(start: u64, end: u64, depth: u32) -> u32 {
     let last = end.saturating_sub(1).max(start);
     let level = (0..depth).find(|level| start >> (WINDOW_BITS + 3 * level) == last >> (WINDOW_BITS + 3 * level));
@@ -318,7 +319,7 @@ fn bin_of(start: u64, end: u64, depth: u32) -> u32 {
     }
 }
 
-/// Returns the first of the bins that are `below` levels below the largest: they are numbered behind all larger ones.
+/// Returns the first of the bins `below` levels below the largest. They are numbered after all larger bins.
 fn first_bin(below: u32) -> u32 {
     ((1 << (3 * below)) - 1) / 7
 }
@@ -393,7 +394,7 @@ mod tests {
         let of_text = bins(index_of_text(&lines.clone().into_bytes(), IndexFormat::Csi).unwrap());
         let of_bcf = bins(index_of_bcf(&bcf(&lines), &header()).unwrap());
         assert_eq!(of_text.concat().len(), 4);
-        // The header has a contig before those of the records, and one behind them.
+        // The header has a contig before those of the records, and one after them.
         assert_eq!(of_bcf, [vec![vec![]], of_text, vec![vec![]]].concat());
         assert!(csi_of_bcf(&bcf(""), &header()).is_ok());
         for wrong in [line("1", 5, 5) + &line("1", 4, 4), line("1", 5, 5) + &line("2", 1, 1) + &line("1", 6, 6)] {

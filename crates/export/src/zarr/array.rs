@@ -16,7 +16,7 @@ use crate::masked::Masked;
 
 pub type Attributes = Map<String, Value>;
 
-/// Returns a box of cells. The box has no axis for the values of a cell.
+/// Reads a box of cells of an array. The box has no axis for the values of a cell.
 type CellsOf = Box<dyn Fn(&IndexBox) -> Result<Column> + Send + Sync>;
 
 /// An array: the contents of its `zarr.json`, and its chunks.
@@ -140,13 +140,13 @@ impl Array {
     /// Fails if required metadata or, for cells of variable length, their offsets cannot be read.
     pub fn chunk(&self, numbers: &[u64]) -> Result<Option<Arc<dyn Content>>> {
         let Some(IndexBox { first, count }) = box_of_tile(&self.shape, &self.chunk, numbers) else { return Ok(None) };
-        // Every chunk has all values of a cell.
+        // The axis of the values of a cell is never divided.
         let own = IndexBox { first: self.cell_axes(&first).to_vec(), count: self.cell_axes(&count).to_vec() };
         self.kind.chunk((self.cells)(&own)?, self.cell_axes(&self.chunk)).map(Some)
     }
 }
 
-/// Returns the lengths of the chunks of a column: those of its tiles, cut to the axis.
+/// Returns the lengths of the chunks of a column: those of its tiles, clipped to the axis.
 pub(super) fn chunk_of(column: &Arc<dyn Boxes>) -> Vec<u64> {
     column.extents().iter().zip(column.shape()).map(|(&extent, &length)| extent.min(length).max(1)).collect()
 }

@@ -20,7 +20,7 @@ const LENGTH: u64 = 4;
 /// cells in its range, and once for their values.
 pub struct Interleaved {
     values: Arc<dyn Content>,
-    /// As in [`Column`](crate::Column).
+    /// As in [`Column`](crate::Column): the start of each cell's value, and the end of the last.
     offsets: Arc<dyn Content>,
     frame: Frame,
     cells: u32,
@@ -39,18 +39,18 @@ impl Interleaved {
         Ok(Interleaved { values, offsets, frame, cells })
     }
 
-    /// Returns the start of a cell's values among all values; for the cell behind the last, the end.
+    /// Returns the start of a cell's value among all values; for the number of cells, the end of the last value.
     fn value_start(&self, cell: u64) -> Result<u64> {
         read_offset(&self.offsets, self.frame.own_before(cell))
     }
 
-    /// Returns the last cell whose bytes begin at or before `at`, counted from behind the number of cells.
+    /// Returns the last cell whose bytes begin at or before `at`, an offset after the number of cells.
     fn cell_at(&self, at: u64) -> Result<u64> {
         let behind = partition_point(1..self.cells.into(), |cell| Ok(cell * LENGTH + self.value_start(cell)? <= at))?;
         Ok(behind - 1)
     }
 
-    /// Reads a non-empty range of bytes from `at`, counted from behind the number of cells.
+    /// Reads a non-empty range of bytes from `at`, an offset after the number of cells.
     fn read_cells(&self, at: u64, mut out: Output<'_>) -> Result<()> {
         let end = at + out.len();
         let (first, last) = (self.cell_at(at)?, self.cell_at(end - 1)?);
@@ -58,7 +58,7 @@ impl Interleaved {
         let mut bytes = Vec::new();
         self.offsets.read(own.start * 8, out.aside((own.end - own.start + 1) * 8, &mut bytes))?;
         let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
-        // The number of value bytes before a byte of a cell: those of the cells before it, and of the cell itself up to
+        // The number of value bytes before an offset within a cell: those of the cells before it, and its own up to
         // there.
         let before = |cell: u64, at: u64| -> Result<u64> {
             let (start, end) = (self.value_start(cell)?, self.value_start(cell + 1)?);

@@ -34,9 +34,9 @@ pub struct ZarrType {
 
 /// The elements of an array in one piece.
 pub struct Elements {
-    /// Little-endian; those of variable length end to end.
+    /// Little-endian; elements of variable length are concatenated.
     pub values: Arc<dyn Content>,
-    /// Of elements of variable length, as a [`Column`] has them.
+    /// The offsets of elements of variable length, as in a [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
 }
 
@@ -163,7 +163,7 @@ impl ZarrType {
         }
     }
 
-    /// Returns one value as the array holds it; `None` if it does not fit.
+    /// Returns one value in the array's type; `None` if it does not fit.
     pub fn value(&self, value: &[u8]) -> Option<Value> {
         let value = in_days(self.datatype, value)?;
         (value.len() == self.datatype.size()).then(|| number(self.datatype, &value))
@@ -182,7 +182,7 @@ impl ZarrType {
     fn encoded(&self, values: Arc<dyn Content>) -> Arc<dyn Content> {
         match cf::days_of(self.datatype) {
             Some(days) => Arc::new(Converted::integers(values, "days", move |value| {
-                // "Not a time" stays that in days.
+                // The number for "not a time" is the same in all units.
                 if value == i64::MIN { Some(value) } else { days(value) }.map(i64::to_le_bytes)
             })),
             None => values,

@@ -284,7 +284,7 @@ fn add_notes(attributes: &mut Attributes, field: &Field, kind: Option<&ZarrType>
     for note in &field.notes {
         let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
         match (attributes.get_mut(&note.key), note.key.as_str()) {
-            // Generated already if a value of this type can be it.
+            // The attribute was generated already, unless its value does not fit this type.
             (_, "_FillValue") => {}
             (Some(ours), "long_name" | "comment") => {
                 if let Some(text) = text() {

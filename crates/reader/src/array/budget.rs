@@ -14,7 +14,7 @@ pub struct Budget {
     bytes: usize,
 }
 
-/// What the two caches keep: together the whole budget.
+/// The shares of the two caches, which add up to the whole budget.
 impl Budget {
     /// The budget of all caches together.
     pub fn new(bytes: usize) -> Self {
@@ -37,9 +37,9 @@ impl Budget {
     }
 }
 
-/// What a single value may take of its cache.
+/// Limits for a single value in its cache.
 impl Budget {
-    /// A tile that is decoded as a whole although reads want parts of it, if reads alternate between `turns` tiles.
+    /// A tile that is decoded as a whole although reads request parts of it, if reads alternate between `turns` tiles.
     pub fn alternating_tile(self, turns: u64) -> u64 {
         self.decoded_units() as u64 / turns.max(ALTERNATING_TILES)
     }
@@ -59,13 +59,13 @@ impl Budget {
         self.indexes() / 4
     }
 
-    /// Pieces of one text that are kept from measuring it.
+    /// Pieces of one text that are cached when its length is measured.
     pub fn text_pieces(self) -> usize {
         self.indexes() / 2
     }
 }
 
-/// What is held beside the caches, most of it only while something is computed.
+/// Limits for data outside of the caches, most of which is held only during a computation.
 impl Budget {
     /// Bytes that are prefetched for all readers together. They are in the cache until they are read.
     pub fn read_ahead(self) -> usize {
@@ -102,7 +102,7 @@ impl Budget {
         self.bytes / 16
     }
 
-    /// Runs of an external sort; beyond it, they go to a temporary file. A second time as much is for [`Self::sorted_run`].
+    /// Runs of an external sort; beyond it, they go to a temporary file. [`Self::sorted_run`] may take as much again.
     pub fn sorted_runs(self) -> usize {
         self.bytes / 8
     }
@@ -117,7 +117,7 @@ impl Budget {
         self.bytes / 8
     }
 
-    /// Where the rows or columns of a matrix begin among its values.
+    /// The starts of the rows or columns of a matrix among its values.
     pub fn matrix_starts(self) -> usize {
         self.bytes / 8
     }

@@ -57,8 +57,8 @@ impl<'a> ChunkWalk<'a> {
         let (header, offset) = (ChunkHeader::parse(&bytes), self.at + ChunkHeader::SIZE as u64);
         let damaged = |reason: &str| Err(Error::damaged(reason).in_field("chunk header").at(offset));
         if header.original == 0 && self.left > 0 {
-            // Behind a last cell that is longer than a chunk, libtiledb writes an empty one. A hole in a file reads as any
-            // number of them.
+            // libtiledb writes one empty chunk after a last cell that is longer than a chunk. A hole in the file reads
+            // as any number of empty chunks.
             return damaged("an empty chunk before others");
         }
         let chunk = StoredChunk { offset, header, start: self.decoded };

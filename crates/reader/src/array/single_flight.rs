@@ -45,7 +45,7 @@ impl<T> SingleFlight<T> {
         self.get_or(make, |error| !error.is_passing())
     }
 
-    /// As [`SingleFlight::get_or_make`], but keeps no error: for what may be repaired.
+    /// As [`SingleFlight::get_or_make`], but keeps no error, for values whose cause of failure may be repaired.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
@@ -75,8 +75,8 @@ impl<T> SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Returns the value, made now unless one is kept. `make` also tells whether its value is kept; one that is not is
-    /// made again for each caller. No error is kept.
+    /// Returns the value, computed now unless one is kept. `make` also returns whether to keep its value; otherwise
+    /// each caller computes the value again. No error is kept.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].

@@ -181,7 +181,7 @@ impl VarTiles {
         Ok(total > most && self.is_whole(tile, cells)?)
     }
 
-    /// Returns such a tile, which is decoded when it is first requested.
+    /// Returns a tile that is one unit and too large for memory. Decodes it on first use.
     fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
         let context = self.values.context()?;
         context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {

@@ -30,7 +30,7 @@ pub struct Progress {
     pub tiles: AtomicU64,
     /// Decoded bytes.
     pub bytes: AtomicU64,
-    /// Those of the correct tiles whose filters include a checksum or an authentication tag.
+    /// The correct tiles whose filters include a checksum or an authentication tag.
     pub checked_tiles: AtomicU64,
     /// Tiles that were checked, correct or not.
     pub done: AtomicU64,

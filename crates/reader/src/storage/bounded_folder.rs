@@ -1,8 +1,8 @@
-//! A [`CacheFolder`] that is kept to a size: files that were not used for the longest time are removed. Several processes may
-//! use it at once.
+//! A [`CacheFolder`] with a maximum size: the least recently used files are evicted. Several processes may use it
+//! concurrently.
 //!
-//! Whatever happens to the folder, nothing but what is kept in it is lost: where the disk is full or the folder is gone, that
-//! is a line in the log, and nothing is kept for a while.
+//! A failure of the folder loses nothing but its contents: if the disk is full or the folder is gone, this is logged,
+//! and nothing is stored for a while.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,48 +11,49 @@ use std::time::{Duration, Instant};
 
 use super::cache_folder::{CacheFolder, OpenError};
 
-/// How long nothing is kept after the disk was full, or the folder gone.
+/// How long nothing is stored after the disk was full, or the folder gone.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What the folder holds is counted when so much was added, as a part of what it may hold; and how much is left then.
+/// The size of the folder is computed after this process has added 1 / `COUNTED_EVERY` of the maximum. Eviction leaves
+/// the fraction `LEFT` of the maximum.
 const COUNTED_EVERY: u64 = 16;
 const LEFT: (u64, u64) = (7, 8);
 
-/// A folder of files whose names end alike. No other file is ever removed.
+/// A folder of files with the same suffix. No other file is ever removed.
 #[derive(Debug)]
 pub struct BoundedFolder {
-    /// In the words of the log.
+    /// The name of the folder in log messages.
     name: &'static str,
     path: PathBuf,
     suffix: &'static str,
     most: u64,
-    /// How the log takes that nothing can be kept.
+    /// The level at which failures are logged.
     level: log::Level,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// `None` where it was not entered yet, could not be, or was removed.
+    /// `None` if the folder was not entered yet, could not be entered, or was removed.
     entered: Option<Arc<CacheFolder>>,
-    /// Bytes that this process added since the folder was counted.
+    /// Bytes that this process has added since the folder's size was computed.
     added: u64,
-    /// Nothing is kept before.
+    /// Nothing is stored until then.
     paused_until: Option<Instant>,
     has_warned: bool,
 }
 
 impl BoundedFolder {
-    /// A folder of at most `most` bytes, or little more for a while. It is entered when it is first wanted.
+    /// Creates a folder of at most `most` bytes, which it may exceed a little for a while. It is entered on first use.
     pub fn new(name: &'static str, path: &Path, suffix: &'static str, most: u64) -> Self {
         BoundedFolder { name, path: path.to_owned(), suffix, most, level: log::Level::Info, state: Mutex::default() }
     }
 
-    /// Enters the folder now, and makes it, for its owner alone, where there is none. From now on it is a warning where
-    /// nothing can be kept, such as that the disk is full.
+    /// Enters the folder now, and creates it if it does not exist, accessible by its owner only. From now on, failures
+    /// such as a full disk are logged as warnings.
     ///
     /// # Errors
-    /// A sentence about a folder that can be neither made nor looked into, or where others could put there what is read.
+    /// The reason if the folder can be neither created nor read, or if other users could write to it.
     pub fn require(mut self) -> Result<Self, String> {
         self.level = log::Level::Warn;
         match CacheFolder::enter(&self.path) {
@@ -68,12 +69,12 @@ impl BoundedFolder {
         &self.path
     }
 
-    /// Bytes that it may hold.
+    /// Returns the maximum size in bytes.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// The folder, if it can be used.
+    /// Returns the folder, if it can be used.
     pub fn entered(&self) -> Option<Arc<CacheFolder>> {
         let state = self.lock();
         if state.entered.is_some() {
@@ -86,7 +87,7 @@ impl BoundedFolder {
         self.enter().inspect_err(|error| self.pause(error)).ok()
     }
 
-    /// Has `write` keep so many bytes in the folder.
+    /// Calls `write`, which stores `bytes` bytes in the folder. Logs its failure.
     pub fn write(&self, bytes: u64, write: impl FnOnce(&CacheFolder) -> io::Result<()>) {
         if self.lock().is_paused() {
             return;
@@ -105,8 +106,8 @@ impl BoundedFolder {
         }
     }
 
-    /// Removes what was not used for the longest time, where there is more than there may be. Others may do so at the same
-    /// time, and read what is removed.
+    /// Evicts the least recently used files if the folder is too large. Other processes may do so at the same time, and
+    /// may be reading an evicted file.
     pub fn make_room(&self) {
         self.lock().added = 0;
         let Some(entered) = self.entered() else { return };
@@ -133,7 +134,7 @@ impl BoundedFolder {
         }
     }
 
-    /// The folder; the one that has its path now where the one that was entered is gone.
+    /// Returns the folder. If it is gone, enters the one that has its path now.
     fn enter_again(&self) -> io::Result<Arc<CacheFolder>> {
         let entered = self.lock().entered.clone();
         match entered.filter(|entered| !entered.is_gone()) {
@@ -152,13 +153,13 @@ impl BoundedFolder {
         Ok(entered)
     }
 
-    /// Tries again at once, as after a pause.
+    /// Ends a pause now.
     #[cfg(test)]
     pub fn end_pause(&self) {
         self.lock().paused_until = None;
     }
 
-    /// Whether the log was told that nothing can be kept.
+    /// Returns whether a failure has been logged.
     #[cfg(test)]
     pub fn has_warned(&self) -> bool {
         self.lock().has_warned

@@ -1,8 +1,9 @@
-//! What was found out about arrays, kept in a folder of this machine for later mounts, and for other processes: bytes under
-//! a key, each in a file of its own.
+//! Results of passes over arrays, saved in a local folder for later mounts and for other processes: bytes under a key,
+//! each entry in a file of its own.
 //!
-//! A file has its name once it is whole. It begins with whose it is and a checksum that only this user can make: one that is
-//! torn, altered or of another key is as good as not there. Whatever happens to the folder, nothing is lost but time.
+//! A file gets its name once it is complete. Its head contains its key, and a checksum that only this user can compute:
+//! a file that is truncated, altered or has another key counts as missing. A failure of the folder costs nothing but
+//! time.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -14,25 +15,25 @@ use tilefs_format::error::{Error, Result};
 use super::bounded_folder::BoundedFolder;
 use super::cache_folder::{CacheFolder, TAG, note_use, unique};
 
-/// What the names of our files end in.
+/// The suffix of the files.
 const SUFFIX: &str = ".tilefs-index";
 
-/// What a file begins with: the layout, the key, a nonce, and the checksum of the rest.
+/// The head of a file: the layout, the key, a nonce, and the checksum of the rest.
 const MAGIC: &[u8; 8] = b"tilefsi\x01";
 const HEAD: usize = 8 + KEY + 8 + TAG;
 const KEY: usize = 32;
 
-/// No entry is longer: one is read in one piece.
+/// The maximum size of an entry, because entries are read in one piece.
 pub const MOST_ENTRY: usize = 64 << 20;
 
-/// The folder is counted about once in so many entries, whoever wrote the others.
+/// The folder's size is computed about once in this many entries, however many processes write them.
 const COUNTED_EVERY: u8 = 64;
 
-/// What an entry tells about: a hash of all that it depends on.
+/// The key of an entry: a hash of everything that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryKey([u8; KEY]);
 
-/// Takes in what an [`EntryKey`] is made of.
+/// Computes an [`EntryKey`] from its parts.
 #[derive(Default)]
 pub struct KeyWriter(Sha256);
 
@@ -42,12 +43,12 @@ impl KeyWriter {
         Self::default()
     }
 
-    /// Takes in a part, which begins and ends here: no other parts give the same key.
+    /// Adds a part. Parts are delimited, so different parts give different keys.
     pub fn part(&mut self, part: impl fmt::Display) {
         self.bytes(part.to_string().as_bytes());
     }
 
-    /// As [`KeyWriter::part`], of bytes.
+    /// As [`KeyWriter::part`], for bytes.
     pub fn bytes(&mut self, part: &[u8]) {
         self.0.update((part.len() as u64).to_le_bytes());
         self.0.update(part);
@@ -60,7 +61,7 @@ impl KeyWriter {
 }
 
 impl EntryKey {
-    /// The key of one of several things that are told about the same.
+    /// Returns the key of one of several results about the same thing.
     pub fn of(&self, what: impl fmt::Display) -> EntryKey {
         let mut writer = KeyWriter::new();
         writer.0.update(self.0);
@@ -73,50 +74,50 @@ impl EntryKey {
     }
 }
 
-/// A folder of entries. Memory: an entry while it is read or written.
+/// A folder of entries. Memory: one entry while it is read or written.
 #[derive(Debug)]
 pub struct IndexStore {
     folder: BoundedFolder,
 }
 
 impl IndexStore {
-    /// A folder of about `most` bytes at most. It is entered, and made where there is none, when it is first wanted; where
-    /// that fails nothing is kept.
+    /// Creates a store of about `most` bytes. Its folder is entered, and created if it does not exist, on first use; if
+    /// that fails, nothing is stored.
     pub fn new(folder: &Path, most: u64) -> Self {
         IndexStore { folder: BoundedFolder::new("the folder of indexes", folder, SUFFIX, most) }
     }
 
-    /// As [`IndexStore::new`], for a folder that somebody asked for.
+    /// As [`IndexStore::new`], for a folder that the user has requested: failures are errors or warnings.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it can be neither made nor looked into, or where others could put there what is read.
+    /// [`Error::Usage`] if it can be neither created nor read, or if other users could write to it.
     pub fn open(folder: &Path, most: u64) -> Result<Self> {
         let failed = |reason: String| Error::usage(format!("--index-dir {}: {reason}", folder.display()));
         Ok(IndexStore { folder: Self::new(folder, most).folder.require().map_err(failed)? })
     }
 
-    /// Bytes that it may hold.
+    /// Returns the maximum size in bytes.
     pub fn most(&self) -> u64 {
         self.folder.most()
     }
 
-    /// The entry of a key, if it is there and whole.
+    /// Returns the entry of a key, if there is one and it is intact.
     pub fn read(&self, key: &EntryKey) -> Option<Vec<u8>> {
         try_read(&*self.folder.entered()?, key)
     }
 
-    /// Whether there is an entry of a key, whole or not.
+    /// Returns whether there is an entry of a key, intact or not.
     pub fn has(&self, key: &EntryKey) -> bool {
         self.folder.entered().is_some_and(|entered| entered.open(&key.file_name()).is_ok())
     }
 
-    /// Keeps an entry, in the place of one that was there. One of more than [`MOST_ENTRY`] bytes is not kept.
+    /// Stores an entry, and replaces an existing one. Ignores entries of more than [`MOST_ENTRY`] bytes.
     pub fn write(&self, key: &EntryKey, bytes: &[u8]) {
         if bytes.len() > MOST_ENTRY {
             return;
         }
         self.folder.write((HEAD + bytes.len()) as u64, |entered| try_write(entered, key, bytes));
-        // Processes that write little each would never count.
+        // Without this, processes that each write little would never evict anything.
         if key.0[KEY - 1].is_multiple_of(COUNTED_EVERY) {
             self.folder.make_room();
         }
@@ -230,13 +231,13 @@ mod tests {
         fs::remove_file(&file).unwrap();
         symlink(foreign.folder.path().join(key("a").file_name()), &file).unwrap();
         assert_eq!(store.read(&key("a")), None);
-        // Writing replaces the link and leaves alone what it leads to.
+        // Writing replaces the link, not the file to which it leads.
         store.write(&key("a"), b"two");
         assert_eq!((store.read(&key("a")), foreign.read(&key("a"))), (Some(b"two".to_vec()), Some(b"forged".to_vec())));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let error = IndexStore::open(&path, 1 << 20).unwrap_err();
         assert!(matches!(error, Error::Usage { .. }) && error.to_string().contains("--index-dir"), "{error}");
-        // One that nobody asked for is not used, without a word to whoever reads.
+        // A folder that the user did not request is silently not used.
         let unasked = IndexStore::new(&path, 1 << 20);
         unasked.write(&key("b"), b"one");
         assert_eq!((unasked.read(&key("b")), unasked.read(&key("a"))), (None, None));

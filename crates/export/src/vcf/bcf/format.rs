@@ -6,22 +6,22 @@ use super::super::fields::INTEGER_END;
 use super::record::{MISSING, float, integer, list, number, wrong};
 use super::typed;
 
-/// The bits of the float that ends a vector before its last place.
+/// The bits of the float that ends a vector early.
 const FLOAT_END: u32 = 0x7f80_0002;
 
-/// The most bytes of a record: a long vector of one sample makes those of all as long.
+/// Maximum size of a record: one sample's long vector makes those of all samples as long.
 const MAX_RECORD: usize = 1 << 28;
 
-/// The highest allele that 32 bits hold beside the phase.
+/// The highest allele that fits into 32 bits together with the phase.
 const MAX_ALLELE: i64 = (i32::MAX as i64 >> 1) - 1;
 
-/// A field of a record, and its text for each sample.
+/// A field of a record, with its text for each sample.
 pub(super) struct FormatColumn<'a> {
     pub name: &'a [u8],
     texts: Vec<&'a [u8]>,
 }
 
-/// Returns the fields of a record. Values that are left out at the end of a sample's column are missing.
+/// Returns the fields of a record. Values omitted at the end of a sample's column are missing.
 pub(super) fn columns<'a>(format: &'a [u8], samples: &[&'a [u8]]) -> Vec<FormatColumn<'a>> {
     if format == MISSING {
         return Vec::new();
@@ -50,8 +50,8 @@ impl FormatColumn<'_> {
         Ok(())
     }
 
-    /// Appends genotypes: for each allele, twice its number plus 2, or 0 if it is missing, plus 1 if it is phased with
-    /// the one before.
+    /// Appends genotypes: for each allele, twice its number plus 2 (0 if it is missing), plus 1 if it is phased with
+    /// the previous one.
     pub(super) fn append_genotypes(&self, out: &mut Vec<u8>) -> Result<()> {
         let (count, alleles) = self.vectors(INTEGER_END, genotype, out.len())?;
         typed::append_integers(count, &alleles, out);
@@ -66,7 +66,7 @@ impl FormatColumn<'_> {
         Ok(())
     }
 
-    /// Rejects vectors of `length` bytes for all samples that do not fit a record behind `before` bytes.
+    /// Rejects vectors of `length` bytes per sample that do not fit into a record after `before` bytes.
     fn check_size(&self, length: usize, before: usize) -> Result<()> {
         let size = length.saturating_mul(self.texts.len());
         match before.saturating_add(size) {
@@ -75,8 +75,8 @@ impl FormatColumn<'_> {
         }
     }
 
-    /// Returns the vectors of all samples, of 4 bytes each, and their length; shorter ones end with `end`. `before` is
-    /// the number of bytes of the fields before.
+    /// Returns the vectors of all samples, of 4-byte values, and their common length; shorter ones are padded with
+    /// `end`. `before` is the size of the fields before.
     fn vectors<T: Copy>(
         &self,
         end: T,

@@ -1,8 +1,8 @@
-//! The header of a BCF file: the header of the VCF file, whose lines that define a name give its number in `IDX`.
+//! The header of a BCF file: that of the VCF file, with the number of each defined name in `IDX`.
 //!
-//! Names of filters, INFO and FORMAT fields share one dictionary of strings, in which `PASS` is 0; contigs are in
-//! another. Both are numbered in the order in which lines first define the names. Records that TileDB-VCF stores have
-//! names, or numbers that are looked up in the stored header, so the numbers of that header need not be kept.
+//! The names of filters, INFO and FORMAT fields share one dictionary of strings, in which `PASS` is 0; contigs have
+//! another. Both are numbered by the order in which lines first define the names. Records of TileDB-VCF contain names,
+//! or numbers that are looked up in the stored header, so that header's numbers need not be preserved.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use super::Kind;
 /// The first bytes of a file: the format and its version.
 const MAGIC: &[u8] = b"BCF\x02\x02";
 
-/// The number of columns before those of samples.
+/// The number of columns before the samples.
 const COLUMNS_BEFORE: usize = 9;
 
-/// The most samples of a record, whose number has 24 bits.
+/// Maximum number of samples of a record, which has 24 bits.
 const MAX_SAMPLES: usize = (1 << 24) - 1;
 
 /// The header of a BCF file. Memory: its bytes, and a few words for each name.
@@ -30,7 +30,7 @@ pub struct BcfHeader {
     samples: usize,
 }
 
-/// A name in the dictionary of strings, and the types of the fields that have it.
+/// A name in the dictionary of strings, and the types of the fields with this name.
 #[derive(Debug, Clone, Copy)]
 struct Name {
     number: i32,
@@ -39,11 +39,11 @@ struct Name {
 }
 
 impl BcfHeader {
-    /// Creates the header of the file that has a VCF header, with the line of column names, and records on more contigs
-    /// than the header names. A contig whose name cannot be in a header is left out.
+    /// Creates the header for a VCF header that includes the line of column names. `more_contigs` are contigs of
+    /// records that the header lacks; those whose names are not valid in a header are left out.
     ///
     /// # Errors
-    /// Fails for a header of 2^31 bytes or more, and for 2^24 samples.
+    /// Fails for a header of 2^31 bytes or more, and for 2^24 samples or more.
     pub fn new(head: &[u8], more_contigs: &[Vec<u8>]) -> Result<Self> {
         let mut header =
             BcfHeader { bytes: [MAGIC, &[0; 4]].concat(), names: HashMap::new(), contigs: HashMap::new(), samples: 0 };
@@ -118,14 +118,14 @@ impl BcfHeader {
         found.ok_or_else(|| undefined("the FORMAT field", name))
     }
 
-    /// Returns the entry of a name in the dictionary of strings; a new name gets the next number.
+    /// Returns the entry of a name in the dictionary of strings. A new name gets the next number.
     fn name(&mut self, name: &[u8], dictionary: &mut Dictionary) -> Result<&mut Name> {
         let number = dictionary.number(name, None)?;
         let number = i32::try_from(number).map_err(|_| Error::unsupported("a BCF file with 2^31 names"))?;
         Ok(self.names.entry(name.to_vec()).or_insert(Name { number, info: None, format: None }))
     }
 
-    /// Appends a line, with the number of the name that it defines, if it does.
+    /// Appends a line. If it defines a name, adds the name's number.
     fn add_line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<()> {
         let defined = structured(line).and_then(|(key, rest)| Some((key, attribute(rest, b"ID")?, rest)));
         let number = match defined {
@@ -163,7 +163,7 @@ impl BcfHeader {
 }
 
 impl Kind {
-    /// Returns the type that the attributes of a definition give; other types than these are texts.
+    /// Returns the type in the attributes of a definition; unknown types are texts.
     fn of(attributes: &[u8]) -> Self {
         match attribute(attributes, b"Type") {
             Some(b"Flag") => Kind::Flag,
@@ -212,7 +212,7 @@ mod tests {
         for missing in [header.info(b"GT").is_err(), header.format(b"q10").is_err(), header.contig(b"a,b").is_err()] {
             assert!(missing);
         }
-        // A header that has the line keeps it.
+        // If a header has the line already, it is not added.
         let own = BcfHeader::new(b"##fileformat=VCFv4.2\n##FILTER=<ID=q>\n##FILTER=<ID=PASS,Description=\"x\">\n", &[]);
         let text = String::from_utf8(own.unwrap().bytes()[9..].to_vec()).unwrap();
         assert_eq!(text, "##fileformat=VCFv4.2\n##FILTER=<ID=q,IDX=1>\n##FILTER=<ID=PASS,Description=\"x\",IDX=0>\n\0");

@@ -1,10 +1,10 @@
 //! Variant calls as BCF, the binary form of VCF: version 2.2.
 //!
-//! Records are made of the lines of the VCF file, so both files always hold the same. Fields, filters and contigs are
-//! numbers there, which the header of the file gives to their names.
+//! Records are converted from the lines of the VCF file, so both files always have the same contents. Fields, filters
+//! and contigs are numbers, which the file's header assigns to their names.
 //!
-//! Source: the specification of VCF 4.2 ("BCF specification"), and htslib where it is silent: a field without a value
-//! has the type 0, and padding of texts is NUL.
+//! Source: the specification of VCF 4.2 ("BCF specification"), and htslib where it says nothing: a field without a
+//! value has type 0, and texts are padded with NUL.
 
 mod format;
 mod header;

@@ -1,8 +1,8 @@
-//! A line of VCF as a record of BCF.
+//! Converts a line of VCF to a record of BCF.
 //!
-//! A record has two lengths: of what all samples share, the fields up to INFO, and of the values of the samples. Both
-//! parts begin with fixed fields: the numbers of the contig and the position, from 0, the length on the contig, the
-//! quality, and how many alleles, INFO fields, FORMAT fields and samples follow.
+//! A record has two lengths: that of the part that all samples share, up to INFO, and that of the samples' values. The
+//! record begins with fixed fields: the numbers of the contig and the position (from 0), the length on the contig, the
+//! quality, and the numbers of alleles, INFO fields, FORMAT fields and samples.
 
 use std::fmt::Display;
 
@@ -13,10 +13,10 @@ use super::super::record::{END, GENOTYPE};
 use super::typed::{LEAST_INTEGER, append_floats, append_integers, append_nothing, append_texts};
 use super::{BcfHeader, Kind, format};
 
-/// A value that is missing, in all columns.
+/// The text of a missing value, in all columns.
 pub(super) const MISSING: &[u8] = b".";
 
-/// The columns of a line. Those of samples have been divided at their tabs.
+/// The columns of a line. The samples are already split at their tabs.
 struct Line<'a> {
     contig: &'a [u8],
     position: &'a [u8],
@@ -47,14 +47,14 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Adds to an error which column of which record it is about.
+    /// Adds the column and the record to an error.
     fn locate<T>(&self, column: impl Display, result: Result<T>) -> Result<T> {
         let text = String::from_utf8_lossy;
         result.in_file(format_args!("{column} of the record at {}:{}", text(self.contig), text(self.position)))
     }
 }
 
-/// The parts of a record whose sizes are known once they are written.
+/// The parts of a record whose sizes are only known after writing them.
 #[derive(Default)]
 struct Parts {
     shared: Vec<u8>,
@@ -67,14 +67,14 @@ struct Parts {
 }
 
 impl BcfHeader {
-    /// Appends the records of some lines of the file.
+    /// Appends the records for some lines of the file.
     ///
     /// Memory: a few times the longest line.
     ///
     /// # Errors
-    /// Fails for names that the header does not define, and for values that are not of the types that it gives, or that
-    /// BCF cannot hold: positions beyond 2^31, integers beyond 32 bits, 2^16 alleles, records of 2^31 bytes. The error
-    /// names the record.
+    /// Fails for names that the header does not define, for values that do not match the type in the header, and for
+    /// values that BCF cannot represent: positions beyond 2^31, integers beyond 32 bits, 2^16 alleles, records of 2^31
+    /// bytes. The error names the record.
     pub fn append_records(&self, lines: &[u8], out: &mut Vec<u8>) -> Result<()> {
         lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).try_for_each(|line| self.append(line, out))
     }
@@ -127,7 +127,7 @@ impl BcfHeader {
         let alleles = u16::try_from(parts.alleles).map_err(|_| too_many("alleles"))?;
         let info = u16::try_from(parts.info).map_err(|_| too_many("INFO fields"))?;
         let format = u8::try_from(parts.format).map_err(|_| too_many("FORMAT fields"))?;
-        // The fields between the lengths and the identifier.
+        // The fields between the two lengths and the identifier.
         let mut fixed = Vec::with_capacity(24);
         for number in [contig, position, parts.length] {
             fixed.extend_from_slice(&number.to_le_bytes());
@@ -135,7 +135,7 @@ impl BcfHeader {
         fixed.extend_from_slice(&quality.to_le_bytes());
         fixed.extend_from_slice(&info.to_le_bytes());
         fixed.extend_from_slice(&alleles.to_le_bytes());
-        // At most 2^24 - 1 samples, as the header has checked.
+        // The header has checked that there are fewer than 2^24 samples.
         fixed.extend_from_slice(&(self.samples() as u32 | u32::from(format) << 24).to_le_bytes());
         for length in [fixed.len() + parts.shared.len(), parts.of_samples.len()] {
             let length = i32::try_from(length).map_err(|_| too_many("bytes"))?;
@@ -157,7 +157,7 @@ impl BcfHeader {
         Ok(())
     }
 
-    /// Appends an INFO field. `END` behind the position also gives the number of positions of the record.
+    /// Appends an INFO field. An `END` after the position also determines the record's number of positions.
     fn append_info(&self, name: &[u8], value: Option<&[u8]>, position: i32, parts: &mut Parts) -> Result<()> {
         let (number, kind) = self.info(name)?;
         append_number(number, &mut parts.shared);
@@ -200,7 +200,7 @@ pub(super) fn list<T>(values: &[u8], parse: impl Fn(&[u8]) -> Option<T>) -> Resu
     values.split(|&byte| byte == b',').map(one).collect()
 }
 
-/// Returns an integer, or the one that stands for a missing value.
+/// Returns an integer, or the number that stands for a missing value.
 pub(super) fn integer(text: &[u8]) -> Option<i32> {
     match text {
         MISSING => Some(MISSING_INTEGER),
@@ -208,7 +208,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i32> {
     }
 }
 
-/// Returns the bits of a float, or those that stand for a missing value.
+/// Returns the bits of a float, or the bits that stand for a missing value.
 pub(super) fn float(text: &[u8]) -> Option<u32> {
     match text {
         MISSING => Some(MISSING_FLOAT),
@@ -221,7 +221,7 @@ pub(super) fn number(text: &[u8]) -> Option<i64> {
     str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Returns the error of a value that BCF does not have for a field of its type.
+/// Returns the error for a value that BCF cannot represent in a field of its type.
 pub(super) fn wrong(what: &str, text: &[u8]) -> Error {
     let shown = String::from_utf8_lossy(text.get(..40).unwrap_or(text));
     Error::unsupported(format!("the {what} {shown} in BCF, for a field of its type; the .vcf has it"))

@@ -1,4 +1,4 @@
-//! A second, simple reader of BCF for tests, which makes lines of VCF of it; and random lines.
+//! A second, simple reader of BCF for tests, which converts it to lines of VCF; and random lines.
 
 use std::collections::HashMap;
 
@@ -161,7 +161,7 @@ const DEFINITIONS: &str = "##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n##FILTER=<ID
     ##FORMAT=<ID=I,Number=.,Type=Integer>\n##FORMAT=<ID=F,Number=.,Type=Float>\n##FORMAT=<ID=S,Number=.,Type=String>\n\
     ##contig=<ID=1>\n##contig=<ID=chr2,length=9>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO";
 
-/// Returns a header with so many samples.
+/// Returns a header with this many samples.
 pub fn header(samples: usize) -> BcfHeader {
     let format = if samples > 0 { "\tFORMAT" } else { "" };
     let names: String = (0..samples).map(|number| format!("\ts{number}")).collect();
@@ -179,7 +179,7 @@ fn integers() -> BoxedStrategy<String> {
 }
 
 fn floats() -> BoxedStrategy<String> {
-    // One bit pattern of NaN is enough: VCF does not tell them apart.
+    // One bit pattern of NaN is enough, because VCF does not distinguish them.
     let text = |bits: u32| {
         let mut text = Vec::new();
         append_float(bits, &mut text);
@@ -203,7 +203,7 @@ fn text(characters: &str) -> BoxedStrategy<String> {
     proptest::string::string_regex(characters).unwrap().boxed()
 }
 
-/// Returns lines of a file with so many samples.
+/// Returns lines of a file with this many samples.
 pub fn any_lines(samples: usize) -> BoxedStrategy<String> {
     let info = prop_oneof![
         integers().prop_map(|values| format!("I={values}")),
@@ -233,7 +233,7 @@ pub fn any_lines(samples: usize) -> BoxedStrategy<String> {
     let line = (fixed, filters, proptest::collection::vec(info, 0..6), proptest::collection::vec(field, 0..4))
         .prop_map(move |((contig, position, id, reference, others, quality), filters, info, fields)| {
             let or_dot = |text: String| if text.is_empty() { ".".to_owned() } else { text };
-            // A field is in a record once.
+            // A record has each field only once.
             let mut seen = std::collections::HashSet::new();
             let fields: Vec<_> = fields.into_iter().filter(|(name, _)| seen.insert(*name)).collect();
             let quality = quality.split(',').next().unwrap_or_default();

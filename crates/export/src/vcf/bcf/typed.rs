@@ -1,8 +1,8 @@
 //! Typed values: a descriptor with their type and number, then the values, little-endian.
 //!
-//! The four high bits of a descriptor are the number of values, or 15 if it follows as a typed integer; the low bits are
-//! the type. Integers have the fewest bytes that hold all of them. In each width the least eight numbers are reserved:
-//! the first stands for a missing value, the second ends a vector before its last place.
+//! The four high bits of a descriptor are the number of values, or 15 if that follows as a typed integer; the low bits
+//! are the type. Integers have the smallest width that holds all of them. In each width the eight lowest numbers are
+//! reserved: the first stands for a missing value, the second ends a vector early.
 
 use super::super::fields::{INTEGER_END, MISSING_INTEGER};
 
@@ -13,16 +13,16 @@ const INTEGER_32: u8 = 3;
 const FLOAT: u8 = 5;
 const CHARACTER: u8 = 7;
 
-/// Numbers of values from this on follow the descriptor.
+/// From this number of values on, the number follows the descriptor.
 const MANY: usize = 15;
 
-/// Numbers that are reserved in each width.
+/// Number of integers that are reserved in each width.
 const RESERVED: i32 = 8;
 
-/// The least integer that is a value.
+/// The least integer that can be a value.
 pub(super) const LEAST_INTEGER: i32 = i32::MIN + RESERVED;
 
-/// Appends a descriptor. `count` is less than 2^31, as all lengths in a record are.
+/// Appends a descriptor. `count` is less than 2^31, like all lengths in a record.
 fn append_descriptor(kind: u8, count: usize, out: &mut Vec<u8>) {
     match u8::try_from(count) {
         Ok(count) if usize::from(count) < MANY => out.push(count << 4 | kind),
@@ -33,14 +33,14 @@ fn append_descriptor(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends vectors of `count` integers each. Each is a value, or `MISSING_INTEGER` or `INTEGER_END`.
+/// Appends vectors of `count` integers each. An element is a value, `MISSING_INTEGER` or `INTEGER_END`.
 pub(super) fn append_integers(count: usize, integers: &[i32], out: &mut Vec<u8>) {
     let values = || integers.iter().filter(|&&value| value != MISSING_INTEGER && value != INTEGER_END);
     let (least, most) = values().fold((0, 0), |(least, most), &value| (value.min(least), value.max(most)));
     let holds = |low: i32, high: i32| low + RESERVED <= least && most <= high;
     if holds(i8::MIN.into(), i8::MAX.into()) {
         append_descriptor(INTEGER_8, count, out);
-        // The reserved numbers begin with the least one in each width.
+        // The reserved numbers are the lowest ones of each width.
         out.extend(integers.iter().map(|&value| match value {
             MISSING_INTEGER => i8::MIN as u8,
             INTEGER_END => (i8::MIN + 1) as u8,
@@ -60,7 +60,7 @@ pub(super) fn append_integers(count: usize, integers: &[i32], out: &mut Vec<u8>)
     }
 }
 
-/// Appends vectors of `count` floats each, by their bits.
+/// Appends vectors of `count` floats each, given by their bits.
 pub(super) fn append_floats(count: usize, floats: &[u32], out: &mut Vec<u8>) {
     append_descriptor(FLOAT, count, out);
     out.extend(floats.iter().flat_map(|bits| bits.to_le_bytes()));
@@ -76,7 +76,7 @@ pub(super) fn append_texts<'a>(length: usize, texts: impl Iterator<Item = &'a [u
     }
 }
 
-/// Appends the value of a field that has none.
+/// Appends the value of a field without values.
 pub(super) fn append_nothing(out: &mut Vec<u8>) {
     append_descriptor(NOTHING, 0, out);
 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(integers(&[5]), [0x11, 5]);
         assert_eq!(integers(&[-120, 127, MISSING_INTEGER, INTEGER_END]), [0x41, 0x88, 0x7f, 0x80, 0x81]);
         assert_eq!(integers(&[MISSING_INTEGER]), [0x11, 0x80]);
-        // -121 is reserved in 8 bits.
+        // -121 is reserved among the 8-bit integers.
         assert_eq!(integers(&[-121, INTEGER_END]), [0x22, 0x87, 0xff, 0x01, 0x80]);
         assert_eq!(integers(&[128, MISSING_INTEGER]), [0x22, 0x80, 0, 0, 0x80]);
         assert_eq!(integers(&[-32_760]), [0x12, 0x08, 0x80]);

@@ -1,17 +1,16 @@
-//! Alleles of records at one position: which kinds of variants they are, and the alleles that several records have
-//! together.
+//! Alleles of records at one position: the kinds of their variants, and the union of the alleles of several records.
 //!
 //! Two records may write the same alleles with references of different length: `AC` to `A` and `ACC` to `AC` delete the
-//! same base. The shorter reference is then extended, and its alternative alleles by the same bases.
+//! same base. To unite them, the shorter reference and its alternative alleles are extended by the bases that it lacks.
 
-/// The kinds of variants of a record, as far as merging depends on them.
+/// The kinds of variants of a record, as far as merging needs them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kinds {
-    /// An alternative allele replaces one base, or several by as many.
+    /// An alternative allele replaces one or more bases by as many others.
     pub has_substitution: bool,
     /// An alternative allele inserts or deletes bases.
     pub has_indel: bool,
-    /// Some alternative allele is a variant. `<NON_REF>` and `<*>` stand for any allele, and are none.
+    /// An alternative allele is a variant. `<NON_REF>` and `<*>` stand for any allele, and are not variants.
     pub has_variant: bool,
 }
 
@@ -56,7 +55,7 @@ fn kind(reference: &[u8], other: &[u8]) -> Kind {
     if reference.is_empty() || other.is_empty() {
         return if reference.len() == other.len() { Kind::Reference } else { Kind::Indel };
     }
-    // At least one differing base remains of each.
+    // Each has at least one base left, and these differ.
     let behind = reference[1..].iter().rev().zip(other[1..].iter().rev()).take_while(same).count();
     let (reference, other) = (&reference[..reference.len() - behind], &other[..other.len() - behind]);
     let is_anchored = || reference.last().zip(other.last()).is_some_and(|pair| same(&pair));
@@ -67,12 +66,12 @@ fn kind(reference: &[u8], other: &[u8]) -> Kind {
     }
 }
 
-/// Returns whether an allele is written by a symbol, and not by bases.
+/// Returns whether an allele is written as a symbol instead of bases.
 fn is_symbol(allele: &[u8]) -> bool {
     matches!(allele.first(), Some(b'<' | b'*'))
 }
 
-/// The alleles of several records, the reference first, and how many records have each.
+/// The union of the alleles of several records, the reference first, and the number of records with each.
 #[derive(Debug, Default)]
 pub(super) struct Union {
     alleles: Vec<Vec<u8>>,
@@ -81,7 +80,7 @@ pub(super) struct Union {
 }
 
 impl Union {
-    /// Removes all alleles. Like bcftools, keeps the counts of those that the next record does not replace.
+    /// Removes all alleles. Like bcftools, keeps the counts that the next record does not overwrite.
     pub(super) fn clear(&mut self) {
         self.alleles.clear();
     }
@@ -98,26 +97,26 @@ impl Union {
         self.alleles.get(number).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the alternative allele of most records, the first of several.
+    /// Returns the alternative allele that most records have; of several, the first.
     pub(super) fn most_frequent(&self) -> Option<usize> {
-        // The last of several maxima is the first allele.
+        // `max_by_key` returns the last maximum, so the first allele must come last.
         (1..self.len()).rev().max_by_key(|&number| self.counts.get(number))
     }
 
-    /// Returns whether one reference begins with the other.
+    /// Returns whether one reference is a prefix of the other.
     pub(super) fn has_reference_of(&self, alleles: &[&[u8]]) -> bool {
         let (own, other) = (self.allele(0), alleles.first().copied().unwrap_or_default());
         let shared = own.len().min(other.len());
         own[..shared].eq_ignore_ascii_case(&other[..shared])
     }
 
-    /// Returns whether some alternative allele of a record, whose reference is compatible, is among these.
+    /// Returns whether the union contains an alternative allele of a record. Its reference must be compatible.
     pub(super) fn shares_alternative(&self, alleles: &[&[u8]]) -> bool {
         let Some((reference, others)) = alleles.split_first() else { return false };
         let own = self.allele(0);
         let shared = own.len().min(reference.len());
         let is_same = |own_allele: &[u8], other: &[u8]| {
-            // The bases by which one reference is longer extend the alleles of the other.
+            // The bases that one reference lacks extend its alleles.
             let extended = |short: &[u8], by: &[u8], long: &[u8]| {
                 let (start, end) = long.split_at(short.len().min(long.len()));
                 start.eq_ignore_ascii_case(short) && end.eq_ignore_ascii_case(by)
@@ -130,8 +129,8 @@ impl Union {
         others.iter().any(|other| self.alleles.iter().skip(1).any(|own_allele| is_same(own_allele, other)))
     }
 
-    /// Adds the alleles of a record whose reference is compatible; `map` gets the number of each among these. Returns
-    /// whether all were written in capitals because the references were not written alike.
+    /// Adds the alleles of a record with a compatible reference. `map` receives the number of each in the union.
+    /// Returns whether all alleles were converted to capitals because the references differ in case.
     pub(super) fn add(&mut self, alleles: &[&[u8]], map: &mut Vec<usize>) -> bool {
         map.clear();
         let Some((reference, others)) = alleles.split_first() else { return false };
@@ -150,14 +149,14 @@ impl Union {
         is_in_capitals
     }
 
-    /// Adds alleles to those that are there; returns whether all were written in capitals.
+    /// Adds alleles to the union; returns whether all alleles were converted to capitals.
     fn place(&mut self, reference: &[u8], others: &[&[u8]], map: &mut Vec<usize>) -> bool {
         map.push(0);
         if let ([_], [[other]], [_, known]) = (reference, others, self.alleles.as_slice())
             && known.as_slice() == [*other]
             && self.allele(0).len() == 1
         {
-            // The same base replaces the same one, be it written as a capital or not.
+            // Both replace the same base by the same one, whatever the case.
             map.push(1);
             return false;
         }
@@ -173,7 +172,8 @@ impl Union {
             .iter_mut()
             .filter(|allele| !is_symbol(allele))
             .for_each(|allele| allele.extend_from_slice(&behind));
-        // Empty where the record's reference is the longer one; a symbol as reference, which only damage has, stays short.
+        // Empty if the record's reference is the longer one. A symbol as reference, which only damaged data has, is not
+        // extended.
         let behind = self.allele(0).get(reference.len()..).unwrap_or_default().to_vec();
         for other in others {
             let mut allele = in_capitals(other);
@@ -190,7 +190,7 @@ impl Union {
     }
 }
 
-/// Removes the last bases that all alleles have, but leaves each of them one.
+/// Removes the longest common suffix of all alleles, but leaves at least one base of each.
 pub(super) fn trim(alleles: &mut [Vec<u8>]) {
     let shortest = alleles.iter().map(Vec::len).min().unwrap_or(0);
     let Some((reference, others)) = alleles.split_first() else { return };

@@ -1,8 +1,8 @@
 //! FORMAT and the columns of samples of a merged record, as `bcftools merge` makes them.
 //!
-//! `GT` comes first, then the fields in the order in which the records have them. A sample without a record has missing
-//! alleles, as many as the highest ploidy of the line, and missing values. Only texts with a value for each allele or
-//! genotype are missing one by one.
+//! `GT` comes first, then the fields in the order of the records. A sample without a record has missing alleles, as
+//! many as the highest ploidy of the line, and missing values. Only texts with a value per allele or genotype have
+//! individual missing values.
 
 use std::ops::Range;
 
@@ -18,9 +18,9 @@ use super::{GENOTYPE, LineRecord, MergedFile};
 pub(super) struct FormatFields<'l, 'r, 'a> {
     line: &'l [LineRecord<'r, 'a>],
     fields: Vec<FormatField<'a>>,
-    /// For each record of the line, the number of the field of each of its values.
+    /// For each record of the line, the number of the field for each of its values.
     numbers: Vec<Vec<usize>>,
-    /// The alleles of all genotypes, and the place of each record's among them.
+    /// The alleles of all genotypes, and each record's range among them.
     genotypes: Vec<Allele>,
     places: Vec<Option<Range<usize>>>,
     /// The number of alleles of the line.
@@ -35,21 +35,21 @@ struct FormatField<'a> {
     is_text: bool,
 }
 
-/// An allele of a genotype: its number, `None` if missing, and whether it is phased with the one before.
+/// An allele of a genotype: its number, `None` if missing, and whether it is phased with the previous one.
 type Allele = (Option<usize>, bool);
 
 impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
-    /// Finds the fields of the records of a line.
+    /// Collects the fields of the records of a line.
     ///
     /// # Errors
-    /// Fails for genotypes that are none.
+    /// Fails for malformed genotypes.
     pub(super) fn new(line: &'l [LineRecord<'r, 'a>], alleles: usize) -> Result<Self> {
         let mut fields: Vec<FormatField<'a>> = Vec::new();
         let mut numbers = Vec::with_capacity(line.len());
         for one in line {
             let mut own = Vec::with_capacity(one.format.len());
             for (place, field) in one.format.iter().enumerate() {
-                // Most records have the same fields at the same places.
+                // Most records have the same fields in the same places.
                 let is_same = |known: &FormatField<'_>| known.name == field.name;
                 let number = match fields.get(place) {
                     Some(known) if is_same(known) => place,
@@ -61,7 +61,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
                         let is_text = matches!(field.values, Values::Text(_));
                         fields.push(FormatField { name: field.name, count: count(), is_text });
                     }
-                    // The first definition with a number of values that depends on alleles counts.
+                    // The first definition whose number of values depends on alleles takes precedence.
                     Some(known) if known.count == ValueCount::Other => known.count = count(),
                     Some(_) => {}
                 }
@@ -84,7 +84,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
         self.places.get(record)?.clone().and_then(|place| self.genotypes.get(place))
     }
 
-    /// Returns how often each allele is in the genotypes; `None` if no record has a genotype.
+    /// Returns how often each allele occurs in the genotypes; `None` if no record has a genotype.
     pub(super) fn allele_counts(&self) -> Option<Vec<u64>> {
         if self.fields.iter().all(|field| field.name != GENOTYPE) {
             return None;
@@ -103,7 +103,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
     /// Appends FORMAT and the column of each file with a sample.
     ///
     /// # Errors
-    /// Fails for values that do not fit the alleles of their record, and for texts that VCF cannot hold.
+    /// Fails for values that do not fit the alleles of their record, and for texts that VCF does not allow.
     pub(super) fn append(&self, files: &[MergedFile], out: &mut Vec<u8>) -> Result<()> {
         let columns = || files.iter().filter(|file| file.sample.is_some());
         out.push(b'\t');
@@ -213,9 +213,9 @@ fn field_of(one: &LineRecord<'_, '_>, fields: &[FormatField<'_>], number: usize)
     }
 }
 
-/// Appends the genotype of a record to those of others; returns whether it has one.
+/// Appends the genotype of a record to those of others; returns whether the record has one.
 fn read_genotype(one: &LineRecord<'_, '_>, genotypes: &mut Vec<Allele>) -> Result<bool> {
-    // Records have it first, if they have it.
+    // If a record has a genotype, it comes first.
     let Some(field) = one.format.first().filter(|field| field.name == GENOTYPE) else { return Ok(false) };
     let wrong = |reason: String| Err(Error::damaged(reason).in_field("GT").in_file(one.record.place("fmt")));
     let Values::Integers(alleles) = field.values else { return wrong("a genotype that is not numbers".to_owned()) };
@@ -232,7 +232,7 @@ fn read_genotype(one: &LineRecord<'_, '_>, genotypes: &mut Vec<Allele>) -> Resul
     Ok(true)
 }
 
-/// Appends a genotype with the numbers that its alleles have in the line. Missing alleles are not phased.
+/// Appends a genotype with the line's numbers of its alleles. Missing alleles are not phased.
 fn append_genotype(genotype: &[Allele], map: &[usize], out: &mut Vec<u8>) {
     if genotype.is_empty() {
         out.push(b'.');

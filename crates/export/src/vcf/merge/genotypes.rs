@@ -1,4 +1,4 @@
-//! Values for each allele or genotype of a record, at their places among those of the line that it is part of.
+//! Maps a record's values per allele or genotype to their places among those of the merged line.
 //!
 //! VCF orders the genotypes of a ploidy by their highest allele, then by the next lower one, and so on: those of two
 //! alleles are 00, 01, 11 if diploid.
@@ -10,14 +10,14 @@ use super::super::fields::{Values, append_float, unpadded};
 use super::super::header::ValueCount;
 use super::info::Alleles;
 
-/// The most values of a field in a line, for each sample: a record has at most 2^31 bytes in BCF, and memory must be
+/// Maximum number of values of a field in a line per sample: a record has at most 2^31 bytes in BCF, and memory must be
 /// bounded.
 const MAX_VALUES: usize = 1 << 20;
 
-/// The highest ploidy whose genotypes are tried where genotypes do not tell it.
+/// The highest ploidy to try if the genotypes do not determine it.
 const MAX_PLOIDY: usize = 16;
 
-/// The values of a field at their places in a line.
+/// The values of a field, arranged for a line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Placed<'a> {
     /// Little-endian numbers of 32 bits; `None` for missing ones.
@@ -26,14 +26,14 @@ pub(super) enum Placed<'a> {
     Texts(Vec<&'a [u8]>),
 }
 
-/// The place that a missing text takes.
+/// The text of a missing value.
 const MISSING: &[u8] = b".";
 
-/// Places the values of a record among those of its line. Values without a place are left out, and places without a
-/// value are missing. `ploidy` is that of the sample's genotype.
+/// Arranges the values of a record for its line. Values without a place are left out, and places without a value are
+/// missing. `ploidy` is that of the sample's genotype.
 ///
 /// # Errors
-/// Fails where a line would have too many values.
+/// Fails if a line would have too many values.
 pub(super) fn place<'a>(
     values: Values<'a>,
     count: ValueCount,
@@ -66,7 +66,7 @@ pub(super) fn place<'a>(
     }
 }
 
-/// Returns whether a record with some alleles can have this number of values; a single missing one stands for all.
+/// Returns whether a record with some alleles can have this number of values. A single missing value stands for all.
 pub(super) fn is_complete(values: Values<'_>, count: ValueCount, alleles: usize) -> bool {
     let Some(numbers) = values.numbers() else { return true };
     let is_missing = matches!(numbers.as_slice(), [] | [None]);
@@ -92,7 +92,7 @@ impl Targets {
             ValueCount::Other => ((0..found).collect(), found),
             ValueCount::PerAllele => (alleles.map.to_vec(), alleles.of_line),
             ValueCount::PerAlternative => {
-                // The reference is number 0 everywhere.
+                // The reference is always number 0.
                 let others = alleles.map.iter().skip(1);
                 (others.map(|number| number.saturating_sub(1)).collect(), alleles.of_line.saturating_sub(1))
             }
@@ -107,15 +107,16 @@ impl Targets {
     }
 }
 
-/// Returns the ploidy whose genotypes of some alleles are this many: the likely one, or else the least from 2 on, or 1.
+/// Returns the ploidy for which the alleles have this many genotypes. Tries the likely one first, then 2, 1, and 3 and
+/// more.
 fn ploidy_of(genotypes: usize, alleles: usize, likely: Option<usize>) -> Option<usize> {
     let tried = likely.into_iter().chain([2, 1]).chain(3..=MAX_PLOIDY);
     tried.into_iter().find(|&ploidy| genotype_count(alleles, ploidy) == Some(genotypes))
 }
 
-/// Returns the number of genotypes; `None` if it is huge.
+/// Returns the number of genotypes; `None` if it is too large.
 fn genotype_count(alleles: usize, ploidy: usize) -> Option<usize> {
-    // The combinations of `ploidy` out of `alleles + ploidy - 1`, each step of which is a whole number.
+    // The number of multisets of size `ploidy`, a binomial coefficient. Each intermediate result is an integer.
     (1..=ploidy).try_fold(1usize, |count, number| {
         let next = count.checked_mul(alleles.checked_add(number)?.checked_sub(1)?)? / number;
         (next <= 1 << 40).then_some(next)
@@ -129,10 +130,11 @@ fn genotype_indexes(map: &[usize], ploidy: usize, most: usize) -> Vec<usize> {
     while indexes.len() < most {
         let mut in_line: Vec<usize> = genotype.iter().filter_map(|&allele| map.get(allele).copied()).collect();
         in_line.sort_unstable();
-        // Before a genotype are those with a lower highest allele, then those with the same one and a lower next.
+        // A genotype comes after all with a lower highest allele, then those with the same one and a lower next, and so
+        // on.
         let before = in_line.iter().enumerate().filter_map(|(place, &allele)| genotype_count(allele, place + 1));
         indexes.push(before.fold(0usize, usize::saturating_add));
-        // The first allele that can be raised without passing the next.
+        // Advance to the next genotype: raise the first allele that does not exceed the next one then.
         let bound = |place: usize| genotype.get(place + 1).copied().unwrap_or(last_allele);
         let Some(raised) = (0..genotype.len()).find(|&place| genotype[place] < bound(place)) else { break };
         genotype[raised] += 1;
@@ -142,7 +144,7 @@ fn genotype_indexes(map: &[usize], ploidy: usize, most: usize) -> Vec<usize> {
 }
 
 impl<'a> Placed<'a> {
-    /// Returns the numbers; nothing for texts.
+    /// Returns the numbers; none for texts.
     pub(super) fn into_numbers(self) -> Vec<Option<[u8; 4]>> {
         match self {
             Placed::Numbers { numbers, .. } => numbers,
@@ -150,13 +152,13 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// Adds the values of another record: a number replaces one of an earlier record, but a text does not.
+    /// Merges the values of another record: its numbers replace those of earlier records, its texts do not.
     pub(super) fn unite(&mut self, other: Placed<'a>) {
         match (self, other) {
             (Placed::Numbers { numbers, is_float }, Placed::Numbers { numbers: others, is_float: other_float })
                 if *is_float == other_float =>
             {
-                // Genotypes of another ploidy can have more places.
+                // Genotypes of another ploidy may need more places.
                 numbers.resize(numbers.len().max(others.len()), None);
                 numbers.iter_mut().zip(others).for_each(|(number, other)| *number = other.or(*number));
             }
@@ -165,7 +167,7 @@ impl<'a> Placed<'a> {
                 let missing = texts.iter_mut().zip(others).filter(|(text, _)| **text == MISSING);
                 missing.for_each(|(text, other)| *text = other);
             }
-            // Files that define the field by different types: the first counts.
+            // If files define the field with different types, the first takes precedence.
             _ => {}
         }
     }
@@ -173,7 +175,7 @@ impl<'a> Placed<'a> {
     /// Appends the values, separated by commas; returns whether there are any.
     ///
     /// # Errors
-    /// Fails for a text with a character that VCF cannot hold there: one of `ends`, a tab or a line break.
+    /// Fails for a text with a character that VCF does not allow there: one of `ends`, a tab or a line break.
     pub(super) fn append(&self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let before = out.len();
         match self {

@@ -1,12 +1,12 @@
-//! Which records of one position become one line: those of `bcftools merge -m none`, release 1.16.
+//! Groups the records of one position into lines, like `bcftools merge -m none`, release 1.16.
 //!
-//! In rounds, one line each, the alleles of all records that are left are united file by file: the first record's, then
-//! those of each record with an alternative allele that is already there. A line has from each file the first record
-//! with the most frequent alternative allele. Insertions and deletions wait until no record that replaces bases is left.
-//! A record without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same
-//! symbol.
+//! Each round makes one line. It unites the alleles of the remaining records file by file: those of the first record,
+//! then those of each record with an alternative allele that the union already has. The line takes from each file the
+//! first record with the most frequent alternative allele. Insertions and deletions wait until no record that replaces
+//! bases is left. A record without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and
+//! those with the same symbol.
 //!
-//! If a file has several records at the position, its record of the variant that most files share is taken first.
+//! If a file has several records at the position, the one whose variant most files share comes first.
 
 use std::collections::HashSet;
 
@@ -15,18 +15,18 @@ use tilefs_reader::threads::cancellation;
 
 use super::alleles::{Kinds, Union, trim};
 
-/// A record among those of its position.
+/// One of the records at a position.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     /// The number of the file.
     pub file: usize,
     /// The alleles, the reference first.
     pub alleles: Vec<&'a [u8]>,
-    /// The last position that the record states, if it does: symbolic alleles differ by it.
+    /// The last position that the record states, if any. Symbolic alleles with different ends are different.
     pub stated_end: Option<u64>,
 }
 
-/// The records of one line, at most one of each file, in the order of the files.
+/// The records of one line, at most one per file, in the order of the files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub members: Vec<Member>,
@@ -43,10 +43,10 @@ pub(super) struct Member {
     pub map: Vec<usize>,
 }
 
-/// Returns the lines of the records of one position, which come file by file.
+/// Returns the lines for the records of one position, which are ordered by file.
 ///
 /// # Errors
-/// [`Error::Cancelled`] if the reader has given up; otherwise fails only by a bug.
+/// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
 pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     if let Some(group) = one_line(candidates) {
         return Ok(vec![group]);
@@ -60,7 +60,8 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     let mut groups = Vec::new();
     let mut union = Union::default();
     while !left.is_empty() {
-        // Each round goes through all records that are left, and damaged data may have millions at one position.
+        // Check for cancellation: each round visits all remaining records, and damaged data may have millions at one
+        // position.
         cancellation::check()?;
         union.clear();
         let group = next_line(candidates, &mut written, &left, &mut union)?;
@@ -71,11 +72,11 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-/// Returns the line of records with the same alleles, one of each file: the most common case.
+/// Returns the line if all records have the same alleles and each is from another file, the most common case.
 fn one_line(candidates: &[Candidate<'_>]) -> Option<Group> {
     let first = candidates.first()?;
     let is_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
-    // Alleles that a record repeats share a number.
+    // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
         first.alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
     };
@@ -89,13 +90,13 @@ fn one_line(candidates: &[Candidate<'_>]) -> Option<Group> {
     Some(Group { members, alleles })
 }
 
-/// The alleles of a record as they are written, in capitals once they were united with others that are.
+/// The record's alleles as written; in capitals after a union with alleles in capitals.
 struct Written {
     kinds: Kinds,
     alleles: Vec<Vec<u8>>,
 }
 
-/// Returns the next line of the records that are left.
+/// Returns the next line made of the remaining records.
 fn next_line(
     candidates: &[Candidate<'_>],
     written: &mut [Written],
@@ -104,7 +105,7 @@ fn next_line(
 ) -> Result<Group> {
     let lost = || Error::internal("a record that belongs to no line");
     let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
-    // The records whose alleles are united, with the numbers of these.
+    // The records in the union, with the numbers of their alleles.
     let mut united: Vec<Member> = Vec::new();
     for &record in left {
         let Written { alleles: own, kinds } = &mut written[record];
@@ -135,7 +136,7 @@ fn next_line(
     if members.is_empty() {
         return Err(lost());
     }
-    // Only alleles that a member has are those of the line.
+    // The line only has the alleles of its members.
     let mut is_used = vec![false; union.len()];
     let all = members.iter().flat_map(|member| &member.map);
     all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
@@ -156,15 +157,15 @@ fn next_line(
     Ok(Group { members, alleles })
 }
 
-/// A variant that some files have: records with the same alleles in the same order.
+/// A variant of some files: records with the same alleles in the same order.
 struct Variant {
-    /// The records, of different files.
+    /// The records, each from another file.
     records: Vec<usize>,
-    /// Its reference and alternative alleles, sorted, to find the same in another order.
+    /// Its reference and alternative alleles, sorted, to recognize them in another order.
     sorted: Vec<Vec<u8>>,
 }
 
-/// Returns the numbers of the records file by file. In each file, its record of the variant that most files have comes
+/// Returns the numbers of the records, ordered by file. In each file, the record whose variant most files have comes
 /// first.
 fn in_order(candidates: &[Candidate<'_>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
@@ -198,7 +199,7 @@ fn in_order(candidates: &[Candidate<'_>]) -> Vec<usize> {
             }
             None => {
                 let first: HashSet<usize> = sets[most].iter().flat_map(|one| one.records.clone()).collect();
-                // Stable: all others keep their order.
+                // The sort is stable, so all others keep their order.
                 order.sort_by_key(|record| (candidates[*record].file, !first.contains(record)));
                 return order;
             }
@@ -206,13 +207,13 @@ fn in_order(candidates: &[Candidate<'_>]) -> Vec<usize> {
     }
 }
 
-/// Returns the variants of the records, each in a set of its own, in the order in which they are first seen.
+/// Returns the distinct variants of the records, in the order of first occurrence.
 fn variants(candidates: &[Candidate<'_>]) -> Vec<Vec<Variant>> {
     let mut found: Vec<(Vec<u8>, Vec<Variant>)> = Vec::new();
     for (record, candidate) in candidates.iter().enumerate() {
         let parts = written(candidate);
         let key = parts.join(&b',');
-        // A second record of the file with the same alleles is another variant.
+        // A second record of a file with the same alleles counts as another variant.
         let is_free =
             |variant: &Variant| variant.records.last().is_none_or(|&last| candidates[last].file != candidate.file);
         let known = found.iter_mut().filter(|(known, _)| *known == key).flat_map(|(_, variants)| variants);
@@ -228,7 +229,7 @@ fn variants(candidates: &[Candidate<'_>]) -> Vec<Vec<Variant>> {
     found.into_iter().map(|(_, variants)| variants).collect()
 }
 
-/// Returns each alternative allele with the reference, as one text.
+/// Returns each alternative allele together with the reference, as one text.
 fn written(candidate: &Candidate<'_>) -> Vec<Vec<u8>> {
     let Some((reference, others)) = candidate.alleles.split_first() else { return Vec::new() };
     if others.is_empty() {
@@ -246,7 +247,7 @@ fn written(candidate: &Candidate<'_>) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The lines of records, written as `file:alleles`: each as its alleles and the records in it.
+    /// Makes lines from records given as `file:alleles`; each line is shown as its alleles and its records.
     fn lines(records: &[&str]) -> Vec<String> {
         let candidates = records.iter().map(|record| {
             let (file, alleles) = record.split_once(':').unwrap();
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(lines(&["0:A,C", "1:A,C", "2:A,C"]), ["A,C 0[1] 1[1] 2[1]"]);
         assert_eq!(lines(&["0:A,C", "1:A,G"]), ["A,C 0[1]", "A,G 1[1]"]);
         assert_eq!(lines(&["0:A,C", "1:A,G,C"]), ["A,C,G 0[1] 1[2, 1]"]);
-        // Written with the shortest reference that they share.
+        // Shown with the shortest reference that represents them.
         assert_eq!(lines(&["0:AC,A", "1:ACC,AC"]), ["AC,A 0[1] 1[1]"]);
     }
 
@@ -294,7 +295,7 @@ mod tests {
     fn the_variant_of_most_files_comes_first() {
         assert_eq!(lines(&["0:A,C", "0:A,G", "1:A,G"]), ["A,G 1[1] 2[1]", "A,C 0[1]"]);
         assert_eq!(lines(&["0:A,C", "0:A,C", "1:A,C"]), ["A,C 0[1] 2[1]", "A,C 1[1]"]);
-        // Variants whose alleles come in another order count together.
+        // Variants with the same alleles in another order are counted together.
         let orders = ["0:A,C", "0:A,G,T", "1:A,T,G", "2:A,C", "3:A,G,T", "4:A,G,T"];
         assert_eq!(lines(&orders)[0], "A,G,T 1[1, 2] 2[2, 1] 4[1, 2] 5[1, 2]");
     }

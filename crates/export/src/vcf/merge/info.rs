@@ -1,15 +1,15 @@
 //! INFO of a merged record, as `bcftools merge` makes it by default.
 //!
-//! A field has the value of the first record that has it. `DP` and `DP4` are summed. Fields with a value for each
-//! allele or genotype have the values of all records, each at its place among those of the line. `AN` and `AC` are
-//! counted in the genotypes; without samples they are summed.
+//! A field has the value of the first record with the field. `DP` and `DP4` are summed. Fields with a value per allele
+//! or genotype combine the values of all records, each at its place in the line. `AN` and `AC` are counted in the
+//! genotypes; without samples they are summed.
 
 use super::super::fields::{FieldValue, Values, append_float};
 use super::super::header::{Definition, ValueCount};
 use super::genotypes::{Placed, place};
 use tilefs_format::error::Result;
 
-/// The fields that are summed. `AN` and `AC` follow, where no genotype tells them.
+/// The fields that are always summed, and those that are summed only if there are no genotypes to count them in.
 const SUMMED: [&[u8]; 2] = [b"DP", b"DP4"];
 const COUNTED: [&[u8]; 2] = [b"AN", b"AC"];
 
@@ -24,7 +24,7 @@ pub(super) struct Info<'a> {
 /// The value of a field that is taken from one record.
 enum First<'a> {
     Stored(Values<'a>),
-    /// A position that follows from where the record ends.
+    /// A position derived from the end of the record.
     Position(u64),
 }
 
@@ -34,7 +34,7 @@ enum Sum {
     Floats(Vec<f32>),
 }
 
-/// The alleles of a record, and of the line that it is part of.
+/// The alleles of a record, mapped to those of its line.
 pub(super) struct Alleles<'m> {
     /// For each allele of the record, its number in the line.
     pub map: &'m [usize],
@@ -43,11 +43,11 @@ pub(super) struct Alleles<'m> {
 }
 
 impl<'a> Info<'a> {
-    /// Adds a field of a record, whose header has this definition of it. `is_summed` tells whether the merged header
-    /// defines the field as a number.
+    /// Adds a field of a record, with its definition in the record's header. `is_summed`: the merged header defines the
+    /// field as a number.
     ///
     /// # Errors
-    /// Fails where a line would have too many values.
+    /// Fails if a line would have too many values.
     pub(super) fn add(
         &mut self,
         field: FieldValue<'a>,
@@ -62,7 +62,7 @@ impl<'a> Info<'a> {
         }
         let is_summed = is_summed && (SUMMED.contains(&name) || COUNTED.contains(&name));
         if is_summed && matches!(values, Values::Integers(_) | Values::Floats(_)) {
-            // A field with a value for each allele is summed allele by allele.
+            // A field with a value per allele is summed allele by allele.
             let values = match definition.count {
                 ValueCount::Other => values.numbers().unwrap_or_default(),
                 count => place(values, count, alleles, None)?.into_numbers(),
@@ -90,7 +90,7 @@ impl<'a> Info<'a> {
         Ok(())
     }
 
-    /// Adds the field of a record that its writer did not store, because its value follows from where the record ends.
+    /// Adds the field of a record that its writer left out, because its value follows from the record's end.
     pub(super) fn add_position(&mut self, name: &'a [u8], position: u64) {
         self.add_first(name, First::Position(position));
     }
@@ -101,10 +101,10 @@ impl<'a> Info<'a> {
         }
     }
 
-    /// Appends the fields, and `last`, which are written already.
+    /// Appends the fields, then `last`, which is already formatted.
     ///
     /// # Errors
-    /// Fails for a text that VCF cannot hold.
+    /// Fails for a text that VCF does not allow.
     pub(super) fn append(mut self, last: &[(&[u8], Vec<u8>)], out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();
         let append_name = |name: &[u8], out: &mut Vec<u8>| {

@@ -1,12 +1,12 @@
-//! Records of several files at one position as lines of one file with the samples of all: as `bcftools merge -m none`
-//! merges them (release 1.16).
+//! Merges records of several files at one position into lines of one file with the samples of all, like `bcftools merge
+//! -m none` (release 1.16).
 //!
-//! It differs where that program gives up or loses values:
+//! It differs where bcftools fails or loses values:
 //!
-//! * Values for each genotype are placed for any ploidy, and texts as well.
-//! * A missing value among those of an INFO field does not hide the values behind it.
-//! * The ploidy of values for each genotype is that of their number, even if the genotype itself is written `.`.
-//! * Sums are not limited to 32 bits; lists of different lengths are summed place by place.
+//! * Values per genotype are mapped for any ploidy, also if they are texts.
+//! * A missing value in an INFO field does not hide the values after it.
+//! * The ploidy of values per genotype is derived from their number, even if the genotype itself is `.`.
+//! * Sums are not limited to 32 bits; lists of different lengths are summed element by element.
 
 mod alleles;
 mod format;
@@ -29,11 +29,11 @@ use format::FormatFields;
 use groups::{Candidate, Group, Member};
 use info::{Alleles, Info};
 
-/// The INFO fields that are counted in the genotypes of all samples.
+/// The INFO fields that are counted from the genotypes of all samples.
 const ALLELE_NUMBER: &[u8] = b"AN";
 const ALLELE_COUNT: &[u8] = b"AC";
 
-/// A file that is merged.
+/// A file to merge.
 #[derive(Debug, Clone)]
 pub struct MergedFile {
     /// Its header.
@@ -59,7 +59,7 @@ pub struct FileRecord<'a> {
     pub record: Record<'a>,
 }
 
-/// The parsed fields of a record, which is in a line.
+/// The parsed fields of a record that is part of a line.
 struct LineRecord<'r, 'a> {
     file: &'r MergedFile,
     record: &'r Record<'a>,
@@ -69,11 +69,11 @@ struct LineRecord<'r, 'a> {
 }
 
 impl Merger {
-    /// Merges files, whose samples are columns in this order. The merged header has the lines of the first, and those
-    /// of each further one that define what is not defined yet.
+    /// Prepares to merge files; their samples become columns in this order. The merged header has the lines of the
+    /// first file, and from each further file those with new definitions.
     ///
     /// # Errors
-    /// Fails if a header has no first line, or two samples have one name.
+    /// Fails if a header has no first line, or two samples have the same name.
     pub fn new(files: Vec<MergedFile>) -> Result<Self> {
         let mut names = HashSet::new();
         for sample in files.iter().filter_map(|file| file.sample.as_ref()) {
@@ -100,17 +100,17 @@ impl Merger {
     /// Returns the text of the merged header.
     ///
     /// # Errors
-    /// Fails if the name of a sample cannot be the name of a column.
+    /// Fails if the name of a sample is not valid as a column name.
     pub fn head(&self) -> Result<Vec<u8>> {
         let samples: Vec<&[u8]> = self.files.iter().filter_map(|file| file.sample.as_deref()).collect();
         self.header.text_of(&samples)
     }
 
-    /// Appends the lines of all records that begin at one position, which come file by file.
+    /// Appends the lines for all records that begin at one position, ordered by file.
     ///
     /// # Errors
-    /// Fails for values that are not what TileDB-VCF stores, or that do not fit the alleles of their record, with the
-    /// place of the record.
+    /// Fails for values that TileDB-VCF does not write, or that do not fit the alleles of their record. The error has
+    /// the place of the record.
     pub fn append(&self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
         let candidates = records.iter().map(|FileRecord { file, record }| {
             let alleles = record.allele_list().in_file(record.place("alleles"))?;

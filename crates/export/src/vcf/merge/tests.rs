@@ -57,7 +57,7 @@ fn integers(values: &[i32]) -> Stored {
 
 #[test]
 fn values_that_bcftools_loses_are_kept() {
-    // The missing frequency does not hide the one behind it.
+    // The missing frequency does not hide the one after it.
     let frequencies = Stored::Floats(vec![MISSING_FLOAT, 0.5f32.to_bits()]);
     let lines = merged(&[("A,C,G", &[("AF", frequencies)], &[]), ("A,C,G", &[], &[])]).unwrap();
     assert_eq!(lines, ["AF=.,0.5\t.\t.\t."]);

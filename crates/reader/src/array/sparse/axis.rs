@@ -20,18 +20,18 @@ pub struct Axis {
 /// What the positions of an axis count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Integers, dates and times: how far a coordinate lies above the low end of the domain. Tiles of
-    /// `extent` coordinates, one for everything where that is `None`.
+    /// Integers, dates and times: the distance of a coordinate from the low end of the domain. A space tile has
+    /// `extent` coordinates; `None` means that one tile holds everything.
     Integer { low: u64, last: u64, extent: Option<u64> },
-    /// Floats: the bits of the number, turned so that they sort as the numbers do, less those of the low end.
+    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus those of the low end.
     Float { low: f64, high: f64, low_bits: u64, last: u64, extent: Option<f64> },
-    /// Strings have no positions; [`text_word`] sorts them up to their first bytes.
+    /// Strings have no positions; [`text_word`] sorts them by their first bytes.
     Text,
 }
 
 impl Axis {
     /// # Errors
-    /// [`Error::Unsupported`] for dimensions of no order.
+    /// [`Error::Unsupported`] for dimensions whose coordinates have no order.
     pub fn new(dimension: &Dimension) -> Result<Self> {
         let scale = scale(dimension).ok_or_else(|| {
             let what = format!("a sparse dimension of type {}", dimension.datatype.name());
@@ -48,18 +48,18 @@ impl Axis {
         matches!(self.scale, Scale::Float { .. })
     }
 
-    /// Whether there is more than one coordinate.
+    /// Returns whether the axis has more than one coordinate.
     pub fn has_order(&self) -> bool {
         self.is_text() || self.last() > 0
     }
 
-    /// Whether the coordinates are dates or times, some before 1970 and some not.
+    /// Returns whether the coordinates are dates or times on both sides of 1970.
     pub fn crosses_1970(&self) -> bool {
         let Scale::Integer { low, last, .. } = self.scale else { return false };
         self.datatype.is_datetime() && low < SIGN && last >= SIGN - low
     }
 
-    /// The highest position.
+    /// Returns the highest position.
     pub fn last(&self) -> u64 {
         match self.scale {
             Scale::Integer { last, .. } | Scale::Float { last, .. } => last,
@@ -67,7 +67,7 @@ impl Axis {
         }
     }
 
-    /// The position of a coordinate; `None` outside the domain, for NaN, and for strings.
+    /// Returns the position of a coordinate; `None` outside the domain, for NaN, and for strings.
     pub fn position(&self, value: &Scalar) -> Option<u64> {
         let position = match (self.scale, value) {
             (Scale::Integer { low, .. }, Scalar::Signed(value)) => sortable(*value).wrapping_sub(low),
@@ -81,8 +81,9 @@ impl Axis {
         (position <= self.last()).then_some(position)
     }
 
-    /// The coordinates that cells in a stored box can have. For strings these are more than its bounds say: writers
-    /// compare bytes as signed numbers, so what lies between two strings in their eyes need not in ours.
+    /// Returns the coordinates that cells in a stored box can have. For strings this range is wider than the box: some
+    /// writers compare bytes as signed numbers, so a string between the two bounds in their order may lie outside them
+    /// in ours.
     pub fn possible<'a>(&self, range: &'a Range) -> Cow<'a, Range> {
         let (Scalar::Text(low), Scalar::Text(high)) = (&range.low, &range.high) else { return Cow::Borrowed(range) };
         if low == high {
@@ -92,14 +93,15 @@ impl Axis {
         if !(low.is_ascii() && high.is_ascii()) {
             return Cow::Owned(Range { low: Scalar::Text(Vec::new()), high: Scalar::Text(last.to_vec()) });
         }
-        // A "negative" byte comes before `high` wherever what is in front of it comes after `low`.
+        // In the writer's order a "negative" byte comes before `high` wherever the bytes in front of it come after
+        // `low`.
         let shared = low.iter().zip(high).take_while(|(a, b)| a == b).count();
         let kept = if shared == low.len() { shared } else { shared + 1 };
         let high = [&high[..kept.min(high.len())], &last].concat();
         Cow::Owned(Range { low: range.low.clone(), high: Scalar::Text(high) })
     }
 
-    /// The positions of a range's coordinates that lie in the domain; `None` when there are none.
+    /// Returns the positions of a range's coordinates that lie in the domain; `None` if there are none.
     ///
     /// # Errors
     /// [`Error::Usage`] for values of another type.
@@ -131,7 +133,7 @@ impl Axis {
         Ok(low.zip(high))
     }
 
-    /// The first position in the domain that is a multiple of `step` above an integer `from`.
+    /// Returns the first position in the domain that is a multiple of `step` above an integer `from`.
     pub fn first_step(&self, from: &Scalar, step: u64) -> Option<u64> {
         if let Some(position) = self.position(from) {
             return Some(position);
@@ -155,7 +157,7 @@ impl Axis {
     /// Appends the positions of coordinates, given as little-endian bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a coordinate outside the domain, with its number among those given as the offset.
+    /// [`Error::Damaged`] for a coordinate outside the domain; the offset is its index among the given ones.
     pub fn positions(&self, bytes: &[u8], positions: &mut Vec<u64>) -> Result<()> {
         let before = positions.len();
         let (low, last) = match self.scale {
@@ -183,8 +185,8 @@ impl Axis {
         Ok(())
     }
 
-    /// Whether all of some coordinates, given as little-endian bytes, lie between two positions, both included; the number
-    /// of one that does not.
+    /// Returns the index of the first coordinate, given as little-endian bytes, that lies outside two positions (both
+    /// included); `None` if all lie between them.
     pub fn find_outside(&self, bytes: &[u8], (first, end): (u64, u64)) -> Option<usize> {
         let low = match self.scale {
             Scale::Integer { low, .. } => low,
@@ -206,8 +208,8 @@ impl Axis {
         }
     }
 
-    /// The coordinate of a position as a double, as it enters the computation of Hilbert values and of tiles of
-    /// 64-bit floats. Exact for floats, rounded for integers beyond 2^53.
+    /// Returns the coordinate of a position as a double, which is what the computations of Hilbert values and of tiles
+    /// of 64-bit floats start from. Exact for floats, rounded for integers beyond 2^53.
     pub fn number(&self, position: u64) -> f64 {
         match self.scale {
             Scale::Integer { low, .. } => {
@@ -222,7 +224,7 @@ impl Axis {
         }
     }
 
-    /// The domain as doubles.
+    /// Returns the domain as doubles.
     pub fn domain(&self) -> (f64, f64) {
         match self.scale {
             Scale::Float { low, high, .. } => (low, high),
@@ -230,7 +232,7 @@ impl Axis {
         }
     }
 
-    /// The number of the space tile that holds a position. Floats are divided in their own type.
+    /// Returns the number of the space tile that holds a position. Floats are divided in their own type.
     pub fn tile(&self, position: u64) -> u64 {
         match self.scale {
             Scale::Integer { extent: Some(extent), .. } => position / extent,
@@ -285,12 +287,12 @@ fn append<const SIZE: usize>(bytes: &[u8], low: u64, positions: &mut Vec<u64>, p
     positions.extend(values.iter().map(|value| parse(*value).wrapping_sub(low)));
 }
 
-/// The first value whose position is beyond the last.
+/// Returns the first value whose position is beyond the last.
 fn outside<const SIZE: usize>(bytes: &[u8], low: u64, last: u64, parse: impl Fn([u8; SIZE]) -> u64) -> Option<usize> {
     let (values, _) = bytes.as_chunks();
     let position = |value: &[u8; SIZE]| parse(*value).wrapping_sub(low);
-    // Without a way out early several values are taken at a time. Below 2^63 a difference tells by its sign what is less,
-    // which processors without instructions for 64-bit comparisons can do for several, too.
+    // Without an early exit, the loop can be vectorized. Below 2^63 the sign of a difference tells which value is less,
+    // so processors without instructions for 64-bit comparisons can vectorize it, too.
     let is_any = in_wide_vectors(|| match last < SIGN {
         true => values.iter().map(&position).fold(0, |any, at| any | at | last.wrapping_sub(at)) >= SIGN,
         false => values.iter().map(&position).fold(0, u64::max) > last,
@@ -302,7 +304,7 @@ fn sortable(value: i64) -> u64 {
     value as u64 ^ SIGN
 }
 
-/// Adding zero turns -0.0 into 0.0: both are one place.
+/// Adding zero turns -0.0 into 0.0: both are the same coordinate.
 fn sortable_f64(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -324,8 +326,8 @@ fn from_sortable_f32(bits: u32) -> f32 {
 /// Longest string that [`text_word`] holds completely.
 const WHOLE_TEXT: usize = 7;
 
-/// The first seven bytes of a string and its length up to eight, so that words sort as the strings do; equal words
-/// of longer strings ([`is_cut`]) leave the order open.
+/// Returns the first seven bytes of a string and its length, at most 8, so that words sort as the strings do. Equal
+/// words of longer strings ([`is_cut`]) leave the order open.
 pub fn text_word(text: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = text.len().min(WHOLE_TEXT);
@@ -334,7 +336,7 @@ pub fn text_word(text: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Whether a word from [`text_word`] is of a string that goes on.
+/// Returns whether a word from [`text_word`] holds only the beginning of its string.
 pub fn is_cut(word: u64) -> bool {
     (word & 0xff) as usize > WHOLE_TEXT
 }
@@ -361,7 +363,7 @@ mod tests {
         Axis::new(&dimension).unwrap()
     }
 
-    /// Numbers, most of them near those where signs and sums turn over.
+    /// Numbers, most of them near those where signs and sums overflow.
     fn edge() -> impl Strategy<Value = u64> {
         (prop_oneof![Just(0), Just(SIGN), any::<u64>()], 0u64..4, any::<bool>())
             .prop_map(|(near, by, above)| if above { near.wrapping_add(by) } else { near.wrapping_sub(by) })

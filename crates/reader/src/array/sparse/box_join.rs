@@ -1,7 +1,7 @@
-//! Which of many boxes intersect: cells of two boxes can have the same coordinates only if the boxes do, along every
-//! dimension.
+//! Finds which of many boxes intersect. Cells of two boxes can have the same coordinates only if the boxes intersect
+//! along every dimension.
 
-/// Boxes of coordinates, each between two positions, both included, along every dimension. Memory: 16 bytes for each box
+/// Boxes of coordinates: a range of positions (both ends included) for each dimension. Memory: 16 bytes for each box
 /// and dimension.
 #[derive(Debug, Clone, Default)]
 pub struct Boxes {
@@ -10,50 +10,50 @@ pub struct Boxes {
 }
 
 impl Boxes {
-    /// No boxes yet, of so many dimensions.
+    /// Returns an empty set of boxes with this many dimensions.
     pub fn new(dimensions: usize) -> Self {
         Boxes { dimensions, ends: Vec::new() }
     }
 
-    /// Makes room for exactly so many more boxes.
+    /// Reserves room for exactly this many more boxes.
     pub fn reserve(&mut self, count: usize) {
         self.ends.reserve_exact(count.saturating_mul(self.dimensions));
     }
 
-    /// Adds a box, given for each dimension by its ends.
+    /// Adds a box, given by its ends along each dimension.
     pub fn push(&mut self, ends: impl Iterator<Item = (u64, u64)>) {
         let start = self.ends.len();
         self.ends.extend(ends.take(self.dimensions));
-        // Of a dimension that is not known everything is possible.
+        // If a dimension's ends are missing, the box covers the whole dimension.
         self.ends.resize(start + self.dimensions, (0, u64::MAX));
     }
 
-    /// The ends of a box along each dimension.
+    /// Returns the ends of a box along each dimension.
     pub fn ends(&self, number: usize) -> &[(u64, u64)] {
         &self.ends[number * self.dimensions..(number + 1) * self.dimensions]
     }
 
-    /// How many there are; none where there are no dimensions.
+    /// Returns the number of boxes; 0 if there are no dimensions.
     pub fn count(&self) -> usize {
         self.ends.len().checked_div(self.dimensions).unwrap_or(0)
     }
 }
 
-/// Whether two boxes intersect.
+/// Returns whether two boxes intersect.
 pub fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
     a.iter().zip(b).all(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
 }
 
-/// Visits all pairs of boxes that intersect, each once and in no order. `budget` is the number of pairs that may be
-/// compared, and is lowered by those that were. Returns `false`, with not all pairs visited, where it does not suffice,
-/// and for more than 2^32 boxes.
+/// Visits each pair of boxes that intersect once, in no particular order. `budget` limits the pairs that may be
+/// compared, and is lowered by those that were. Returns `false`, with not all pairs visited, if the budget does not
+/// suffice or there are more than 2^32 boxes.
 ///
-/// Time: that of sorting the boxes along each dimension, and of comparing the pairs that intersect along the dimension
-/// where these are fewest.
+/// Time: sorting the boxes along each dimension, and comparing the pairs that intersect along the dimension where these
+/// are fewest.
 pub fn for_each_pair(boxes: &Boxes, budget: &mut u64, mut visit: impl FnMut(usize, usize)) -> bool {
     let count = boxes.count();
     if count < 2 {
-        // Boxes of no dimensions are not counted, and say nothing.
+        // Boxes without dimensions are not counted, and tell nothing.
         return boxes.dimensions > 0;
     }
     let fewest = (0..boxes.dimensions).map(|dimension| (pairs_along(boxes, dimension), dimension)).min();
@@ -74,7 +74,8 @@ pub fn for_each_pair(boxes: &Boxes, budget: &mut u64, mut visit: impl FnMut(usiz
     true
 }
 
-/// How many pairs intersect along one dimension: all but those of which one ends before the other begins.
+/// Returns the number of pairs that intersect along one dimension: all but those of which one ends before the other
+/// begins.
 fn pairs_along(boxes: &Boxes, dimension: usize) -> u64 {
     let own = || (0..boxes.count()).map(|number| boxes.ends(number)[dimension]);
     let mut highs: Vec<u64> = own().map(|ends| ends.1).collect();

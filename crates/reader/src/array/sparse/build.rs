@@ -1,4 +1,4 @@
-//! Makes the map of the rows of a query.
+//! Builds the map of a query's rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,16 +20,17 @@ use super::task::MergeTask;
 use crate::array::Array;
 use crate::threads::{LogInterval, for_all};
 
-/// Work of at least this many cells is worth a line in the log.
+/// Work on at least this many cells is logged.
 const LOGGED_CELLS: u64 = 1 << 21;
 
-/// The map of all rows of a query. Segments that take reading are made when they are wanted, but for arrays whose writers
-/// may have sorted cells otherwise: there the first cell out of order changes the order of all rows.
+/// Builds the map of all rows of a query. Segments that must read cells are made lazily, except if writers may have
+/// sorted the cells by other rules: then the first cell out of order changes the order of all rows, so all segments are
+/// made now.
 ///
-/// What was saved of it is taken, and what takes reading is saved.
+/// Loads segments that an earlier mount saved, and saves those that had to read cells.
 ///
 /// # Errors
-/// Any damage in what decides which cells are rows, as far as it is read now.
+/// Any damage in the data that determines which cells are rows, as far as this reads it.
 pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let sources: Vec<FragmentSource<'_>> =
         (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
@@ -74,14 +75,14 @@ pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     Ok(map)
 }
 
-/// A segment before anything of it is read.
+/// A segment that is planned, before anything of it is read.
 enum PlannedSegment {
     Slab { fragment: u32, positions: Range<u64> },
     Task(Arc<TaskSegment>),
     Merge(Arc<LazyMerge>, usize),
 }
 
-/// The segment that a task makes.
+/// A segment made by one merge task.
 struct TaskSegment {
     query: Arc<Query>,
     store: Arc<Store>,
@@ -108,7 +109,7 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
     Ok(segments)
 }
 
-/// Makes all segments at once, on all cores.
+/// Makes all segments now, on all cores.
 fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
     let progress = Progress::new(array, cells);
@@ -118,7 +119,7 @@ fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> 
 }
 
 impl PlannedSegment {
-    /// Whether it is known how many rows it has.
+    /// Returns whether its number of rows is known.
     fn is_counted(&self) -> bool {
         match self {
             PlannedSegment::Slab { .. } => true,
@@ -176,7 +177,7 @@ impl SegmentSource for TaskSegment {
     }
 }
 
-/// Tells the log how far the work is, where it is much.
+/// Logs the progress of a long merge.
 struct Progress<'a> {
     array: &'a Array,
     cells: u64,

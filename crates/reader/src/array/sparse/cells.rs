@@ -17,8 +17,8 @@ pub struct TileCells {
 
 /// The cells of a fragment, or some of them. The position of a cell is the number of selected cells before it.
 ///
-/// A piece is a run of consecutive cells within one tile; its place is the number of pieces before it. If whole tiles are
-/// selected, pieces are tiles. Memory: 32 bytes; another 32 per range of consecutive cells unless all are selected.
+/// A piece is a run of consecutive cells within one tile; its place is the number of pieces before it. If whole tiles
+/// are selected, pieces are tiles. Memory: 32 bytes, and 32 per range of consecutive cells unless all are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentCells {
     capacity: u64,
@@ -132,7 +132,7 @@ impl FragmentCells {
         (cells.end - 1) / self.capacity - cells.start / self.capacity + 1
     }
 
-    /// How many cells there are.
+    /// Returns the number of selected cells.
     pub fn count(&self) -> u64 {
         self.ranges().last().map_or(0, CellRange::end)
     }
@@ -210,13 +210,13 @@ impl FragmentCells {
 }
 
 impl CellRange {
-    /// Returns the position after its last cell.
+    /// Returns the position after the last cell of the range.
     fn end(&self) -> u64 {
         self.before + (self.cells.end - self.cells.start)
     }
 }
 
-/// Returns the cells that are in both.
+/// Returns the cells that are in both ranges.
 fn intersection<'a>(own: &'a [CellRange], others: &'a [CellRange]) -> impl Iterator<Item = Range<u64>> + 'a {
     let (mut own, mut others) = (own.iter().peekable(), others.iter().peekable());
     std::iter::from_fn(move || {

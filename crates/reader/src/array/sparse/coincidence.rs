@@ -1,5 +1,5 @@
-//! Whether cells of different fragments can have the same coordinates: only where the boxes of fragments, and then those
-//! of tiles, intersect along every dimension.
+//! Determines whether cells of different fragments can have the same coordinates: only if the boxes of the fragments,
+//! and then those of their tiles, intersect along every dimension.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use super::box_join::{Boxes, for_each_pair, intersect};
 use super::query::{MOST_PAIRS, Query};
 use super::stream::FragmentSource;
 
-/// Which cells of several fragments are rows, as far as it is known before they are read.
+/// Whether all cells of several fragments are rows, as far as this is known before the cells are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coincidence {
-    /// No two fragments have coordinates in common, and all cells count: every cell is a row.
+    /// No two fragments have coordinates in common, and no cell is deleted or filtered: every cell is a row.
     Nowhere,
-    /// Cells of different fragments may have the same coordinates, or some cells do not count.
+    /// Cells of different fragments may have the same coordinates, or some cells may not be rows.
     Possible,
 }
 
@@ -24,7 +24,7 @@ pub struct Stretch<'a> {
     pub positions: Range<u64>,
 }
 
-/// What the boxes of whole fragments say about their cells. Nothing but footers is read.
+/// Compares the boxes of whole fragments. Reads nothing but footers.
 ///
 /// # Errors
 /// Any damage in the footers.
@@ -35,8 +35,8 @@ pub fn by_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincide
     Ok(if is_complete && !meet { Coincidence::Nowhere } else { Coincidence::Possible })
 }
 
-/// What the boxes of tiles say about cells. The R-trees are read of fragments whose boxes intersect. At most
-/// [`MOST_PAIRS`] boxes and pairs are looked at; where that does not suffice, coincidence is possible.
+/// Compares the boxes of tiles. Reads the R-trees of fragments whose boxes intersect. Returns [`Coincidence::Possible`]
+/// if more than [`MOST_PAIRS`] boxes and pairs would have to be compared.
 ///
 /// # Errors
 /// Any damage in the footers and the R-trees.
@@ -64,7 +64,8 @@ pub fn by_tiles(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence>
     Ok(Coincidence::Nowhere)
 }
 
-/// The box of the fragment of each stretch; `None` where some cells do not count, or where a box says nothing.
+/// Returns the box of the fragment of each stretch; `None` if some cells may not be rows, or a box is missing or
+/// unreliable.
 fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option<Boxes>> {
     let mut boxes = Boxes::new(query.joined_dimensions().count());
     for Stretch { source, .. } in stretches {
@@ -76,7 +77,7 @@ fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option
     Ok(Some(boxes))
 }
 
-/// Adds those tiles of a stretch that intersect a box; `false` where there are more tiles than `budget`.
+/// Adds the tiles of a stretch that intersect a box; returns `false` if there are more tiles than `budget`.
 fn add_tiles(
     query: &Query,
     stretch: &Stretch<'_>,

@@ -1,4 +1,4 @@
-//! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
+//! One file of a sparse array's fixed-size column: the coordinate, value or validity byte of each row.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::array::open_files::OpenFiles;
 use crate::array::tiles::{TileReader, TileUnit};
 use crate::read::{Batches, Decoding, Output};
 
-/// Rows of a column, all of one size. Reads are independent of each other and may run at once.
+/// A column of rows of the same size. Reads are independent of each other and may run concurrently.
 pub struct FixedColumn {
     view: Arc<SparseView>,
     kind: Kind,
@@ -28,15 +28,15 @@ pub struct FixedColumn {
 #[derive(Debug, Clone)]
 enum Kind {
     Dimension(usize),
-    /// By its number in the array's schema; with the cell that fragments without it have.
+    /// The attribute's number in the array's schema, and the fill cell for fragments that lack the attribute.
     Attribute(usize, FieldFile, Vec<u8>),
 }
 
 impl FixedColumn {
-    /// The coordinates along a dimension of fixed size.
+    /// Returns the column of the coordinates along a fixed-size dimension.
     ///
     /// # Errors
-    /// [`Error::Internal`] when there is no such dimension.
+    /// [`Error::Internal`] if there is no such dimension.
     pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
@@ -44,10 +44,10 @@ impl FixedColumn {
         Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
     }
 
-    /// The values of an attribute of fixed size, by its number in the array's schema.
+    /// Returns the column of the values of a fixed-size attribute, given its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Internal`] when there is no such attribute.
+    /// [`Error::Internal`] if there is no such attribute.
     pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| !wanted.is_variable());
         let fill = wanted.map(|wanted| wanted.fill.clone());
@@ -56,10 +56,10 @@ impl FixedColumn {
         Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
     }
 
-    /// The validity bytes of a nullable attribute, by its number in the array's schema.
+    /// Returns the column of the validity bytes of a nullable attribute, given its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Internal`] when there is no such attribute.
+    /// [`Error::Internal`] if there is no such attribute.
     pub fn of_validity(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
@@ -71,7 +71,7 @@ impl FixedColumn {
         FixedColumn { view, kind, cell_size, files: OpenFiles::new() }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     ///
     /// # Errors
     /// As [`SparseView::row_count`].
@@ -79,15 +79,15 @@ impl FixedColumn {
         self.view.row_count()
     }
 
-    /// Bytes of one row, at least 1.
+    /// Returns the bytes of one row, at least 1.
     pub fn cell_size(&self) -> usize {
         self.cell_size
     }
 
-    /// Reads whole rows from row `first`.
+    /// Reads whole rows, starting at row `first`.
     ///
     /// # Errors
-    /// Any damage in what is needed for these rows.
+    /// Any damage in the data that is needed for these rows.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
         let mut out = out.into();
         let size = self.cell_size as u64;
@@ -155,7 +155,7 @@ impl FixedColumn {
         add().in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
-    /// Fills `out` with the cells of a plan, one after the other.
+    /// Copies the cells of a plan into `out`, one after the other.
     fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         let array = self.view.array();
         let mut rest = out;
@@ -183,8 +183,8 @@ impl FixedColumn {
         }
     }
 
-    /// Coordinates lie in the domain, and in what the fragment's footer says of them: by that it was told which cells are
-    /// rows, and how many.
+    /// Checks that coordinates lie in the domain and in the non-empty domain of the fragment's footer. The planner
+    /// relied on that box to determine which cells are rows, and how many.
     fn check_coordinates(&self, dimension: usize, copy: &Copy, bytes: &[u8]) -> Result<()> {
         let (query, fragment) = (self.view.query()?, copy.fragment as usize);
         let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
@@ -215,16 +215,16 @@ impl FixedColumn {
     }
 }
 
-/// What some rows take: units to be had, and cells to be copied from them.
+/// What reading some rows takes: the units to fetch, and the cells to copy from them.
 #[derive(Default)]
 struct Plan {
     units: Vec<TileUnit>,
     copies: Vec<Copy>,
-    /// Of all copies.
+    /// The number of cells in all copies.
     cells: u64,
 }
 
-/// Consecutive cells of one tile of a fragment, and those of the plan's units that have them.
+/// Consecutive cells of one tile of a fragment, and the range of the plan's units that hold them.
 struct Copy {
     fragment: u32,
     cells: TileCells,

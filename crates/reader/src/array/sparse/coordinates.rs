@@ -1,5 +1,6 @@
-//! Proves of a fragment's coordinates what must hold for all of them, tile by tile: that they lie in the domain, in the
-//! box of their tile and that in the fragment's, that cells ascend, and that none comes twice where none may.
+//! Checks the coordinates of a fragment, tile by tile: they lie in the domain and in the box of their tile, this box
+//! lies in the fragment's non-empty domain, the cells ascend, and none repeats unless the schema or the fragment allows
+//! it.
 
 use std::ops::Range;
 
@@ -12,10 +13,10 @@ use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use super::visible::CellFilter;
 use crate::array::Array;
 
-/// Cells that are looked at together.
+/// Cells that are checked together.
 const BATCH_CELLS: u64 = 16384;
 
-/// The coordinates of one visible fragment of a sparse array, to be checked.
+/// Checks the coordinates of one visible fragment of a sparse array.
 pub struct CoordinateCheck<'a> {
     array: &'a Array,
     fragment: usize,
@@ -25,7 +26,7 @@ pub struct CoordinateCheck<'a> {
     may_repeat: bool,
 }
 
-/// The cell before, to be compared with.
+/// The previous cell, to compare the next one with.
 struct Before {
     key: Vec<u64>,
     zeros: u64,
@@ -40,15 +41,15 @@ impl<'a> CoordinateCheck<'a> {
         let (facts, schema) = (&outline.facts, array.schema());
         let plan = KeyPlan::new(schema, CellOrder::Global)?;
         let cells = FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells)?;
-        // Consolidated with the times of cells, a fragment has the older cells of a coordinate, too.
+        // A fragment that was consolidated with the times of its cells also holds the older cells of a coordinate.
         let may_repeat = schema.allows_duplicates || facts.has_timestamps;
         Ok(CoordinateCheck { array, fragment, plan, cells, may_repeat })
     }
 
-    /// Checks the cells of one tile, and that they come behind those of the tile before. Memory is that of one batch.
+    /// Checks the cells of one tile, and that they follow those of the previous tile. Memory: one batch.
     ///
     /// # Errors
-    /// The first damage in them, or in what is needed to read them.
+    /// The first damage in these cells, or in the data that is needed to read them.
     pub fn check_tile(&self, tile: u64) -> Result<()> {
         self.check_box(tile)?;
         let source = FragmentSource {
@@ -69,7 +70,7 @@ impl<'a> CoordinateCheck<'a> {
         if own.start > 0 {
             match stream.read(&mut batch, &mut buffers) {
                 Ok(_) => self.check_unique(&batch, &own, &mut before)?,
-                // What is wrong with the last cell of the tile before is told there.
+                // An error in the last cell of the previous tile is reported by the check of that tile.
                 Err(_) => stream = Stream::new(&source, own.clone(), BATCH_CELLS, true),
             }
         }
@@ -79,7 +80,7 @@ impl<'a> CoordinateCheck<'a> {
         Ok(())
     }
 
-    /// A tile's box lies in that of the fragment, which decides whether anyone looks at the tile.
+    /// Checks that a tile's box lies in the fragment's non-empty domain: readers skip the fragment otherwise.
     fn check_box(&self, tile: u64) -> Result<()> {
         let outline = self.array.outline(self.fragment)?;
         let mbrs = self.array.folder().mbrs(self.array.number(self.fragment))?;
@@ -95,7 +96,7 @@ impl<'a> CoordinateCheck<'a> {
         Ok(())
     }
 
-    /// Where none may, no cell has the coordinates of the one before.
+    /// Checks that no cell has the coordinates of the previous one, unless repetitions are allowed.
     fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<Before>) -> Result<()> {
         if self.may_repeat {
             return Ok(());
@@ -129,8 +130,8 @@ impl<'a> CoordinateCheck<'a> {
     }
 }
 
-/// Whether a range reaches out of another. Some writers compare strings beyond ASCII in another way, and some write
-/// ranges that say nothing.
+/// Returns whether a range leaves another. `false` if either is not ASCII, because some writers compare such strings
+/// differently, or if its bounds are not in order, as some writers leave them.
 fn leaves(own: &CoordinateRange, around: &CoordinateRange) -> bool {
     let says_something = |range: &CoordinateRange| {
         let is_plain = |value: &Scalar| !matches!(value, Scalar::Text(text) if !text.is_ascii());

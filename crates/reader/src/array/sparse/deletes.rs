@@ -1,8 +1,9 @@
-//! The delete conditions of an array: which there are, and which cells of a fragment they leave.
+//! The delete conditions of an array: which there are, and which cells of a fragment they keep.
 //!
-//! What is stored is the negation of what was asked, and a cell stays if it is true. libtiledb evaluates
-//! it without a third truth value for null, and a field that a fragment lacks counts as false in a way of
-//! its own; both decide which rows a user sees, so both are followed here.
+//! A file stores the negation of the condition that the user gave: cells for which it holds are kept. libtiledb
+//! evaluates it in two-valued logic, without a third value for null, and a comparison with a field that the fragment
+//! lacks is false and also discards what an "or" has gathered. Both decide which rows a user sees, so this file does
+//! the same.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,14 +26,14 @@ use crate::array::generic_tile::{decode_inline_tile, read_generic_tile};
 /// One delete commit.
 #[derive(Debug, Clone)]
 pub struct Delete {
-    /// Its name as fragments list it once they have applied it.
+    /// The name under which a fragment lists this delete once consolidation has applied it.
     pub marker: String,
-    /// Cells written after this stay.
+    /// Cells written after this time are kept.
     pub time: u64,
     pub condition: Arc<Condition>,
 }
 
-/// The deletes that count in the array's window, oldest first.
+/// Returns the deletes in the array's window, oldest first.
 ///
 /// # Errors
 /// Any damage in a delete's file; [`Error::Unsupported`] for update commits.
@@ -54,18 +55,18 @@ pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
     Ok(deletes)
 }
 
-/// A condition on the cells of one fragment.
+/// A delete condition, applied to the cells of one fragment.
 pub struct FragmentCondition<'a> {
     array: &'a Array,
     fragment: usize,
     condition: &'a Condition,
-    /// Cells written after this stay whatever the condition says; used where each cell has a time of its own.
+    /// Cells written after this time are kept whatever the condition says. `Some` if each cell has its own time.
     time: Option<u64>,
 }
 
 impl<'a> FragmentCondition<'a> {
     /// # Errors
-    /// [`Error::Damaged`] when the condition compares values of other sizes than the fragment's cells have.
+    /// [`Error::Damaged`] if the condition compares values of another size than the fragment's cells have.
     pub fn new(array: &'a Array, fragment: usize, delete: &'a Delete, by_cell: bool) -> Result<Self> {
         let outline = array.outline(fragment)?;
         delete.condition.check(&outline.schema).in_file(&delete.marker)?;
@@ -73,7 +74,7 @@ impl<'a> FragmentCondition<'a> {
         Ok(FragmentCondition { array, fragment, condition: &delete.condition, time })
     }
 
-    /// Says of some cells of a tile which stay: clears the others in `kept`. `times` are those of the cells.
+    /// Clears in `kept` the cells of a tile that the delete removes. `times` are the times of these cells.
     ///
     /// # Errors
     /// Any damage in the fields that the condition needs.
@@ -81,7 +82,7 @@ impl<'a> FragmentCondition<'a> {
         let Some(time) = self.time else {
             return self.node(self.condition, cells, Combination::And, kept);
         };
-        // "Newer than the delete, or the condition"; an "or" at the top becomes part of this one.
+        // "Newer than the delete, or the condition holds". An "or" at the top of the condition merges with this one.
         let mut result: Vec<bool> = times.iter().map(|cell| *cell > time).collect();
         match self.condition {
             Condition::Expression { combination: Combination::Or, children } => {
@@ -95,11 +96,11 @@ impl<'a> FragmentCondition<'a> {
         Ok(())
     }
 
-    /// Combines what a node says of each cell with what is known so far.
+    /// Combines the result of a node for each cell with the results so far.
     fn node(&self, node: &Condition, cells: TileCells, with: Combination, known: &mut [bool]) -> Result<()> {
         match node {
             Condition::Value(value) => self.value(value, cells, with, known),
-            // Within an "and", the parts of another need no place of their own.
+            // Within an "and", a nested "and" needs no result of its own.
             Condition::Expression { combination: Combination::And, children } if with == Combination::And => {
                 children.iter().try_for_each(|child| self.node(child, cells, Combination::And, known))
             }
@@ -125,7 +126,7 @@ impl<'a> FragmentCondition<'a> {
             _ => match self.compare(value, cells).in_field(&value.field)? {
                 Some(result) => result,
                 None => {
-                    // Not only false: what "or" had gathered is lost as well.
+                    // As in libtiledb, this is more than `false`: it also discards what an "or" has gathered so far.
                     known.fill(false);
                     return Ok(());
                 }
@@ -135,7 +136,7 @@ impl<'a> FragmentCondition<'a> {
         Ok(())
     }
 
-    /// What a comparison says of each cell; `None` when the fragment lacks the field.
+    /// Returns the result of a comparison for each cell; `None` if the fragment lacks the field.
     fn compare(&self, value: &ValueCondition, cells: TileCells) -> Result<Option<Vec<bool>>> {
         let (array, fragment) = (self.array, self.fragment);
         let outline = array.outline(fragment)?;
@@ -165,7 +166,7 @@ impl<'a> FragmentCondition<'a> {
         };
         let mut result = match attribute.cell_size() {
             Some(size) if value.value().is_empty() && is_equality(value.operator) => {
-                // A value of no bytes asks whether there is one.
+                // A comparison with a value of no bytes tests for null.
                 let wants_valid = value.operator == Operator::NotEqual;
                 let valid = valid.unwrap_or_else(|| vec![1; cells.count as usize]);
                 debug_assert!(size > 0);
@@ -181,7 +182,7 @@ impl<'a> FragmentCondition<'a> {
                 Column::Var(var_cells(&file, cells)?).test(value, attribute.datatype)?
             }
         };
-        // Null is never true, and so a cell that has none is deleted by any comparison.
+        // A comparison with null is never true, so any comparison deletes the cells that are null.
         if let Some(valid) = valid {
             result.iter_mut().zip(valid).for_each(|(cell, valid)| *cell &= valid != 0);
         }
@@ -213,9 +214,9 @@ fn var_cells(file: &VarFile, cells: TileCells) -> Result<AxisColumn> {
     Ok(column)
 }
 
-/// The cells that a condition looks at.
+/// The cells that a condition compares.
 enum Column {
-    /// And the size of a cell.
+    /// The cells, and the size of one.
     Fixed(Vec<u8>, usize),
     Var(AxisColumn),
 }
@@ -238,7 +239,7 @@ impl Column {
         }
     }
 
-    /// The bytes of each cell.
+    /// Iterates over the bytes of each cell.
     fn cells(&self) -> Box<dyn Iterator<Item = &[u8]> + '_> {
         match self {
             Column::Fixed(bytes, size) => Box::new(bytes.chunks_exact((*size).max(1))),
@@ -247,7 +248,7 @@ impl Column {
     }
 }
 
-/// Whether a cell is a member of a condition's set. Two zeros are one number, and NaN is none.
+/// Returns whether a cell is a member of a condition's set. The two zeros are the same number, and NaN is in no set.
 fn is_member(condition: &ValueCondition, cell: &[u8], datatype: Datatype) -> bool {
     let number = match (datatype.kind(), cell) {
         (Kind::Float, [a, b, c, d]) => Some(f32::from_le_bytes([*a, *b, *c, *d]).into()),
@@ -280,7 +281,7 @@ fn test_numbers(bytes: &[u8], condition: &ValueCondition, datatype: Datatype) ->
     }
 }
 
-/// Tests numbers of one type. The condition's values have been found to be of its size.
+/// Compares numbers of one type. The caller has checked that the condition's values have its size.
 fn test<const SIZE: usize, T: PartialOrd>(
     bytes: &[u8],
     condition: &ValueCondition,
@@ -291,8 +292,8 @@ fn test<const SIZE: usize, T: PartialOrd>(
     cells.iter().map(|cell| parse(*cell)).map(|cell| holds(condition, |value| compare(&cell, value))).collect()
 }
 
-/// Whether a condition on a single value holds of a cell, which `compare` compares with that. Nothing but "not equal"
-/// holds of what has no order.
+/// Returns whether a condition on a single value holds for a cell, given how the cell compares with that value. Of
+/// values without an order only "not equal" holds.
 fn holds(condition: &ValueCondition, compare: impl Fn(&[u8]) -> Option<Ordering>) -> bool {
     let single = || compare(condition.value());
     match condition.operator {
@@ -302,7 +303,7 @@ fn holds(condition: &ValueCondition, compare: impl Fn(&[u8]) -> Option<Ordering>
         Operator::GreaterOrEqual => single().is_some_and(Ordering::is_ge),
         Operator::Equal => single() == Some(Ordering::Equal),
         Operator::NotEqual => single() != Some(Ordering::Equal),
-        // Sets have no single value.
+        // Sets have no single value to compare with.
         Operator::In | Operator::NotIn => false,
         Operator::AlwaysTrue => true,
         Operator::AlwaysFalse => false,

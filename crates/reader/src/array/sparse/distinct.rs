@@ -1,8 +1,8 @@
-//! A merge of cells that are not in the order they are merged by: one row for each coordinate all the same.
+//! Finds one row for each coordinate in a merge of cells that are not in the merge's order.
 //!
-//! The cells come as libtiledb merges them, each fragment's as they are stored. Those of the same coordinates need not
-//! follow each other then, so they are found by sorting all cells by their coordinates; what is left is put back into
-//! the order it came in. Both sorts take a bounded amount of memory.
+//! The cells come as libtiledb merges them: each fragment's cells in stored order. Cells with the same coordinates need
+//! not be adjacent then. So all cells are sorted by their coordinates to find the newest of each, and the remaining
+//! ones are sorted back into merge order. Both sorts take a bounded amount of memory.
 
 use std::collections::HashSet;
 
@@ -14,14 +14,14 @@ use super::store::Store;
 use super::stream::FragmentSource;
 use crate::array::Budget;
 
-/// Bytes at the end of a record's key that say how new the cell is: the newest sorts first.
+/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first.
 const AGE_BYTES: usize = 2 * size_of::<u64>();
 
-/// Returns the rows of a merge of `streams`, of which each is of the source of the same number. `store` keeps the rows.
+/// Returns the rows of a merge of `streams`. Each stream reads the source with the same index. `store` keeps the rows.
 ///
 /// # Errors
-/// Those of the streams; [`Error::Unsupported`] for more cells than can be told apart, [`Error::Io`] from the
-/// temporary file.
+/// Those of the streams; [`Error::Unsupported`] for more cells than an [`Address`] can tell apart, [`Error::Io`] from
+/// the temporary file.
 pub fn distinct_rows<S: CellStream>(
     plan: &KeyPlan,
     sources: &[FragmentSource<'_>],
@@ -49,7 +49,7 @@ pub fn distinct_rows<S: CellStream>(
         let (coordinates, age) = record.key.split_at(record.key.len() - AGE_BYTES);
         let (newest_coordinates, newest_age) = newest.key.split_at(newest.key.len().saturating_sub(AGE_BYTES));
         let is_row = if coordinates == newest_coordinates && !newest.key.is_empty() {
-            // See `Newest` about cells that are as new as each other.
+            // See `Newest` about cells of the same age.
             age == newest_age && !with_versions.contains(&(record.address.fragment() as usize))
         } else {
             newest.clone_from(record);
@@ -65,13 +65,13 @@ pub fn distinct_rows<S: CellStream>(
     Ok(list.finish()?)
 }
 
-/// The bit of a rank that says whether the cell is shown; the others number the cells as they come.
+/// The bit of a rank that marks a cell as shown; the other bits number the cells in merge order.
 const SHOWN: u64 = 1;
 
 /// Sorts the cells of a merge by their coordinates, the newest first.
 struct ByCoordinates<'a> {
     plan: &'a KeyPlan,
-    /// By input.
+    /// The fragment of each input.
     fragments: &'a [usize],
     writer: SortedRunWriter<'a>,
     record: Record,

@@ -1,31 +1,32 @@
-//! The rows of a merge of fragments that have no coordinates in common: all cells, counted before they were read.
+//! The rows of a merge of fragments that have no coordinates in common: every cell is a row, and their number is known
+//! before they are read.
 
 use tilefs_format::error::Error;
 
 use super::merge::{CellSink, CellStream, Halt, MergeInput, Merged};
 use super::rows::InterleavedWriter;
 
-/// Tells an [`InterleavedWriter`] of each cell, and ends the merge after so many.
+/// Reports each cell to an [`InterleavedWriter`], and stops the merge after a given number of rows.
 pub struct EveryCell<'a, 'b> {
     writer: &'a mut InterleavedWriter<'b>,
-    /// By input, the position of the next cell.
+    /// For each input, the position of its next cell.
     next: Vec<u64>,
     /// The input of the last cell.
     last: usize,
-    /// Rows that are still wanted.
+    /// The number of rows that are still wanted.
     left: u64,
 }
 
 impl<'a, 'b> EveryCell<'a, 'b> {
-    /// The first `rows` cells of inputs that start at these positions.
+    /// Takes the first `rows` cells of inputs that start at these positions.
     pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>, rows: u64) -> Self {
         EveryCell { writer, next: starts.collect(), last: 0, left: rows }
     }
 
-    /// The position behind the last row of each input.
+    /// Returns for each input the position after its last row.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there were fewer cells.
+    /// [`Error::Damaged`] if there were fewer cells.
     pub fn finish(self) -> Merged<Vec<u64>> {
         match self.left {
             0 => Ok(self.next),
@@ -34,7 +35,7 @@ impl<'a, 'b> EveryCell<'a, 'b> {
     }
 }
 
-/// That there are so many cells fewer than footers say.
+/// Returns the error for cells that the footers count but that are missing.
 pub fn too_few_cells(missing: u64) -> Error {
     Error::damaged(format!("{missing} cells fewer than the footers count"))
 }
@@ -53,7 +54,7 @@ impl CellSink for EveryCell<'_, '_> {
         }
         self.writer.push(number, true)?;
         (self.last, self.next[number], self.left) = (number, self.next[number] + 1, self.left - 1);
-        // The cells behind need not be read.
+        // The cells after these need not be read.
         if self.left == 0 { Err(Halt::Enough) } else { Ok(()) }
     }
 }

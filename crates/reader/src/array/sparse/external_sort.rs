@@ -1,4 +1,4 @@
-//! Sorts more records than fit in memory: runs of them are sorted and put aside, then merged.
+//! Sorts more records than fit in memory: sorts runs of them, spills each run, then merges the runs.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -10,10 +10,10 @@ use super::rows::Address;
 use super::store::{Blob, Store};
 use crate::threads::cancellation;
 
-/// Bytes of records that are put aside, and later read, together. Merging holds so many of every run.
+/// Bytes of records that are written, and later read, together. A merge holds this much of every run in memory.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// A cell to be sorted by its key, then by its rank.
+/// A cell to sort by its key, then by its rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
     /// Compared as unsigned bytes.
@@ -22,36 +22,36 @@ pub struct Record {
     pub address: Address,
 }
 
-/// Sorted records.
+/// A run of sorted records.
 #[derive(Debug, Clone)]
 pub struct SortedRun {
     blobs: Arc<[Blob]>,
 }
 
-/// Makes runs.
+/// Collects records, and sorts them into runs.
 pub struct SortedRunWriter<'a> {
     store: &'a Store,
     most_bytes: usize,
-    /// Records that are not sorted yet.
+    /// The records of the current run, unsorted.
     entries: Vec<Entry>,
-    /// The keys of those behind what an entry holds.
+    /// The parts of keys that do not fit in an entry.
     tails: Vec<u8>,
     runs: Vec<SortedRun>,
 }
 
-/// A record as it is sorted: most keys are no longer than what it holds itself.
+/// An entry for sorting a record. It holds most keys whole.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The first bytes of the key, then zeros.
+    /// The first bytes of the key, padded with zeros.
     head: u128,
-    /// Where the rest of the key starts among the tails.
+    /// The offset in `tails` of the rest of the key.
     tail: u32,
     key_bytes: u32,
     rank: u64,
     address: Address,
 }
 
-/// Bytes of a key in an entry.
+/// Bytes of a key that an entry holds.
 const HEAD: usize = size_of::<u128>();
 
 impl Entry {
@@ -68,15 +68,15 @@ impl Entry {
 }
 
 impl<'a> SortedRunWriter<'a> {
-    /// Sorts at most `most_bytes` at once, and puts what is sorted into `store`.
+    /// Returns a writer that sorts at most `most_bytes` at once, and spills runs into `store`.
     pub fn new(store: &'a Store, most_bytes: usize) -> Self {
-        // Places of tails are counted in 32 bits.
+        // Offsets into the tails have 32 bits.
         let most_bytes = most_bytes.min(1 << 30);
         SortedRunWriter { store, most_bytes, entries: Vec::new(), tails: Vec::new(), runs: Vec::new() }
     }
 
     /// # Errors
-    /// [`Error::Io`] from the temporary file; [`Error::Unsupported`] for keys of a gibibyte.
+    /// [`Error::Io`] from the temporary file; [`Error::Unsupported`] for keys of more than a gibibyte.
     pub fn push(&mut self, record: &Record) -> Result<()> {
         let (head, tail) = record.key.split_at(record.key.len().min(HEAD));
         if tail.len() > 1 << 30 {
@@ -173,7 +173,7 @@ impl<'a> SortedRunReader<'a> {
         SortedRunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
     }
 
-    /// The next record; `false` at the end.
+    /// Reads the next record; returns `false` at the end.
     fn read(&mut self, record: &mut Record) -> Result<bool> {
         if self.at == self.bytes.len() {
             let Some(blob) = self.blobs.next() else { return Ok(false) };
@@ -215,7 +215,7 @@ mod tests {
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
             let store = Store::new(limit);
-            // Keys that are not the beginnings of others, as those of cells.
+            // Random keys of which none is a prefix of another, as the keys of cells are.
             let records = keys.into_iter().zip(0..).map(|((text, rank), number)| Record {
                 key: [text.as_bytes(), &[0, 0]].concat(),
                 rank: 1000 * rank + number,

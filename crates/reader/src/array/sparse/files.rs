@@ -1,4 +1,4 @@
-//! The files of one fragment that hold a column: cells of one size, or cells of any size.
+//! The files of one fragment that hold a column: cells of a fixed size, or cells of variable size.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::read::Batches;
 use crate::storage::StoreKey;
 
-/// The coordinates along each dimension of the cells of one tile of a sparse fragment.
+/// Returns the coordinates along each dimension of the cells of one tile of a sparse fragment.
 ///
 /// # Errors
 /// Any damage in the tile; [`Error::Unsupported`] for string dimensions.
@@ -40,9 +40,9 @@ pub fn coordinates_of_tile(array: &Array, fragment: usize, tile: u64, cells: u64
     Ok(axes)
 }
 
-/// One column's cells in a fragment, all of one size.
+/// One fixed-size column's cells in a fragment.
 pub enum FixedFile {
-    /// A file of nothing else.
+    /// A file of its own.
     Own { tiles: Arc<Tiles>, cell_size: usize },
     /// Coordinates along one of the dimensions that share a file, as before format version 5.
     Zipped {
@@ -50,21 +50,21 @@ pub enum FixedFile {
         cell_size: usize,
         dimension: usize,
         dimensions: usize,
-        /// Cell by cell rather than, within each tile, dimension by dimension.
+        /// Whether the file stores coordinates cell by cell; otherwise, within each tile, dimension by dimension.
         interleaved: bool,
     },
-    /// Every cell is this.
+    /// The fragment lacks the field: every cell has this value.
     Fill(Vec<u8>),
 }
 
-/// Format version since which every dimension has files of its own.
+/// The first format version in which every dimension has files of its own.
 const SPLIT_COORDINATES_SINCE: u32 = 5;
 
 impl FixedFile {
-    /// The coordinates along a dimension in a visible fragment.
+    /// Opens the coordinates along a dimension in a visible fragment.
     ///
     /// # Errors
-    /// Any damage in the metadata of the file.
+    /// Any damage in the file's metadata.
     pub fn of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let number = array.number(fragment);
@@ -77,14 +77,14 @@ impl FixedFile {
             return Ok(FixedFile::Own { tiles, cell_size });
         }
         let tiles = array.folder().tiles(number, Field::Coordinates, FieldFile::Data)?;
-        // Version 1 split the coordinates only for the sake of a compressor.
+        // Version 1 split the coordinates only if a compressor followed.
         let interleaved =
             outline.facts.version == 1 && !outline.schema.coords_filters.filters.iter().any(Filter::is_compressor);
         let dimensions = outline.schema.dimensions.len();
         Ok(FixedFile::Zipped { tiles, cell_size, dimension, dimensions, interleaved })
     }
 
-    /// The name of the file of the coordinates along a dimension in a visible fragment.
+    /// Returns the name of the file of the coordinates along a dimension in a visible fragment.
     ///
     /// # Errors
     /// Any damage in the fragment's metadata.
@@ -95,8 +95,8 @@ impl FixedFile {
         Ok(FieldFiles::of(field, version, &outline.schema)?.data())
     }
 
-    /// The cells of an attribute (by its number in the array's schema) or their validity, or where the fragment
-    /// lacks the attribute, `fill`.
+    /// Opens the cells of an attribute (given its number in the array's schema) or their validity. If the fragment
+    /// lacks the attribute, every cell is `fill`.
     ///
     /// # Errors
     /// As [`Array::attribute_tiles`].
@@ -114,16 +114,16 @@ impl FixedFile {
         Ok(FixedFile::Own { tiles, cell_size: fill.len() })
     }
 
-    /// One of the fields that count milliseconds or conditions.
+    /// Opens one of the fields that hold times or the numbers of delete conditions.
     ///
     /// # Errors
-    /// Any damage in the metadata of the file.
+    /// Any damage in the file's metadata.
     pub fn of_marks(array: &Array, fragment: usize, field: Field) -> Result<Self> {
         let tiles = array.folder().tiles(array.number(fragment), field, FieldFile::Data)?;
         Ok(FixedFile::Own { tiles, cell_size: size_of::<u64>() })
     }
 
-    /// Where the cells are stored, if they are.
+    /// Returns the path of the file; `None` if the fragment lacks the field.
     pub fn path(&self) -> Option<&StoreKey> {
         match self {
             FixedFile::Fill(_) => None,
@@ -131,18 +131,18 @@ impl FixedFile {
         }
     }
 
-    /// Fills `out` with some cells of a tile.
+    /// Reads some cells of a tile into `out`.
     ///
     /// # Errors
-    /// Any damage in what is needed for them.
+    /// Any damage in the data that is needed for them.
     pub fn read(&self, cells: TileCells, out: &mut [u8]) -> Result<()> {
         self.copy(cells, out, |tiles, size, start, out| tiles.read(cells.tile, size, start, out))
     }
 
-    /// Fills `out` with some cells of a tile, from their [units](FixedFile::units), which `reader` has.
+    /// Reads some cells of a tile into `out` from their [units](FixedFile::units), which `reader` provides.
     ///
     /// # Errors
-    /// Any damage in these.
+    /// Any damage in these units.
     pub fn read_planned(
         &self,
         cells: TileCells,
@@ -153,7 +153,7 @@ impl FixedFile {
         self.copy(cells, out, |_, _, start, out| reader.copy(batches, start, out))
     }
 
-    /// `read` is given the tiles, the decoded size of the tile, where to begin in it, and what to fill.
+    /// Calls `read` with the tiles, the decoded size of the tile, the offset in it to start at, and the buffer to fill.
     fn copy(
         &self,
         cells: TileCells,
@@ -199,7 +199,7 @@ impl FixedFile {
         tiles.units(cells.tile, self.tile_size(cells)?, start..start + cells.count * cell_size as u64, units)
     }
 
-    /// Decoded bytes of the tile that these cells are in.
+    /// Returns the decoded size of the tile that holds these cells.
     fn tile_size(&self, cells: TileCells) -> Result<u64> {
         let cell_size = match self {
             FixedFile::Own { cell_size, .. } => Some(*cell_size),
@@ -210,7 +210,7 @@ impl FixedFile {
         size.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
-    /// Where these cells start in the decoded tile; the whole tile is known to fit 64 bits.
+    /// Returns the offset of these cells in the decoded tile. It fits 64 bits, because the size of the whole tile does.
     fn start(&self, cells: TileCells) -> u64 {
         match self {
             FixedFile::Own { cell_size, .. } => cells.first * *cell_size as u64,
@@ -225,15 +225,15 @@ impl FixedFile {
     }
 }
 
-/// One column's cells in a fragment, each of its own size.
+/// One variable-size column's cells in a fragment.
 pub enum VarFile {
     Stored(VarTiles),
-    /// Every cell is this.
+    /// The fragment lacks the field: every cell has this value.
     Fill(Vec<u8>),
 }
 
 impl VarFile {
-    /// The coordinates along a string dimension in a visible fragment.
+    /// Opens the coordinates along a string dimension in a visible fragment.
     ///
     /// # Errors
     /// Any damage in the metadata of the files.
@@ -242,8 +242,8 @@ impl VarFile {
         Ok(VarFile::Stored(tiles))
     }
 
-    /// The cells of an attribute (by its number in the array's schema), or where the fragment lacks it, its fill
-    /// value.
+    /// Opens the cells of an attribute, given its number in the array's schema. If the fragment lacks the attribute,
+    /// every cell is its fill value.
     ///
     /// # Errors
     /// As [`Array::attribute_var_tiles`].
@@ -254,10 +254,10 @@ impl VarFile {
         Ok(VarFile::Stored(array.attribute_var_tiles(fragment, attribute)?))
     }
 
-    /// What all cells of a tile take, in bytes, as the metadata say.
+    /// Returns the bytes of all cells of a tile, according to the metadata.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no such tile, or it takes more than 64 bits count.
+    /// [`Error::Damaged`] if there is no such tile, or its size does not fit 64 bits.
     pub fn tile_size(&self, tile: u64, in_tile: u64) -> Result<u64> {
         match self {
             VarFile::Stored(tiles) => tiles.size(tile),
@@ -267,7 +267,7 @@ impl VarFile {
         }
     }
 
-    /// Reads cells of the tile that these cells are in.
+    /// Returns a reader of the tile that holds these cells.
     ///
     /// # Errors
     /// As [`VarTiles::reader`].
@@ -278,7 +278,7 @@ impl VarFile {
         }
     }
 
-    /// Adds the units that hold where some cells of a tile begin and end.
+    /// Adds the units of the offsets of some cells, including the end of the last one.
     ///
     /// # Errors
     /// As [`VarTiles::offset_units`].
@@ -289,7 +289,7 @@ impl VarFile {
         }
     }
 
-    /// The tiles, unless every cell is the same value.
+    /// Returns the tiles; `None` if every cell has the same value.
     pub fn tiles(&self) -> Option<&VarTiles> {
         match self {
             VarFile::Stored(tiles) => Some(tiles),
@@ -297,7 +297,7 @@ impl VarFile {
         }
     }
 
-    /// Adds the units that hold some bytes of the values of the tile that these cells are in.
+    /// Adds the units that hold some bytes of the values of the tile that holds these cells.
     ///
     /// # Errors
     /// As [`VarTiles::value_units`].
@@ -311,7 +311,7 @@ impl VarFile {
     /// Appends some cells of a tile to a column.
     ///
     /// # Errors
-    /// Any damage in what is needed for them, [`Error::Unsupported`] when they do not fit in memory.
+    /// Any damage in the data that is needed for them, [`Error::Unsupported`] if they do not fit in memory.
     pub fn append(&self, cells: TileCells, column: &mut AxisColumn) -> Result<()> {
         let mut reader = self.reader(cells)?;
         let mut offsets = vec![0; cells.count as usize + 1];
@@ -322,7 +322,7 @@ impl VarFile {
         if length > MOST_STRINGS {
             return Err(Error::unsupported(format!("{length} bytes of coordinates in {} cells", cells.count)));
         }
-        // Before there is room made: whether the tile has so many bytes, of which so far only a number was read.
+        // Before allocating, check that the tile has this many bytes: so far only its claimed size was read.
         self.value_units(cells, from..to, &mut Vec::new())?;
         memory::resize(&mut column.bytes, before.saturating_add(length), "the values of a tile")?;
         reader.copy(from, &mut column.bytes[before..])?;
@@ -341,8 +341,8 @@ pub enum VarCells<'a> {
 }
 
 impl VarCells<'_> {
-    /// Where cells from cell `first` of the tile start in its values: fills `out`, whose last entry may be the end
-    /// of the last cell.
+    /// Reads the offsets of cells in the tile's values, from cell `first` on. The last entry of `out` may be the end of
+    /// the last cell.
     ///
     /// # Errors
     /// As [`VarReader::offsets`].
@@ -358,7 +358,7 @@ impl VarCells<'_> {
         }
     }
 
-    /// Copies the tile's values from byte `start`.
+    /// Copies the tile's values, starting at byte `start`.
     ///
     /// # Errors
     /// As [`VarReader::copy`].
@@ -374,5 +374,5 @@ impl VarCells<'_> {
     }
 }
 
-/// Bytes of the strings of one dimension that are looked at together.
+/// Bytes of the strings of one dimension that are checked together.
 const MOST_STRINGS: usize = 1 << 30;

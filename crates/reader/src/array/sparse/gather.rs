@@ -1,4 +1,4 @@
-//! From rows to the cells they are in the files of each fragment, and back.
+//! Maps rows to cells in the files of each fragment, and back.
 
 use tilefs_format::error::{Error, Result};
 
@@ -12,22 +12,22 @@ pub struct CellSlab {
     pub cells: u64,
 }
 
-/// The cells of some rows in the order of the files they are in, so that each part of a file is looked at once.
+/// The cells of some rows in file order, so that each part of a file is read only once.
 #[derive(Debug, Default)]
 pub struct GatherList {
     pub slabs: Vec<CellSlab>,
-    /// For each cell of all slabs the row it is, counted from the first of these rows; [`DROPPED`] for none.
+    /// For each cell of all slabs its row, counted from the first of these rows; [`DROPPED`] if it is not a row.
     pub rows: Vec<u32>,
 }
 
-/// Cells that lie between others and are no rows.
+/// Marks a cell that lies between others and is not a row.
 pub const DROPPED: u32 = u32::MAX;
 
 impl GatherList {
-    /// The cells of rows that are no cell slab.
+    /// Collects the cells of rows that are not a cell slab.
     ///
     /// # Errors
-    /// Where they are one.
+    /// [`Error::Damaged`] if they are one.
     pub fn set(&mut self, rows: &Rows<'_>) -> Result<()> {
         match rows {
             Rows::Interleaved(interleaved) => self.set_mixed(interleaved),
@@ -77,7 +77,7 @@ impl GatherList {
         }
     }
 
-    /// Each slab, with the rows of its cells.
+    /// Iterates over the slabs, each with the rows of its cells.
     pub fn iter(&self) -> impl Iterator<Item = (CellSlab, &[u32])> {
         let mut rest = self.rows.as_slice();
         self.slabs.iter().map(move |slab| {
@@ -88,7 +88,7 @@ impl GatherList {
     }
 }
 
-/// Puts the cells of interleaved rows, which lie part by part in `cells`, into the order of the rows.
+/// Sorts the cells of interleaved rows, which `cells` holds part by part, into row order.
 pub fn interleave(interleaved: &InterleavedRows, cells: &[u8], cell_size: usize, out: &mut [u8]) {
     let mut next = Vec::with_capacity(interleaved.parts.len());
     let mut start = 0;
@@ -123,7 +123,7 @@ fn interleave_sized<const SIZE: usize>(codes: &[u16], next: &mut [usize], cells:
     let mut row = 0;
     for code in codes {
         let next = &mut next[usize::from(code >> 1)];
-        // The last code is of a row, so there is still one to come; a dropped cell is overwritten by it.
+        // The last code is a row, so `row` is in range, and the next row overwrites a dropped cell.
         rows[row] = cells[*next];
         row += usize::from(code & 1 == 0);
         *next += 1;

@@ -1,19 +1,19 @@
 //! Positions along the Hilbert curve, as libtiledb computes them to order the cells of an array.
 //!
-//! Coordinates become numbers of so many bits that all dimensions together fill at most 63; Skilling's
-//! transposition turns these into the curve's index, whose bits are then interleaved. Nothing of this is
-//! stored, so every rounding counts.
+//! Each coordinate becomes a number of 63 / dimensions bits, rounded down; Skilling's transposition turns these into
+//! the curve's index, whose bits are then interleaved. None of this is stored, so every rounding must match
+//! libtiledb's.
 
 use tilefs_format::error::{Error, Result};
 
 /// Bits of a Hilbert value, shared by all dimensions.
 const TOTAL_BITS: u32 = 63;
 
-/// Boxes of more dimensions than this are not searched for the values they hold: each level of the curve
-/// has two to this power parts.
+/// The most dimensions of a box for which the range of Hilbert values is computed: each level of the curve has 2 to
+/// this power parts.
 const MOST_SEARCHED_DIMENSIONS: usize = 6;
 
-/// A Hilbert curve through a space of so many dimensions.
+/// A Hilbert curve through a space of a given number of dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hilbert {
     dimensions: usize,
@@ -22,7 +22,7 @@ pub struct Hilbert {
 
 impl Hilbert {
     /// # Errors
-    /// [`Error::Unsupported`] for more dimensions than a curve of one bit each could have.
+    /// [`Error::Unsupported`] for more dimensions than a curve of one bit each can have.
     pub fn new(dimensions: usize) -> Result<Self> {
         if dimensions == 0 || dimensions > TOTAL_BITS as usize {
             return Err(Error::unsupported(format!("Hilbert order of {dimensions} dimensions")));
@@ -30,21 +30,21 @@ impl Hilbert {
         Ok(Hilbert { dimensions, bits: TOTAL_BITS / dimensions as u32 })
     }
 
-    /// The highest place along every axis.
+    /// Returns the highest place along every axis.
     pub fn last_place(&self) -> u64 {
         (1 << self.bits) - 1
     }
 
-    /// The place of a numeric coordinate along its axis. `low` and `high` are the dimension's domain; all
-    /// were converted to `f64` first, losing what they lose.
+    /// Returns the place of a numeric coordinate along its axis. `low` and `high` are the dimension's domain. All three
+    /// were converted to `f64` first, with rounding.
     pub fn place_of_number(&self, value: f64, low: f64, high: f64) -> u64 {
         let most = self.last_place() as f64;
-        // The conversion saturates, and is 0 for the NaN of a domain of one point.
+        // The conversion saturates, and turns the NaN of a domain of one point into 0.
         ((value - low) / (high - low) * most) as u64
     }
 
-    /// The place of a string along its axis: its first eight bytes, of which libtiledb widens each as a
-    /// signed number.
+    /// Returns the place of a string along its axis: its first eight bytes, each of which libtiledb widens as a signed
+    /// number.
     pub fn place_of_text(&self, text: &[u8]) -> u64 {
         let mut place = 0u64;
         for number in 0..8 {
@@ -54,15 +54,15 @@ impl Hilbert {
         place >> (64 - self.bits)
     }
 
-    /// The index along the curve of the point with these places, which are used up.
+    /// Returns the index along the curve of the point with these places. Overwrites `places`.
     pub fn index(&self, places: &mut [u64]) -> u64 {
         debug_assert_eq!(places.len(), self.dimensions);
         self.transpose(places);
         self.interleave(places)
     }
 
-    /// The lowest and the highest index of the points in a box of places, both ends included; all indexes where
-    /// that cannot be told.
+    /// Returns the lowest and the highest index of the points in a box of places, both ends included; the range of all
+    /// indexes if the box is not searched.
     pub fn bounds(&self, low: &[u64], high: &[u64]) -> (u64, u64) {
         let inside = low.iter().zip(high).all(|(low, high)| low <= high && *high <= self.last_place());
         if !inside || self.dimensions > MOST_SEARCHED_DIMENSIONS {
@@ -71,7 +71,7 @@ impl Hilbert {
         (self.extreme(low, high, false), self.extreme(low, high, true))
     }
 
-    /// Skilling's "axes to transpose": the bits of the index, still spread over the axes.
+    /// Skilling's "axes to transpose": computes the bits of the index, still spread over the axes.
     fn transpose(&self, axes: &mut [u64]) {
         let Some((first, others)) = axes.split_first_mut() else { return };
         let mut bit = 1u64 << (self.bits - 1);
@@ -97,7 +97,7 @@ impl Hilbert {
         }
         let Some((last, others)) = axes.split_last_mut() else { return };
         let before = *last;
-        // A bit above `bits`, which the top of a one-dimensional domain has, does reach the ones below.
+        // The top of a one-dimensional domain has a bit above `bits`, and it does affect the bits below.
         let mut shift = 1;
         while shift < self.bits {
             *last ^= *last >> shift;
@@ -109,7 +109,7 @@ impl Hilbert {
         }
     }
 
-    /// Skilling's "transpose to axes", the inverse.
+    /// Skilling's "transpose to axes": the inverse.
     fn untranspose(&self, axes: &mut [u64]) {
         let Some((&mut last, _)) = axes.split_last_mut() else { return };
         let gray = last >> 1;
@@ -137,7 +137,7 @@ impl Hilbert {
         }
     }
 
-    /// Bit `j` of axis `i` becomes bit `j * n + (n - 1 - i)` of the index.
+    /// Moves bit `j` of axis `i` to bit `j * n + (n - 1 - i)` of the index.
     fn interleave(&self, axes: &[u64]) -> u64 {
         if let [x, y] = axes {
             return (spread(*x) << 1) | spread(*y);
@@ -162,8 +162,8 @@ impl Hilbert {
         }
     }
 
-    /// The lowest or highest index in a box: down the curve's levels, always into the first (or last) part that
-    /// the box touches.
+    /// Returns the lowest or highest index in a box: descends the levels of the curve, always into the first (or last)
+    /// part that the box intersects.
     fn extreme(&self, low: &[u64], high: &[u64], highest: bool) -> u64 {
         let dimensions = self.dimensions as u32;
         let mut corner = [0; MOST_SEARCHED_DIMENSIONS];
@@ -172,7 +172,7 @@ impl Hilbert {
         for level in (0..self.bits).rev() {
             let parts = 0..1u64 << dimensions;
             let touches = |part: &u64| {
-                // Any point of a part tells where the part is: its places agree above the level.
+                // Any point of a part locates it: all its points agree in the bits above the level.
                 self.deinterleave(index | (part << (level * dimensions)), corner);
                 self.untranspose(corner);
                 corner.iter().zip(low.iter().zip(high)).all(|(place, (low, high))| {

@@ -1,8 +1,8 @@
 //! Keys that sort as the cells of an array do: a few 64-bit words a cell, compared word by word.
 //!
-//! The global order compares first the space tiles of two cells, dimension by dimension, then their
-//! coordinates. A key is just that, packed: the numbers of the tiles, then the positions within them, each
-//! in as many bits as it can need. Most arrays come down to one or two words.
+//! The global order compares first the space tiles of two cells, dimension by dimension, then their coordinates. A key
+//! packs just that: the numbers of the tiles, then the positions within them, each in the least number of bits that
+//! holds its range. For most arrays this gives one or two words.
 
 use std::cmp::Ordering;
 
@@ -22,20 +22,20 @@ pub enum CellOrder {
     RowMajor,
 }
 
-/// What one dimension contributes to a key, or all of them together.
+/// One component of a key: of one dimension, or of all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyField {
     /// The index along the Hilbert curve.
     Hilbert,
     /// The number of the space tile along a dimension.
     Tile(usize),
-    /// The position within the space tile, where that is part of the key; else within the domain.
+    /// The position within the space tile if the key has the tile number, otherwise within the domain.
     Position(usize),
     /// The first bytes of a string.
     Text(usize),
 }
 
-/// A field, and where it is: how far left in which word.
+/// A field and its place in the key: the word, and the shift to the left.
 #[derive(Debug, Clone, Copy)]
 struct PackedField {
     field: KeyField,
@@ -43,33 +43,33 @@ struct PackedField {
     shift: u32,
 }
 
-/// How to make the keys of an array's cells in one order.
+/// The layout of the keys of an array's cells in one order.
 #[derive(Debug)]
 pub struct KeyPlan {
     pub axes: Vec<Axis>,
-    /// The dimensions of more than one coordinate, as the cells of a tile are sorted by them.
+    /// The dimensions with more than one coordinate, most significant first within a space tile.
     directed: Vec<usize>,
     fields: Vec<PackedField>,
     words: usize,
     hilbert: Option<Hilbert>,
-    /// By dimension: whether the space tile is part of the key.
+    /// For each dimension, whether the key has its space tile.
     tiled: Vec<bool>,
-    /// By word, the string dimension whose first bytes it holds.
+    /// For each word, the string dimension whose first bytes it holds.
     texts: Vec<Option<usize>>,
 }
 
 /// Coordinates of some consecutive cells along one dimension.
 #[derive(Debug, Default)]
 pub struct AxisColumn {
-    /// Of fixed-size coordinates.
+    /// The positions of fixed-size coordinates.
     pub positions: Vec<u64>,
-    /// Of strings: where each starts in `bytes`, and the end.
+    /// For strings: the start of each in `bytes`, and the end.
     pub offsets: Vec<u64>,
     pub bytes: Vec<u8>,
 }
 
 impl AxisColumn {
-    /// A string of the column; empty past the end.
+    /// Returns a string of the column; empty past the end.
     pub fn text(&self, cell: usize) -> &[u8] {
         let range = self.offsets.get(cell).zip(self.offsets.get(cell + 1));
         range.and_then(|(start, end)| self.bytes.get(*start as usize..*end as usize)).unwrap_or(&[])
@@ -81,14 +81,14 @@ impl AxisColumn {
         self.bytes.clear();
     }
 
-    /// A column of one of these cells.
+    /// Returns a column of one of these cells.
     pub fn only(&self, cell: usize) -> Self {
         let mut only = AxisColumn::default();
         only.set_only(self, cell);
         only
     }
 
-    /// Makes this a column of one cell of another.
+    /// Replaces the contents with one cell of another column.
     pub fn set_only(&mut self, from: &AxisColumn, cell: usize) {
         self.clear();
         self.positions.extend(from.positions.get(cell));
@@ -101,7 +101,7 @@ impl AxisColumn {
 
 impl KeyPlan {
     /// # Errors
-    /// [`Error::Unsupported`] for dimensions or orders that this library does not sort.
+    /// [`Error::Unsupported`] for dimensions or orders that this library cannot sort by.
     pub fn new(schema: &ArraySchema, order: CellOrder) -> Result<Self> {
         let axes: Vec<Axis> = schema.dimensions.iter().map(Axis::new).collect::<Result<_>>()?;
         let is_hilbert = order == CellOrder::Global && schema.cell_order == Layout::Hilbert;
@@ -147,12 +147,12 @@ impl KeyPlan {
         Ok(KeyPlan { axes, directed, fields, words, hilbert, tiled, texts })
     }
 
-    /// Words of a key, at least 1.
+    /// Returns the number of words of a key, at least 1.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Whether keys always say which of two cells comes first; else long strings have to be looked at.
+    /// Returns whether keys always decide which of two cells comes first; otherwise long strings must be compared, too.
     pub fn is_exact(&self) -> bool {
         self.texts.iter().all(Option::is_none)
     }
@@ -161,14 +161,14 @@ impl KeyPlan {
         self.hilbert.is_some()
     }
 
-    /// Whether two keys are of one place along the Hilbert curve. Writers put the cells of a place in an order of
-    /// their own: before libtiledb 2.22 by the last dimension first, in consolidated fragments by the first.
+    /// Returns whether two keys have the same place along the Hilbert curve. Writers order the cells of one place by
+    /// rules of their own: before libtiledb 2.22 by the last dimension first, in consolidated fragments by the first.
     pub fn is_one_place(&self, a: &[u64], b: &[u64]) -> bool {
         self.is_hilbert() && a.first() == b.first()
     }
 
-    /// Whether the order is that of the coordinates, the first dimension being the most significant. `is_one_tile` tells
-    /// of a dimension whether all cells surely lie in one space tile along it.
+    /// Returns whether the order is that of the coordinates, the first dimension being the most significant.
+    /// `is_one_tile` returns whether all cells surely lie in one space tile along a dimension.
     pub fn is_row_major(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
         self.directed.is_sorted() && self.is_by_coordinates(is_one_tile)
     }
@@ -178,30 +178,30 @@ impl KeyPlan {
         self.directed.iter().rev().is_sorted() && self.is_by_coordinates(is_one_tile)
     }
 
-    /// Whether the tiles, which come before all coordinates, change nothing: along the most significant dimension they
-    /// never do.
+    /// Returns whether the order would be the same without the tile numbers, which come before all coordinates. The
+    /// tile along the most significant dimension never makes a difference.
     fn is_by_coordinates(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
         let has_no_say = |&number: &usize| !self.tiled[number] || is_one_tile(number);
         self.hilbert.is_none() && self.directed.iter().skip(1).all(has_no_say)
     }
 
-    /// Whether there are dates or times before and from 1970 on.
+    /// Returns whether the domain has dates or times on both sides of 1970.
     pub fn crosses_1970(&self) -> bool {
         self.axes.iter().any(Axis::crosses_1970)
     }
 
-    /// Whether equal keys can be of different coordinates: there are two zeros.
+    /// Returns whether equal keys can belong to different coordinates: 0.0 and -0.0 have the same key.
     pub fn has_floats(&self) -> bool {
         self.axes.iter().any(Axis::is_float)
     }
 
-    /// Whether cells that are sorted can be searched by their keys. Those at one place of a Hilbert curve and those at the
-    /// two zeros are in no order among themselves, and long strings go on behind their keys.
+    /// Returns whether sorted cells can be searched by their keys. Cells with the same place on the Hilbert curve, and
+    /// the two zeros, are in no defined order among themselves, and keys hold only the beginning of long strings.
     pub fn can_be_searched(&self) -> bool {
         self.is_exact() && !self.is_hilbert() && !self.has_floats()
     }
 
-    /// Fills `keys` with the keys of `cells` cells, of which there is one column per dimension.
+    /// Fills `keys` with the keys of `cells` cells, given one column per dimension.
     pub fn keys(&self, columns: &[AxisColumn], cells: usize, keys: &mut Vec<u64>) {
         keys.clear();
         keys.resize(cells * self.words, 0);
@@ -255,8 +255,8 @@ impl KeyPlan {
         }
     }
 
-    /// Keys that no cell of a box sorts before and after: the box's corners, or where strings go on behind what
-    /// keys hold, the lowest and highest that can be.
+    /// Returns keys that bound those of all cells in a box: the keys of its corners, or where these cut off strings,
+    /// the lowest and the highest possible key.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a box outside the domain.
@@ -272,7 +272,7 @@ impl KeyPlan {
         self.keys(&high_corner, 1, &mut high);
         if let Some(hilbert) = &self.hilbert {
             let indexes = self.hilbert_bounds(hilbert, &low_corner, &high_corner);
-            // Places along the curve say nothing about the coordinates.
+            // A range of Hilbert values does not bound the coordinates.
             low.fill(0);
             high.fill(u64::MAX);
             (low[0], high[0]) = indexes;
@@ -301,12 +301,12 @@ impl KeyPlan {
                 .map(|(number, column)| if self.axes[number].is_text() { text } else { place(number, column) })
                 .collect()
         };
-        // Between two strings there may be bytes that the curve takes for negative: they can be anywhere.
+        // Between two strings there may be bytes that the curve takes for negative, so strings can be anywhere.
         hilbert.bounds(&places(low, 0), &places(high, hilbert.last_place()))
     }
 
     /// Appends bytes that sort, compared as unsigned, as the cells do: the key, with whole strings in place of their
-    /// beginnings. Each string ends with two zeros; a zero in it is followed by 255.
+    /// first bytes. Each string ends with two zeros; a zero within it is followed by 255.
     pub fn sortable_bytes(&self, key: &[u64], columns: &[AxisColumn], cell: usize, out: &mut Vec<u8>) {
         for (word, text) in key.iter().zip(&self.texts) {
             match text {
@@ -324,7 +324,7 @@ impl KeyPlan {
         }
     }
 
-    /// The order of two keys as far as they tell; the dimension whose strings decide where they do not.
+    /// Compares two keys. If they leave the order open, returns the dimension whose strings decide it.
     #[inline]
     pub fn compare(&self, a: &[u64], b: &[u64]) -> std::result::Result<Ordering, usize> {
         for ((a, b), text) in a.iter().zip(b).zip(&self.texts) {
@@ -337,8 +337,9 @@ impl KeyPlan {
         Ok(Ordering::Equal)
     }
 
-    /// The part of a key that alone tells whether other cells come before it: up to the first string that goes on
-    /// behind it. Along the Hilbert curve that is the place there: cells of one place may come in any order.
+    /// Returns the prefix of a key that suffices to decide whether another cell comes before it: up to the first string
+    /// that the key cuts off. For Hilbert order it is the place on the curve, because cells of one place may come in
+    /// any order.
     pub fn decisive<'a>(&self, key: &'a [u64]) -> &'a [u64] {
         if self.is_hilbert() {
             return &key[..1];
@@ -347,15 +348,15 @@ impl KeyPlan {
         cut.map_or(key, |word| &key[..=word])
     }
 
-    /// The order of two cells whose keys are equal up to the string of a dimension that does not fit: that string,
-    /// and whatever follows in the order of the array.
+    /// Compares two cells whose keys are equal up to a string that they cut off: by that string, and by the fields
+    /// after it.
     pub fn compare_behind(&self, number: usize, a: (&[AxisColumn], usize), b: (&[AxisColumn], usize)) -> Ordering {
         let ((a, a_cell), (b, b_cell)) = (a, b);
         let from = self.fields.iter().position(|packed| packed.field == KeyField::Text(number)).unwrap_or(0);
         for packed in &self.fields[from..] {
             let order = match packed.field {
                 KeyField::Text(number) => a[number].text(a_cell).cmp(b[number].text(b_cell)),
-                // Tiles and the curve come before any string.
+                // Tiles and the Hilbert index come before any string.
                 KeyField::Position(number) | KeyField::Tile(number) => {
                     a[number].positions.get(a_cell).cmp(&b[number].positions.get(b_cell))
                 }
@@ -370,7 +371,7 @@ impl KeyPlan {
 }
 
 impl AxisColumn {
-    /// A column of one coordinate.
+    /// Returns a column of one coordinate.
     fn of_one(axis: &Axis, value: &Scalar) -> Result<Self> {
         let mut column = AxisColumn::default();
         match value {
@@ -388,7 +389,7 @@ impl AxisColumn {
     }
 }
 
-/// The space tile of the cell before, which most often is that of the next one as well: dividing is slow.
+/// The space tile of the previous cell. The next cell mostly lies in the same one, which saves a slow division.
 struct SpaceTile {
     number: u64,
     /// Its first and last position.
@@ -414,18 +415,18 @@ impl SpaceTile {
                 let first = self.number.saturating_mul(extent);
                 (first, first.saturating_add(extent - 1))
             }
-            // Where the tiles of floats end is a matter of rounding.
+            // For floats, the boundaries of tiles depend on rounding.
             _ => (position, position),
         };
     }
 }
 
-/// Lays fields into words.
+/// Packs fields into words.
 #[derive(Default)]
 struct Packer {
     fields: Vec<PackedField>,
     words: usize,
-    /// Bits left in the last word.
+    /// Free bits in the last word.
     left: u32,
 }
 
@@ -443,7 +444,7 @@ impl Packer {
     }
 }
 
-/// Bits that hold every number up to `most`.
+/// Returns the number of bits that hold every number up to `most`.
 fn bits(most: u64) -> u32 {
     64 - most.leading_zeros()
 }

@@ -1,7 +1,7 @@
-//! A merge of tiles of several fragments, cut into segments that are made one by one, each when it is first wanted.
+//! A merge of tiles of several fragments, cut into segments that are made one by one, each when it is first read.
 //!
-//! Segments have equally many cells, and where one begins in each fragment is found by searching, so that nothing of the
-//! others is read. Where cells cannot be searched, or all R-trees are read anyway, segments are cut at keys instead.
+//! Segments have equally many cells. A search finds where a segment begins in each fragment, so no other segment is
+//! read. If cells cannot be searched, or all R-trees are read anyway, segments are cut at keys instead.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -26,40 +26,40 @@ use crate::recent::Recent;
 use crate::storage::together;
 use crate::threads;
 
-/// Places between segments that are remembered, of a merge of few fragments.
+/// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;
 
-/// Positions that all remembered places have together, about.
+/// Limit for the positions that all cached boundaries have together, approximately.
 const KEPT_POSITIONS: usize = 1 << 18;
 
-/// A merge and how it is cut. Memory: two keys for each tile of the fragments that were opened, which the parts hold, a
-/// key or a word for each segment, and [`KEPT_POSITIONS`].
+/// A merge and its cuts. Memory: two keys for each tile of the fragments that were opened (held by the parts), a key or
+/// a word for each segment, and [`KEPT_POSITIONS`].
 pub struct LazyMerge {
     query: Arc<Query>,
     store: Arc<Store>,
     parts: Vec<MergePart>,
     coincidence: Coincidence,
     cut: Cut,
-    /// By the number of the segment that begins there, where it begins in each part.
+    /// For each segment number, the position in each part at which the segment begins.
     places: Recent<usize, Arc<[u64]>>,
-    /// A hash of each place that was found, or 0: a place that is found again is the same.
+    /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
 }
 
 enum Cut {
-    /// Into segments of [`segment_rows`](super::query::Portions::segment_rows) cells in the order of all `cells`, of which the last may have fewer. A
-    /// segment begins with the cell counted out, or the first of those that have the coordinates of that one: so it has no
-    /// more rows than cells were counted.
+    /// Into segments of [`segment_rows`](super::query::Portions::segment_rows) cells, the last of fewer, counted over
+    /// all `cells` in merge order. A segment begins at the cell with that count, or at the first cell with the same
+    /// coordinates, so a segment has no more rows than cells were counted.
     ByRank { cells: u64 },
-    /// At keys, or beginnings of keys, which ascend.
+    /// At ascending keys, or prefixes of keys.
     ByKeys { keys: Vec<Vec<u64>> },
 }
 
 impl LazyMerge {
-    /// Cuts a merge. What its segments become is kept in `store`.
+    /// Cuts a merge. `store` keeps the segments that it makes.
     ///
     /// # Errors
-    /// Any damage in coordinates, where tiles are so large that these are looked at to find keys to cut at.
+    /// Any damage in coordinates, if tiles are so large that finding keys to cut at means reading cells.
     pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
@@ -77,7 +77,7 @@ impl LazyMerge {
         Ok(Arc::new(merge))
     }
 
-    /// How many segments there are.
+    /// Returns the number of segments.
     pub fn segment_count(&self) -> usize {
         match &self.cut {
             Cut::ByRank { cells } => {
@@ -87,7 +87,7 @@ impl LazyMerge {
         }
     }
 
-    /// Makes a segment, telling `progress` about cells gone through.
+    /// Makes a segment. Reports the number of cells processed to `progress`.
     ///
     /// # Errors
     /// Any damage in its cells.
@@ -115,13 +115,13 @@ impl LazyMerge {
         Ok(segment)
     }
 
-    /// Cells before a segment that is cut by rank.
+    /// Returns the number of cells before a segment, if the merge is cut by rank.
     fn cells_before(&self, number: usize) -> u64 {
         let Cut::ByRank { cells } = self.cut else { return 0 };
         (number as u64).saturating_mul(self.query.portions.segment_rows).min(cells)
     }
 
-    /// Where a segment begins in each part, and the one before ends.
+    /// Returns the position in each part at which a segment begins, and the previous one ends.
     fn place(&self, number: usize) -> Result<Arc<[u64]>> {
         if let Some(known) = self.places.get(&number) {
             return Ok(known);
@@ -155,7 +155,7 @@ impl LazyMerge {
         Ok(place)
     }
 
-    /// Positions that a segment begins at or before, in each part. No cell is read for it.
+    /// Returns for each part the latest position at which a segment can begin. Reads no cell.
     fn latest_place(&self, number: usize) -> Result<Vec<u64>> {
         match number < self.segment_count() {
             true => Ok(rank::bounds_at(&Lists::new(self), self.cells_before(number))?.high),
@@ -163,7 +163,7 @@ impl LazyMerge {
         }
     }
 
-    /// How many rows there are between two places, if the boxes of tiles tell.
+    /// Returns the number of rows between two places, if the boxes of tiles determine it.
     fn count_between(&self, start: &[u64], end: &[u64]) -> Result<Option<u64>> {
         let own = (0..self.parts.len()).filter(|&part| start[part] < end[part]);
         let own: Vec<(FragmentSource<'_>, Range<u64>)> = own
@@ -191,16 +191,17 @@ impl LazyMerge {
         Ok(place)
     }
 
-    /// Whether a cell can be searched by its rank: all fragments are sorted by today's rules. Cells out of order would be
-    /// damage then; where writers may have had other rules, a merge finds out and all cells are merged as they come.
+    /// Returns whether a search by rank is possible: all fragments are sorted by today's rules, and cells out of order
+    /// are damage. If writers may have had other rules, only a merge notices that, and merges all cells as they come.
     fn can_be_searched(&self) -> Result<bool> {
         let is_ordered = |part: &MergePart| Ok(self.query.source(part.fragment)?.is_strictly_ordered());
         let are_ordered = self.parts.iter().map(is_ordered).collect::<Result<Vec<bool>>>()?;
         Ok(self.query.plan.can_be_searched() && are_ordered.into_iter().all(|is_ordered| is_ordered))
     }
 
-    /// Keys at which to cut the merge into segments of about [`segment_rows`](super::query::Portions::segment_rows) cells;
-    /// `None` where boxes tell too few of them, and cells can be searched instead when a segment is wanted.
+    /// Returns keys at which to cut the merge into segments of about
+    /// [`segment_rows`](super::query::Portions::segment_rows) cells; `None` if the boxes give too few keys and cells
+    /// can be searched instead when a segment is first read.
     fn keys_to_cut_at(&self, cells: u64) -> Result<Option<Vec<Vec<u64>>>> {
         let wanted = usize::try_from(segments_of_merge(cells / self.query.portions.segment_rows, threads::decoding()))
             .unwrap_or(usize::MAX);
@@ -221,7 +222,7 @@ impl LazyMerge {
             if self.can_be_searched()? {
                 return Ok(None);
             }
-            // Few large tiles, or boxes that tell nothing: look into them.
+            // There are few large tiles, or boxes that tell nothing, so read cells.
             let lists = Lists::new(self);
             let step = (cells / (4 * wanted as u64)).max(1);
             for (number, part) in self.parts.iter().enumerate() {
@@ -279,10 +280,10 @@ impl SegmentSource for LazyMerge {
     }
 }
 
-/// The parts of a merge as lists to be searched, by one thread.
+/// The parts of a merge as searchable lists, for one thread.
 struct Lists<'a> {
     merge: &'a LazyMerge,
-    /// The ranges of tiles of those that are open.
+    /// For each open list, the key ranges of its tiles.
     tiles: Vec<OnceLock<&'a KeyRanges>>,
     sources: Vec<OnceLock<FragmentSource<'a>>>,
 }
@@ -358,7 +359,7 @@ impl SortedLists for Lists<'_> {
 }
 
 impl Halt {
-    /// The error that a merge ends with which accepts no disorder.
+    /// Returns the error of a merge that does not accept cells out of order.
     pub fn into_error(self, query: &Query) -> Error {
         match self {
             Halt::Failed(error) => error,
@@ -370,8 +371,8 @@ impl Halt {
     }
 }
 
-/// Into how many segments a merge is cut that has cells for `wanted`: where there are more than threads, so many that none
-/// works on alone at the end when all are made.
+/// Returns the number of segments for a merge whose cells fill `wanted`. If there are more than threads, it is a
+/// multiple of the number of threads, so that no thread works alone at the end when all segments are made.
 fn segments_of_merge(wanted: u64, threads: usize) -> u64 {
     let threads = threads.max(1) as u64;
     if wanted <= threads { wanted } else { wanted.checked_next_multiple_of(threads).unwrap_or(wanted) }

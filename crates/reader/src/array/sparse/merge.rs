@@ -1,8 +1,8 @@
 //! Merges the cells of fragments into one order.
 //!
-//! Each fragment's cells are in order already, so it is a matter of always taking the least of the
-//! fragments' next cells: a tournament among them, in which only the winner's matches are played again. What becomes
-//! of the cells, and which of several with the same coordinates is a row, is for others to say: a [`CellSink`].
+//! Each fragment's cells are in order already, so the merge always takes the least of the fragments' next cells. A
+//! tournament tree finds it, and only the winner's matches are replayed. A [`CellSink`] determines which of several
+//! cells with the same coordinates is a row.
 
 use std::cmp::Ordering;
 
@@ -11,24 +11,24 @@ use tilefs_format::error::Error;
 use super::key::{AxisColumn, KeyPlan};
 use super::stream::{CellBatch, StreamBuffers};
 
-/// Why a merge came to no end.
+/// Why a merge stopped early.
 pub enum Halt {
     Failed(Error),
-    /// A fragment's cells, here, are not in the order that everything was planned by.
+    /// At this place, a fragment's cells are not in the order that the plan assumes.
     Disorder(String),
-    /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
+    /// Cells with the same place in that order, but different coordinates, are in no defined order among themselves.
     Ties,
-    /// There are as many rows as were wanted.
+    /// The merge has the rows that were wanted.
     Enough,
-    /// The cell of an input, at this position of its fragment, has the coordinates of another fragment's cell, though
-    /// boxes of tiles say that there are none.
+    /// The cell at this position of an input's fragment has the coordinates of another fragment's cell, although the
+    /// boxes of the tiles exclude that.
     Repetition {
         input: usize,
         position: u64,
     },
 }
 
-/// What a merge gives, if it comes to an end.
+/// The result of a merge, or why it stopped early.
 pub type Merged<T> = std::result::Result<T, Halt>;
 
 impl From<Error> for Halt {
@@ -39,29 +39,29 @@ impl From<Error> for Halt {
 
 /// The cells of one fragment in order.
 pub trait CellStream {
-    /// Reads the next cells; `false` at the end.
+    /// Reads the next cells; returns `false` at the end.
     fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool>;
 
-    /// When cells were written that have no time of their own.
+    /// Returns the time of cells that have no time of their own.
     fn time(&self) -> u64;
 
-    /// Decides between cells of the same time: the largest is the youngest.
+    /// Returns the rank among cells of the same time: the highest is the newest.
     fn age(&self) -> usize;
 
-    /// Whether its cells have times of their own, so that one of them can replace another.
+    /// Returns whether its cells have times of their own, so that one of them can replace another.
     fn has_versions(&self) -> bool;
 }
 
-/// Takes the cells of a merge, in order.
+/// Receives the cells of a merge, in order.
 pub trait CellSink {
-    /// The next cell of an input. `is_same` says that it has the coordinates of the one before.
+    /// Receives the next cell of an input. `is_same`: it has the coordinates of the previous cell.
     fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
 }
 
-/// Shows `sink` all cells that are present, those of each input in their order.
+/// Passes all present cells to `sink`, those of each input in their order.
 ///
 /// # Errors
-/// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of very many words.
+/// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of too many words.
 pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: &mut K) -> Merged<()> {
     macro_rules! with_words {
         ($($words:literal),*) => {
@@ -79,41 +79,42 @@ pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: 
 pub struct MergeInput<S> {
     pub stream: S,
     pub batch: CellBatch,
-    /// The next cell, in the batch.
+    /// The index of the next cell in the batch.
     pub cell: usize,
-    /// When the next cell was written.
+    /// The time of the next cell.
     time: u64,
     is_done: bool,
 }
 
 impl<S: CellStream> MergeInput<S> {
-    /// Position of the next cell in the fragment.
+    /// Returns the position of the next cell in the fragment.
     #[inline]
     pub fn position(&self) -> u64 {
         self.batch.position + self.cell as u64
     }
 
-    /// Says which of the cells with the same coordinates is the newest: the one where this is the largest.
+    /// Returns the age of the next cell: of cells with the same coordinates, the one with the largest value is the
+    /// newest.
     #[inline]
     pub fn age(&self) -> (u64, usize) {
         (self.time, self.stream.age())
     }
 
-    /// Whether the next cell is a row, if it is the newest of its coordinates.
+    /// Returns whether the next cell is a row if it is the newest of its coordinates.
     #[inline]
     pub fn is_shown(&self) -> bool {
         self.batch.visibility.is_shown(self.cell)
     }
 }
 
-/// The coordinates of the cell before.
+/// The coordinates of the previous cell.
 struct Before<const WORDS: usize> {
     key: [u64; WORDS],
-    /// Of strings that do not fit the key.
+    /// The strings that do not fit in the key.
     columns: Vec<AxisColumn>,
 }
 
-/// The order of keys; of one or two words without branches.
+/// Compares keys; without branches if they have one or two words.
 #[inline(always)]
 fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
     let pair = |key: &[u64; WORDS]| u128::from(key[0]) << 64 | u128::from(key[1 % WORDS]);
@@ -127,10 +128,10 @@ fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
 struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
     plan: &'a KeyPlan,
     inputs: Vec<MergeInput<S>>,
-    /// Keys of the inputs' next cells.
+    /// The key of each input's next cell.
     heads: Vec<[u64; WORDS]>,
-    /// The losers of the matches at the inner nodes of the tournament: node 1 is the last match, and the players
-    /// of node n are those of nodes 2n and 2n + 1, where input p plays at node p + number of inputs.
+    /// The losers of the matches at the inner nodes of the tournament: node 1 is the final, the players of node n are
+    /// the winners of nodes 2n and 2n + 1, and input p plays at node p + number of inputs.
     losers: Vec<u32>,
     buffers: StreamBuffers,
     sink: &'a mut K,
@@ -176,7 +177,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         Ok(())
     }
 
-    /// Plays all matches once; the winner of the last.
+    /// Plays all matches, and returns the winner of the final.
     fn first_round(&mut self) -> Option<usize> {
         let count = self.inputs.len();
         let mut winners = vec![0u32; 2 * count];
@@ -192,7 +193,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         (count > 0).then(|| winners[1] as usize)
     }
 
-    /// Plays the matches of an input again, whose next cell is another one now; the winner of the last.
+    /// Replays the matches of an input whose next cell has changed, and returns the winner of the final.
     #[inline]
     fn replay(&mut self, input: usize) -> usize {
         let mut winner = input;
@@ -208,7 +209,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
             }
             return winner;
         }
-        // Who wins is as good as random: choosing without branches is several times faster.
+        // The winner is as unpredictable as a random number, so selecting without branches is several times faster.
         let mut key = self.heads[input];
         while node > 0 {
             let other = self.losers[node] as usize;
@@ -225,7 +226,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         winner
     }
 
-    /// Whether the next cell of `a` comes before that of `b`.
+    /// Returns whether the next cell of `a` comes before that of `b`.
     fn is_before(&self, a: usize, b: usize) -> bool {
         let order = match EXACT {
             true => self.heads[a].cmp(&self.heads[b]),
@@ -249,7 +250,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         })
     }
 
-    /// Of cells in the same place the newest comes first, and of several fragments' the younger one's.
+    /// Orders cells of the same place: the newest first, and at the same time that of the younger fragment first.
     #[cold]
     fn is_newer(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.inputs[a], &self.inputs[b]);
@@ -259,7 +260,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         x.age() > y.age()
     }
 
-    /// Whether the next cell of an input has the coordinates of the one before.
+    /// Returns whether the next cell of an input has the coordinates of the previous cell.
     #[inline]
     fn is_same(&self, input: usize, before: &Before<WORDS>) -> bool {
         if self.heads[input] != before.key {
@@ -289,7 +290,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         }
     }
 
-    /// Moves an input to its next cell.
+    /// Advances an input to its next cell.
     #[inline]
     fn advance(&mut self, number: usize) -> Merged<()> {
         let input = &mut self.inputs[number];
@@ -300,7 +301,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         self.settle(number)
     }
 
-    /// Passes over cells that were not there in the window of time, and takes the key of the first that was.
+    /// Skips cells that were not present in the window of time, and loads the key of the first that was.
     #[inline]
     fn settle(&mut self, number: usize) -> Merged<()> {
         loop {
@@ -326,7 +327,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         Ok(())
     }
 
-    /// Reads an input's next batch.
+    /// Reads the next batch of an input.
     #[cold]
     fn fill(&mut self, number: usize) -> Merged<()> {
         let input = &mut self.inputs[number];

@@ -1,7 +1,7 @@
-//! Sparse arrays as columns: one row a cell, in one order for all columns.
+//! Sparse arrays as columns: one row per cell, in the same order for all columns.
 //!
-//! A [`SparseView`] says which cells are rows and in which order, [`FixedColumn`] and [`VarColumn`] read one file's
-//! worth of each row. Order and rows are those of libtiledb's unordered read.
+//! A [`SparseView`] determines which cells are rows, and their order; [`FixedColumn`] and [`VarColumn`] read one file's
+//! part of each row. The order and the rows are those of libtiledb's unordered read.
 
 mod axis;
 mod box_join;

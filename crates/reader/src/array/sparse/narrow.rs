@@ -20,7 +20,7 @@ use crate::read::{Batches, Decoding};
 use crate::storage::is_far;
 use crate::threads::{self, cancellation};
 
-/// Maximum number of cells whose coordinates are fetched together: 4 MiB of them at 8 bytes each.
+/// Maximum number of cells whose coordinates are fetched together: 4 MiB at 8 bytes per coordinate.
 const CELLS_AT_ONCE: u64 = 1 << 19;
 
 /// Number of threads that fetch and test coordinates concurrently, if each request is a round trip.
@@ -29,8 +29,8 @@ const WAITING_THREADS: usize = 8;
 /// Number of cells that are decoded and tested together.
 const BATCH_CELLS: u64 = 16384;
 
-/// Maximum number of ranges of selected cells. Each takes 16 bytes when it is found and 40 in the query. The stretches in
-/// flight may exceed it by what one stretch has at most, a range for every second of [`CELLS_AT_ONCE`].
+/// Maximum number of ranges of selected cells. A range takes 16 bytes when it is found, and 40 in the query. Stretches
+/// in flight may exceed the limit by the ranges of one stretch, at most one for every second of [`CELLS_AT_ONCE`].
 const MAX_RANGES: usize = 1 << 20;
 
 /// Returns the query restricted to the selected cells instead of whole tiles. Returns `None` if the tiles have too few or
@@ -95,11 +95,11 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
 struct Stretch<'a> {
     source: &'a FragmentSource<'a>,
     positions: Range<u64>,
-    /// Whether all cells are selected, according to the boxes of their tiles.
+    /// Whether the boxes of their tiles show that all cells are selected.
     are_all_selected: bool,
 }
 
-/// Cuts the cells of a fragment into stretches, without tiles that have no selected cell.
+/// Cuts the cells of a fragment into stretches. Skips tiles without selected cells.
 fn add_stretches<'a>(
     source: &'a FragmentSource<'a>,
     selection: &Selection,
@@ -163,7 +163,7 @@ impl Stretch<'_> {
         Batches::new(&source.array.context().fetcher, &units, Decoding::OnThisThread).fetch_before_reading()
     }
 
-    /// Tests some cells of one tile, the first of which is at `position`, and adds the positions of the selected ones.
+    /// Tests some cells of one tile, from `position` on, and adds the positions of the selected ones.
     fn test(
         &self,
         selection: &Selection,
@@ -191,7 +191,7 @@ impl Stretch<'_> {
     }
 }
 
-/// Adds the positions of the marked cells, of which the first is at `position`.
+/// Adds the positions of the marked cells, counted from `position`.
 fn add_marked(marks: &[bool], position: u64, selected: &mut Vec<Range<u64>>) {
     let mut at = 0;
     while let Some(start) = marks[at..].iter().position(|is_selected| *is_selected).map(|skipped| at + skipped) {
@@ -201,7 +201,7 @@ fn add_marked(marks: &[bool], position: u64, selected: &mut Vec<Range<u64>>) {
     }
 }
 
-/// Appends positions, and joins them with the last range if they follow it.
+/// Appends a range of positions, and joins it with the last one if it follows it.
 fn add(selected: &mut Vec<Range<u64>>, positions: Range<u64>) {
     match selected.last_mut() {
         Some(last) if last.end == positions.start => last.end = positions.end,

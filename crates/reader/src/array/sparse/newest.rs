@@ -1,8 +1,8 @@
-//! The rows of a merge: of the cells with the same coordinates the newest one, in whatever order they come.
+//! The rows of a merge: the newest of the cells with the same coordinates, in whatever order they come.
 //!
-//! Within a fragment that holds cells of several times, those of one coordinate may be stored in any order: libtiledb
-//! 2.11 wrote them so. A fragment without such times was written at once. What is in it twice is as new as itself, and
-//! both are rows.
+//! A fragment that holds cells of several times may store those of one coordinate in any order: libtiledb 2.11 wrote
+//! such fragments. A fragment without times was written at once, so if it has a coordinate twice, both cells are
+//! equally new, and both are rows.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -12,34 +12,35 @@ use tilefs_format::error::Error;
 use super::merge::{CellSink, CellStream, MergeInput, Merged};
 use super::rows::InterleavedWriter;
 
-/// Stretches of cells of one fragment with the same coordinates that may be rows: more than any sound one has.
+/// Limit for the stretches of cells with the same coordinates in one fragment that may be rows. No sound fragment
+/// reaches it.
 const MOST_STRETCHES: usize = 1 << 16;
 
-/// Tells an [`InterleavedWriter`] of each cell that is a row, and of the others of its input before it that they are dropped.
+/// Reports each cell that is a row to an [`InterleavedWriter`], and before it the cells of its input that are dropped.
 pub struct Newest<'a, 'b> {
     writer: &'a mut InterleavedWriter<'b>,
-    /// By input, the position of the first cell that the writer has not been told of.
+    /// For each input, the position of the first cell that has not been reported to the writer.
     told: Vec<u64>,
-    /// The input and the age of the newest cells with the present coordinates.
+    /// The input and the age of the newest cells with the current coordinates.
     input: usize,
     age: (u64, usize),
-    /// The positions of those that are shown: the first stretch, which is seldom more than one cell, and others.
+    /// The positions of those that are shown: the first stretch, which is mostly one cell, and any others.
     rows: Range<u64>,
     more: Vec<Range<u64>>,
 }
 
 impl<'a, 'b> Newest<'a, 'b> {
-    /// The inputs start at these positions.
+    /// Creates a sink for inputs that start at these positions.
     pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
         Newest { writer, told: starts.collect(), input: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
     }
 
-    /// Tells of the last rows. Cells behind them are left out.
+    /// Reports the last rows. Cells after them are left out.
     pub fn finish(mut self) -> Merged<()> {
         self.tell()
     }
 
-    /// Takes back what was not told yet: something newer has these coordinates.
+    /// Discards the rows that are not reported yet, because a newer cell has these coordinates.
     fn forget(&mut self) {
         self.rows = 0..0;
         self.more.clear();
@@ -122,10 +123,10 @@ mod tests {
     use crate::array::sparse::store::Store;
     use crate::array::sparse::stream::{CellBatch, StreamBuffers};
 
-    /// Cells of one fragment: a coordinate, a time, and whether the cell is shown.
+    /// The cells of one fragment: a coordinate, a time, and whether the cell is shown.
     type Cells = Vec<(u64, u64, bool)>;
 
-    /// Gives them in batches of three.
+    /// Returns them in batches of three.
     struct Listed {
         cells: Cells,
         age: usize,
@@ -165,7 +166,7 @@ mod tests {
         KeyPlan::new(&schema, CellOrder::Global).unwrap()
     }
 
-    /// The (fragment, position) of each row.
+    /// Returns the (fragment, position) of each row.
     fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
         let store = std::sync::Arc::new(Store::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn any_number_of_fragments_is_merged() {
-        // Each of these has a cell that the next one replaces, and one of its own.
+        // In each of these, the next one replaces one cell; the other cell is its own.
         let count = 70_000;
         let cells = |number: u64| (vec![(0, 5, true), (1 + number, 5, !number.is_multiple_of(5))], false);
         let fragments: Vec<(Cells, bool)> = (0..count).map(cells).collect();

@@ -1,12 +1,12 @@
-//! Which tiles of which fragments have to be merged: those whose places in the order of the array overlap with
-//! tiles of other fragments. All others are rows as they are stored.
+//! Finds the tiles that must be merged: those whose key range overlaps with tiles of other fragments. All other tiles
+//! are rows as they are stored.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Where the cells of each tile of a fragment lie in the order: between two keys, both included. Cells outside are
-/// impossible, but there need not be one at either end. Memory: two keys a tile.
+/// The key range of each tile of a fragment. No cell of the tile lies outside its two keys (both included), but there
+/// need not be a cell at either of them. Memory: two keys per tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRanges {
     words: usize,
@@ -15,51 +15,51 @@ pub struct KeyRanges {
 }
 
 impl KeyRanges {
-    /// No tiles yet; keys have `words` words, at least 1.
+    /// Returns an empty list of ranges for keys of `words` words, at least 1.
     pub fn new(words: usize) -> Self {
         KeyRanges { words: words.max(1), lows: Vec::new(), highs: Vec::new() }
     }
 
-    /// Adds the next tile. Both keys have the words of all.
+    /// Adds the next tile. Both keys have `words` words.
     pub fn push(&mut self, low: &[u64], high: &[u64]) {
         self.lows.extend_from_slice(low);
         self.highs.extend_from_slice(high);
     }
 
-    /// The lower key of the tile at a place; `None` past the end.
+    /// Returns the lower key of the tile at a place; `None` past the end.
     pub fn low(&self, place: u64) -> Option<&[u64]> {
         key_of(&self.lows, self.words, place)
     }
 
-    /// The upper key of the tile at a place; `None` past the end.
+    /// Returns the upper key of the tile at a place; `None` past the end.
     pub fn high(&self, place: u64) -> Option<&[u64]> {
         key_of(&self.highs, self.words, place)
     }
 
-    /// How many tiles, which are the first ones, surely end before a key, or the beginning of keys.
+    /// Returns the number of leading tiles that surely end before a key, or a prefix of keys.
     pub fn ending_before(&self, key: &[u64]) -> u64 {
         count_where(&self.highs, self.words, |high| &high[..key.len().min(high.len())] < key)
     }
 
-    /// How many tiles, which are the first ones, may begin before a key, or the beginning of keys.
+    /// Returns the number of leading tiles that may begin before a key, or a prefix of keys.
     pub fn beginning_before(&self, key: &[u64]) -> u64 {
         count_where(&self.lows, self.words, |low| &low[..key.len().min(low.len())] < key)
     }
 
-    /// How many tiles, which are the first ones, may begin before a key, or with it.
+    /// Returns the number of leading tiles that may begin before a key or at it.
     pub fn beginning_up_to(&self, key: &[u64]) -> u64 {
         count_where(&self.lows, self.words, |low| &low[..key.len().min(low.len())] <= key)
     }
 
-    /// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not begin
-    /// before the one in front of it does, nor end behind the end of the next one.
+    /// Narrows the ranges of a fragment whose cells are surely in order: no tile begins before the previous tile does,
+    /// or ends after the next tile does.
     pub fn tighten(&mut self) {
         raise(&mut self.lows, self.words);
         lower(&mut self.highs, self.words);
     }
 
-    /// Makes ranges of keys ascend where cells may be out of order: then what a tile may begin with must not come before
-    /// what the tiles in front of it may end with.
+    /// Widens the ranges of a fragment whose cells may be out of order until both ends ascend: the upper key of a tile
+    /// is at least that of the tiles before it, the lower key at most that of the tiles after it.
     pub fn loosen(&mut self) {
         raise(&mut self.highs, self.words);
         lower(&mut self.lows, self.words);
@@ -71,7 +71,7 @@ fn key_of(keys: &[u64], words: usize, place: u64) -> Option<&[u64]> {
     keys.get(start..start.checked_add(words)?)
 }
 
-/// How many of the first keys, which ascend, are of a kind that only the first ones are of.
+/// Returns how many keys satisfy a condition that holds for a prefix of the ascending keys. Binary search.
 fn count_where(keys: &[u64], words: usize, is_first: impl Fn(&[u64]) -> bool) -> u64 {
     let (mut low, mut high) = (0, (keys.len() / words) as u64);
     while low < high {
@@ -81,7 +81,7 @@ fn count_where(keys: &[u64], words: usize, is_first: impl Fn(&[u64]) -> bool) ->
     low
 }
 
-/// Raises each key to the one before.
+/// Raises each key to the previous one if that is higher.
 fn raise(keys: &mut [u64], words: usize) {
     for start in (words..keys.len()).step_by(words) {
         if keys[start..start + words] < keys[start - words..start] {
@@ -90,7 +90,7 @@ fn raise(keys: &mut [u64], words: usize) {
     }
 }
 
-/// Lowers each key to the next one.
+/// Lowers each key to the next one if that is lower.
 fn lower(keys: &mut [u64], words: usize) {
     for start in (words..keys.len()).step_by(words).rev() {
         if keys[start - words..start] > keys[start..start + words] {
@@ -99,23 +99,23 @@ fn lower(keys: &mut [u64], words: usize) {
     }
 }
 
-/// Consecutive tiles of one fragment: its number, and places among its tiles.
+/// Consecutive tiles of one fragment: the number of the fragment, and the places of the tiles.
 pub type TilesOfFragment = (usize, Range<u64>);
 
-/// Tiles that share a part of the order.
+/// Tiles that share a part of the array's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TileGroup {
-    /// Tiles whose cells follow each other as they are stored, with none of other fragments between.
+    /// Tiles of one fragment, with no cells of other fragments between theirs.
     Alone(TilesOfFragment),
-    /// Tiles of several fragments that lie across each other.
+    /// Tiles of several fragments whose key ranges overlap.
     Together(Vec<TilesOfFragment>),
 }
 
-/// Cuts the order of an array into parts. Each fragment's key ranges are those of its tiles in stored order, and ascend at
-/// both ends: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
+/// Groups tiles along the array's order. Each fragment's key ranges are those of its tiles in stored order, and both
+/// ends ascend: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
 pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
     let mut parts = Parts::new(fragments.len());
-    // The next tile of every fragment, the one that may begin first in front.
+    // The next tile of each fragment; the heap's top may begin first.
     let mut next = BinaryHeap::new();
     let mut places = vec![0; fragments.len()];
     for (number, (_, key_ranges)) in fragments.iter().enumerate() {
@@ -127,7 +127,7 @@ pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
         let place = places[number];
         let high = key_ranges.high(place).unwrap_or(low);
         let after_others = taken.of_others(number).is_none_or(|end| end < low);
-        // Tiles further down begin no earlier than those that are next.
+        // Later tiles of a fragment begin no earlier than its next one.
         let before_others = next.peek().is_none_or(|Reverse((next_low, _))| high < *next_low);
         if after_others && before_others {
             parts.take_alone(*fragment, place);
@@ -142,10 +142,10 @@ pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
     parts.groups
 }
 
-/// The parts of the order that have been found.
+/// The groups found so far.
 struct Parts {
     groups: Vec<TileGroup>,
-    /// For each fragment the last part that has tiles of several fragments and some of its own, and where they are in it.
+    /// For each fragment, its last group shared with others, and the index of its tiles in that group.
     own: Vec<Option<(usize, usize)>>,
 }
 
@@ -177,10 +177,10 @@ impl Parts {
     }
 }
 
-/// How far the tiles reach that have been taken.
+/// How far the tiles taken so far reach.
 #[derive(Default)]
 struct Farthest<'a> {
-    /// The farthest end, and the fragment it is of.
+    /// The farthest end, and its fragment.
     first: Option<(&'a [u64], usize)>,
     /// The farthest end of any other fragment.
     second: Option<&'a [u64]>,
@@ -255,7 +255,7 @@ mod tests {
             for (number, spans) in of_fragments.iter().enumerate() {
                 let mut spans: Vec<(u64, u64)> = spans.iter().map(|(low, length)| (*low, low + length)).collect();
                 if is_sure {
-                    // Spans of cells that ascend.
+                    // Key ranges of ascending cells.
                     spans.sort_by_key(|span| span.0);
                 }
                 let mut own = key_ranges(&spans);
@@ -269,7 +269,7 @@ mod tests {
                 fragments.push((number, own));
             }
             let parts = groups(&fragments.iter().map(|(number, own)| (*number, own)).collect::<Vec<_>>());
-            // Every tile once, in order, with the number of its part.
+            // Every tile once, in order, with the index of its group.
             let mut seen: Vec<Vec<usize>> = vec![Vec::new(); fragments.len()];
             let mut alone = Vec::new();
             for (number, part) in parts.iter().enumerate() {

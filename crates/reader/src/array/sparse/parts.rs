@@ -1,4 +1,4 @@
-//! The rows of a view in parts that can be read without finding the rows of the others.
+//! Divides the rows of a view into parts that can be read without finding the rows of other parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::cells::FragmentCells;
 use super::row_map::{LazySegment, RowMap};
 use super::rows::{SCATTERED_ROWS, Segment};
 
-/// A part of a `RowMap`: some segments of it, or pieces of such.
+/// A part of a `RowMap`: whole segments, or pieces of segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapPart {
-    /// As many rows as the parts before can have.
+    /// The most rows that the parts before can have.
     pub before: u64,
-    /// As many rows as it can have.
+    /// The most rows that this part can have.
     pub most_rows: u64,
     pieces: Vec<Piece>,
 }
@@ -32,8 +32,8 @@ impl MapPart {
     }
 }
 
-/// Cuts a map into parts of at most `most` rows. Rows that are stored one after the other are cut between tiles; where one
-/// tile alone has more rows it is a part. Nothing is read.
+/// Cuts a map into parts of at most `most` rows. Cell slabs are cut between tiles; a tile with more rows is a part of
+/// its own. Reads nothing.
 pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
     let mut parts: Vec<MapPart> = Vec::new();
     for (number, segment) in map.segments().iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
     parts
 }
 
-/// The rows of a part.
+/// Returns the map of a part's rows.
 pub fn part_of(map: &RowMap, part: &MapPart) -> RowMap {
     let segments = part.pieces.iter().filter_map(|piece| match piece {
         Piece::Whole(number) => map.segments().get(*number).cloned(),
@@ -75,7 +75,7 @@ pub fn part_of(map: &RowMap, part: &MapPart) -> RowMap {
                 LazySegment::Made(Segment::Scattered(list)) => {
                     Segment::Scattered(list.part(rows.start / SCATTERED_ROWS, rows.end - rows.start))
                 }
-                // Is never cut.
+                // Such a segment is never cut.
                 LazySegment::Made(Segment::Interleaved(_)) | LazySegment::ToMake { .. } => return None,
             };
             Some(Arc::new(LazySegment::Made(piece)))
@@ -84,7 +84,8 @@ pub fn part_of(map: &RowMap, part: &MapPart) -> RowMap {
     RowMap::of(segments.collect(), map.store().clone())
 }
 
-/// How many rows of a segment, from one on that it can be cut at, fit where there is room for so many.
+/// Returns how many rows of a segment, from `row` on, fit into `room` rows. The segment can be cut before and after
+/// them.
 fn rows_that_fit(segment: &LazySegment, cells: &[FragmentCells], row: u64, room: u64) -> u64 {
     let left = segment.most_rows() - row;
     match segment {
@@ -99,7 +100,7 @@ fn rows_that_fit(segment: &LazySegment, cells: &[FragmentCells], row: u64, room:
     }
 }
 
-/// The fewest rows of a segment, from one on that it can be cut at, which can be a piece.
+/// Returns the fewest rows of a segment, from `row` on, that can be cut off as a piece.
 fn first_rows(segment: &LazySegment, cells: &[FragmentCells], row: u64) -> u64 {
     match segment {
         LazySegment::Made(Segment::CellSlab { fragment, position, .. }) => {
@@ -122,7 +123,7 @@ mod tests {
     use crate::array::sparse::rows::Rows;
     use crate::array::sparse::store::Store;
 
-    /// Segments of which nobody knows how many rows they have before they are made: the first few cells of a fragment.
+    /// Segments whose number of rows is unknown until they are made: the first few cells of a fragment.
     struct Unknown(Vec<(u64, u64)>);
 
     impl SegmentSource for Unknown {
@@ -192,7 +193,7 @@ mod tests {
                 prop_assert_eq!(part.before, before);
                 before += part.most_rows;
                 all.extend(rows(&own));
-                // A slab begins and ends with tiles.
+                // A slab begins and ends at the boundaries of tiles.
                 for segment in own.segments() {
                     if let LazySegment::Made(Segment::CellSlab { fragment, position, rows }) = &**segment {
                         let cells = &cells[*fragment as usize];

@@ -1,5 +1,5 @@
-//! Plans how the rows of an array are found: which cells are rows as they are stored, and which have to be merged or
-//! gone through one by one. Nothing but metadata is read for it.
+//! Plans how to find the rows of an array: which cells are rows as they are stored, and which must be merged or
+//! filtered. Reads nothing but metadata.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,46 +16,46 @@ use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
 use crate::storage::together;
 
-/// What becomes of some cells.
+/// How to find the rows among some cells.
 pub enum Step {
-    /// All are rows.
+    /// All cells are rows.
     CellSlab {
         fragment: usize,
         positions: Range<u64>,
     },
-    /// Those of one fragment are gone through.
+    /// Filter the cells of one fragment.
     Filter(MergeTask),
     Merge(PlannedMerge),
 }
 
-/// Tiles of fragments whose cells come by turns in the order of the array.
+/// Tiles of fragments whose cells interleave in the array's order.
 pub struct PlannedMerge {
     pub parts: Vec<MergePart>,
     pub coincidence: Coincidence,
 }
 
-/// The cells that a merge has of one fragment.
+/// The cells that a merge takes from one fragment.
 pub struct MergePart {
     pub fragment: usize,
     pub positions: Range<u64>,
-    /// Of the whole fragment, of which `positions` are some.
+    /// The span of the whole fragment; `positions` are part of it.
     pub span: Arc<FragmentSpan>,
 }
 
-/// Plans how the rows of an array are found.
+/// Plans how to find the rows of an array.
 pub struct Planner<'a> {
     pub query: &'a Query,
     pub sources: &'a [FragmentSource<'a>],
 }
 
-/// By the number of a fragment, where it lies in the order.
+/// The span of each fragment, by its number.
 type Spans = HashMap<usize, Arc<FragmentSpan>>;
 
 impl Planner<'_> {
-    /// What to do, in the order of the rows.
+    /// Returns the steps, in row order.
     ///
     /// # Errors
-    /// Any damage in the metadata that tell where cells lie.
+    /// Any damage in the metadata that locate cells.
     pub fn plan(&self) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
@@ -68,7 +68,7 @@ impl Planner<'_> {
         }
         let spans = fragments.iter().map(|&number| Ok((number, Arc::new(FragmentSpan::new(&self.sources[number])?))));
         let spans = spans.collect::<Result<Spans>>()?;
-        // Most arrays' fragments are told apart by their non-empty domains.
+        // In most arrays the non-empty domains suffice to separate the fragments.
         let whole: Vec<_> = fragments.iter().map(|fragment| (*fragment, spans[fragment].whole())).collect();
         let groups = groups(&whole);
         let chained: Vec<usize> = groups.iter().flat_map(chain_of).collect();
@@ -91,9 +91,9 @@ impl Planner<'_> {
         (fragment, 0..self.sources[fragment].cells.tile_count())
     }
 
-    /// Whether rows of a chain of fragments are searched for when they are wanted, so that only those R-trees are read
-    /// whose fragments lie across them: where all chains together have many fragments, and few of these lie across one
-    /// place.
+    /// Returns whether to search for the rows of a chain when they are first read, which reads only the R-trees of
+    /// fragments that overlap with these rows. This pays if all chains together have many fragments, and few of this
+    /// chain's overlap at any one place.
     fn is_searched(&self, chain: &[usize], chained: &[usize], spans: &Spans) -> bool {
         let tiles = chained.iter().map(|&fragment| self.sources[fragment].cells.tile_count());
         let portions = self.query.portions;
@@ -106,7 +106,7 @@ impl Planner<'_> {
                 <= chained.len() / portions.fragments_of_one_place.max(1)
     }
 
-    /// Adds one merge of a chain of fragments. Nothing but footers is read.
+    /// Adds one merge of a chain of fragments. Reads nothing but footers.
     fn add_searched(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
         let parts = self.merge_parts(chain.iter().map(|&fragment| self.all_tiles(fragment)), spans);
         let coincidence = coincidence::by_fragments(self.query, &self.stretches(&parts))?;
@@ -114,14 +114,15 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// To merge all cells there are at once, each fragment's as they come: what libtiledb does whatever the order.
+    /// Returns a merge of all cells at once, in each fragment's stored order, as libtiledb merges whatever the order
+    /// is.
     pub fn everything_at_once(&self) -> MergeTask {
         let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
         let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
         MergeTask { parts, kind: MergeKind::AsTheyCome }
     }
 
-    /// Adds what becomes of a chain of fragments, as all their tiles tell.
+    /// Adds the steps for a chain of fragments, according to the boxes of all their tiles.
     fn add_overlapping(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
         let array = &self.query.array;
         let read = together(&*array.context().storage, array.path(), chain.to_vec(), |fragment| {
@@ -137,7 +138,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
+    /// Joins groups if a fragment's next group may continue with an older cell of the same coordinates.
     fn join_versions(&self, parts: Vec<TileGroup>, key_ranges: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
         if !self.sources.iter().any(|source| source.has_versions) {
             return parts;
@@ -171,7 +172,7 @@ impl Planner<'_> {
         joined
     }
 
-    /// Tiles that nothing of another fragment lies across.
+    /// Adds the steps for tiles that no tile of another fragment overlaps.
     fn add_alone(&self, (fragment, places): TilesOfFragment, steps: &mut Vec<Step>) -> Result<()> {
         let source = &self.sources[fragment];
         let cells = source.cells;
@@ -240,13 +241,13 @@ impl Planner<'_> {
     }
 }
 
-/// The fragments of a group that overlap with others.
+/// Returns the fragments of a group whose key ranges overlap.
 fn chain_of(group: &TileGroup) -> impl Iterator<Item = usize> + '_ {
     let tiles = if matches!(group, TileGroup::Together(_)) { tiles_of(group) } else { &[] };
     tiles.iter().map(|(fragment, _)| *fragment)
 }
 
-/// As many of some spans as lie across one place.
+/// Returns the largest number of spans that overlap at any one place.
 fn deepest<'a>(spans: impl Iterator<Item = &'a KeyRanges>) -> usize {
     let (mut lows, mut highs): (Vec<_>, Vec<_>) = spans.filter_map(|span| span.low(0).zip(span.high(0))).unzip();
     lows.sort_unstable();

@@ -11,9 +11,9 @@ use crate::array::tiles::TileUnit;
 use crate::read::{Batches, Decoding, Unit};
 use crate::storage::{is_far, together};
 
-/// Fetches into the cache the coordinates of some cells of each fragment that must be read to find rows. `compares`: the
-/// cells are compared with each other. Coordinates beyond a part of the cache's budget are left to the reader, and so is
-/// damage, because the reader meets it again and can name its place.
+/// Prefetches the coordinates of some cells of each fragment that must be read to find rows. `compares`: cells are
+/// compared with each other. Coordinates beyond a share of the cache's budget are left to the reader. So is damage: the
+/// reader meets it again, and can name its place.
 ///
 /// # Errors
 /// Those of the storage, which the reader would otherwise meet.
@@ -33,15 +33,15 @@ pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) 
         bytes = bytes.saturating_add(unit.size());
         bytes <= most
     };
-    // The first tile of every fragment comes before the second of any: it is read first.
+    // Fetch the first tile of every fragment before the second of any: the merge reads them in this order.
     let longest = found.iter().map(Vec::len).max().unwrap_or(0);
     let by_turns = (0..longest).flat_map(|turn| found.iter().filter_map(move |units| units.get(turn)));
     let units: Vec<TileUnit> = by_turns.cloned().take_while(fits).collect();
     Batches::new(&context.fetcher, &units, Decoding::OnManyThreads).fetch_before_reading()
 }
 
-/// The units of the coordinates of some cells of a fragment, tile by tile. Strings are left to the reader: where they are
-/// is known once their offsets have been read.
+/// Returns the units of the coordinates of some cells of a fragment, tile by tile. Leaves out strings: their place is
+/// unknown until their offsets have been read.
 fn units(source: &FragmentSource<'_>, positions: Range<u64>, compares: bool) -> Result<Vec<TileUnit>> {
     let axes = source.dimensions_to_read(compares).filter(|&axis| !source.plan.axes[axis].is_text());
     let files = axes.map(|axis| FixedFile::of_dimension(source.array, source.fragment, axis));

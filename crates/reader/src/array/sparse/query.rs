@@ -1,4 +1,5 @@
-//! What the rows of a sparse array come from: the array, the order, delete conditions and a selection.
+//! The inputs from which the rows of a sparse array are computed: the array, the order, delete conditions and a
+//! selection.
 
 use std::sync::Arc;
 
@@ -16,72 +17,72 @@ use super::visible::CellFilter;
 use super::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, Budget};
 
-/// Pairs of boxes that are compared to find out whether fragments have coordinates in common.
+/// Maximum number of boxes and pairs compared to find out whether fragments have coordinates in common.
 pub const MOST_PAIRS: u64 = 1 << 24;
 
-/// How much of finding rows is done at a time.
+/// Limits for the work of finding rows in one step.
 #[derive(Debug, Clone, Copy)]
 pub struct Portions {
-    /// About so many rows that take reading are found at a time, at least 1.
+    /// Approximate number of rows that must read cells and are found at a time, at least 1.
     pub segment_rows: u64,
-    /// As many fragments that overlap with others have all their R-trees read before the first row is found ...
+    /// If at most this many fragments overlap with others, all their R-trees are read before the first row is found ...
     pub chained_fragments: usize,
     /// ... unless they have more tiles than this.
     pub chained_tiles: u64,
     /// A selection is narrowed from tiles to cells if the touched tiles together have more cells than the first number
     /// and at most the second.
     pub narrowed: (u64, u64),
-    /// The R-trees of more are read when rows are wanted that their fragments lie across, where at most one of so many
-    /// lies across each place.
+    /// With more fragments or tiles, an R-tree is read when rows are read that its fragment overlaps with, provided
+    /// that at most one in this many fragments overlaps at any one place.
     pub fragments_of_one_place: usize,
 }
 
 impl Default for Portions {
-    /// Segments are long enough that beginning anew in each fragment is little work beside making one. The R-trees of
-    /// few fragments take few requests, and show which tiles are rows as they are stored.
+    /// Segments are so long that making one takes far longer than starting it in each fragment. Reading the R-trees of
+    /// few fragments takes few requests, and shows which tiles are rows as they are stored.
     fn default() -> Self {
         Portions {
             segment_rows: 1 << 20,
             chained_fragments: 256,
             chained_tiles: 1 << 16,
-            // Fewer cells are merged as fast as they are tested. With more, the first rows would have to wait.
+            // Merging fewer cells is as fast as testing them. With more cells, the first rows would have to wait.
             narrowed: (1 << 17, 1 << 26),
             fragments_of_one_place: 4,
         }
     }
 }
 
-/// What rows come from.
+/// The inputs from which rows are computed.
 pub struct Query {
     pub array: Arc<Array>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
     pub selection: Option<Selection>,
-    /// By fragment, as visible in the array: the cells of all tiles that can have rows.
+    /// For each fragment that is visible in the array, the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
     /// Whether these cells are exactly the selected ones.
     pub is_narrowed: bool,
     pub portions: Portions,
 }
 
-/// A number of rows, as far as it is known.
+/// A number of rows, exact or an upper bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowCount {
-    /// So many rows.
+    /// Exactly this many rows.
     Exactly(u64),
-    /// There are no more; how many is known once the cells have been read that decide it.
+    /// At most this many rows. The exact number is known once the cells that determine it have been read.
     AtMost(u64),
 }
 
 impl RowCount {
-    /// As many rows as there can be.
+    /// Returns an upper bound for the number of rows.
     pub fn most(self) -> u64 {
         match self {
             RowCount::Exactly(rows) | RowCount::AtMost(rows) => rows,
         }
     }
 
-    /// How many rows there are, if that is known.
+    /// Returns the number of rows, if it is known.
     pub fn exact(self) -> Option<u64> {
         match self {
             RowCount::Exactly(rows) => Some(rows),
@@ -91,14 +92,14 @@ impl RowCount {
 }
 
 impl Query {
-    /// The number of rows as far as footers tell it: every cell is a row where all cells count and no two fragments can
-    /// have coordinates in common.
+    /// Returns what footers tell about the number of rows. Every cell is a row if no cell is deleted or filtered, and
+    /// no two fragments can have coordinates in common.
     ///
     /// # Errors
     /// Any damage in the footers.
     pub fn count_by_footers(&self) -> Result<RowCount> {
         let most = self.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
-        // Not collected: there may be millions.
+        // Not collected into a list: there may be millions.
         let with_cells = || (0..self.cells.len()).filter(|&number| self.cells[number].count() > 0);
         if self.selection.is_some() && most > 0 {
             return Ok(RowCount::AtMost(most));
@@ -114,7 +115,7 @@ impl Query {
         Ok(RowCount::AtMost(most))
     }
 
-    /// Whether the boxes of some fragments tell that no two have coordinates in common.
+    /// Returns whether the boxes of some fragments show that no two have coordinates in common.
     fn are_apart<I: Iterator<Item = usize>>(&self, fragments: impl Fn() -> I) -> Result<bool> {
         let mut boxes = Boxes::new(self.joined_dimensions().count());
         boxes.reserve(fragments().count());
@@ -129,20 +130,21 @@ impl Query {
         Ok(for_each_pair(&boxes, &mut { MOST_PAIRS }, |_, _| meet = true) && !meet)
     }
 
-    /// Whether a fragment's writer compared coordinates as they are compared here, so that its boxes hold its cells.
+    /// Returns whether a fragment's writer compared coordinates as this reader does, so that its boxes contain its
+    /// cells.
     pub fn has_reliable_box(&self, fragment: usize) -> Result<bool> {
         let version = self.array.outline(fragment)?.facts.version;
         Ok(version >= ORDERED_SINCE || writers_agree(&self.plan, version))
     }
 
-    /// The dimensions along which boxes are compared: those of numbers. Between two strings there can be others that a
-    /// writer puts elsewhere.
+    /// Returns the dimensions along which boxes are compared: the numeric ones. A writer that orders strings
+    /// differently may count others as lying between two strings.
     pub fn joined_dimensions(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.plan.axes.len()).filter(|&dimension| !self.plan.axes[dimension].is_text())
     }
 
-    /// The ends of a fragment's non-empty domain along the dimensions of [`Query::joined_dimensions`], as positions;
-    /// `None` where it has none, or one that leaves the domain.
+    /// Returns the ends of a fragment's non-empty domain along the dimensions of [`Query::joined_dimensions`], as
+    /// positions; `None` if it has none, or one that leaves the domain.
     pub fn box_of_fragment(&self, fragment: usize) -> Result<Option<Vec<(u64, u64)>>> {
         let outline = self.array.outline(fragment)?;
         let Some(ranges) = outline.facts.non_empty_ranges() else { return Ok(None) };
@@ -166,12 +168,13 @@ impl Query {
         Ok(axis.position(&range.low).zip(axis.position(&range.high)))
     }
 
-    /// The budget of the caches.
+    /// Returns the budget of the caches.
     pub fn budget(&self) -> Budget {
         self.array.context().budget()
     }
 
-    /// Whether the rows are surely sorted by coordinates already, the first dimension being the most significant.
+    /// Returns whether the stored rows are surely sorted by coordinates, the first dimension being the most
+    /// significant.
     pub fn is_row_major(&self) -> bool {
         self.plan.is_row_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
     }
@@ -195,7 +198,7 @@ impl Query {
         !self.array.schema().allows_duplicates && (0..self.cells.len()).all(is_ordered)
     }
 
-    /// Whether all cells surely lie in one space tile along a dimension: the boxes of the fragments do.
+    /// Returns whether all cells surely lie in one space tile along a dimension, according to the fragments' boxes.
     fn is_one_tile(&self, dimension: usize) -> bool {
         let tiles = |fragment: usize| {
             let outline = self.array.outline(fragment).ok()?;
@@ -209,15 +212,15 @@ impl Query {
         tiles.all(|tile| Some(tile) == first)
     }
 
-    /// Whether cells of a fragment have times of their own, and several may have the same coordinates.
+    /// Returns whether the cells of a fragment have times of their own, and several may have the same coordinates.
     fn has_versions(&self, fragment: usize) -> Result<bool> {
         Ok(!self.array.schema().allows_duplicates && self.array.outline(fragment)?.facts.has_timestamps)
     }
 
-    /// A fragment, ready to be gone through.
+    /// Returns a fragment, ready for reading its cells.
     ///
     /// # Errors
-    /// Any damage in the metadata of what decides which of its cells count.
+    /// Any damage in the metadata that determine which of its cells are rows.
     pub fn source(&self, fragment: usize) -> Result<FragmentSource<'_>> {
         let array = &*self.array;
         let place = |error: Error| error.in_fragment(array.fragment_name(fragment)).in_array(array.path());

@@ -1,4 +1,5 @@
-//! Finds the item in a merge of sorted lists that has so many items before it, without merging.
+//! Finds the item of a given rank in a merge of sorted lists, without merging them. Its rank is the number of items
+//! before it.
 
 use std::ops::Range;
 
@@ -8,53 +9,53 @@ use super::overlap::KeyRanges;
 use crate::search::partition_point;
 use crate::threads::cancellation;
 
-/// Lists of items that are sorted by their keys. Several may have the same key, within a list, too.
+/// Lists of items, each sorted by key. Several items may have the same key, even within one list.
 pub trait SortedLists {
-    /// How many lists there are.
+    /// Returns the number of lists.
     fn count(&self) -> usize;
 
-    /// All positions of a list.
+    /// Returns all positions of a list.
     fn positions(&self, list: usize) -> Range<u64>;
 
-    /// Between which keys consecutive items of a list lie, as far as that is known: of all together, or of a tile each
-    /// once the list is open. Nothing is read for it.
+    /// Returns the key ranges of consecutive items of a list, as far as they are known: one range for the whole list,
+    /// or one per tile once the list is open. Reads nothing.
     fn ranges(&self, list: usize) -> &KeyRanges;
 
-    /// The position of the first item of a range; the end of the list behind the last one.
+    /// Returns the position of the first item of a range; the end of the list for the range after the last.
     fn start_of(&self, list: usize, range: u64) -> u64;
 
-    /// The range that holds the item at a position.
+    /// Returns the range that holds the item at a position.
     fn range_at(&self, list: usize, position: u64) -> u64;
 
-    /// Opens those of some lists that are not open yet, and says whether there were any.
+    /// Opens those of some lists that are not open yet. Returns whether there were any.
     ///
     /// # Errors
-    /// Those of reading what tells the ranges of their items.
+    /// Those of reading the key ranges.
     fn open(&self, lists: Vec<usize>) -> Result<bool>;
 
-    /// Gets ready what tells the keys of items between some bounds, of which many are about to be read.
+    /// Prefetches the keys of items within some bounds, before many of them are read.
     ///
     /// # Errors
     /// Those of the storage.
     fn prepare(&self, bounds: &Bounds) -> Result<()>;
 
-    /// The key of an item, which may have to be read.
+    /// Returns the key of an item, which may have to be read.
     ///
     /// # Errors
     /// Those of reading it.
     fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>>;
 }
 
-/// Positions of each list, both included, between which the items are that come before one which is searched. The first
-/// that does not come before it, and the first that comes after it, lie between them.
+/// For each list, two positions (both included) that bound the items before the searched one: the first item that does
+/// not come before it, and the first item that comes after it, lie within these bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     pub low: Vec<u64>,
     pub high: Vec<u64>,
 }
 
-/// Bounds of the item that has `rank` items of all lists before it; of the end where there are no more. No items are read,
-/// and only those lists are opened that this item may lie across.
+/// Returns bounds of the item that has `rank` items of all lists before it, or of the end if there are no more. Reads
+/// no items, and opens only the lists in which this item may lie.
 ///
 /// # Errors
 /// Those of opening lists.
@@ -70,11 +71,12 @@ pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<Bounds> {
     Ok(bounds)
 }
 
-/// The position in each list of the first item that does not come before the one that has `rank` items of all lists before
-/// it. So items of one key are on one side of it. Where there are no more than `rank` items, these are the ends.
+/// Returns for each list the position of the first item that does not come before the item that has `rank` items of all
+/// lists before it. So items with the same key are on one side of the cut. If there are no more than `rank` items,
+/// these are the ends of the lists.
 ///
 /// # Errors
-/// Those of reading; [`Error::Damaged`] where the lists turn out not to be sorted.
+/// Those of reading; [`Error::Damaged`] if the lists turn out not to be sorted.
 pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     let ends = (0..lists.count()).map(|list| lists.positions(list).end);
     let rank = start_sum(lists).saturating_add(rank.into());
@@ -84,7 +86,7 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     let known = bounds_at(lists, u64::try_from(rank - start_sum(lists)).unwrap_or(u64::MAX))?;
     lists.prepare(&known)?;
     let place = split_at(lists, rank, known.clone())?;
-    // The item is one of those behind the place. Others that have its key may have come to lie before it.
+    // The searched item is one of those after the split. Items with the same key may have ended up before it.
     let mut first: Option<Vec<u64>> = None;
     for list in known.unsettled().filter(|&list| place[list] < known.high[list]) {
         let key = lists.key_at(list, place[list])?;
@@ -101,14 +103,14 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     Ok(before)
 }
 
-/// A place that has `rank` items before it, of which none comes after an item behind it.
+/// Returns positions with `rank` items before them, none of which comes after an item behind them.
 fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: Bounds) -> Result<Vec<u64>> {
     while let Some(list) = bounds.widest() {
         cancellation::check()?;
         let middle = bounds.low[list] + (bounds.high[list] - bounds.low[list]) / 2;
         let pivot = lists.key_at(list, middle)?;
         let mut windows = Windows::new(lists, &bounds, &pivot);
-        // Mostly the pivot is the only item of its list that has its key.
+        // Mostly the pivot is the only item of its list with its key.
         let is_first = middle == bounds.low[list] || lists.key_at(list, middle - 1)? < pivot;
         let first = match is_first {
             true => middle,
@@ -137,14 +139,15 @@ fn out_of_order() -> Error {
     Error::damaged("coordinates out of order")
 }
 
-/// Between which positions of a list, both included, the first item that does not come before a key is, or the end.
+/// Returns two positions of a list (both included) between which the first item lies that does not come before a key,
+/// or the end of the list.
 pub fn window(lists: &impl SortedLists, list: usize, key: &[u64]) -> (u64, u64) {
     let ranges = lists.ranges(list);
     let first = lists.start_of(list, ranges.ending_before(key));
     (first, lists.start_of(list, ranges.beginning_before(key)).max(first))
 }
 
-/// The first item in a window of a list that does not come before a key, or the beginning of keys.
+/// Returns the first item in a window of a list that does not come before a key, or a prefix of keys.
 ///
 /// # Errors
 /// Those of reading keys.
@@ -157,12 +160,12 @@ fn start_sum(lists: &impl SortedLists) -> u128 {
 }
 
 impl Bounds {
-    /// The lists that have several positions between their bounds.
+    /// Returns the lists that have several positions between their bounds.
     pub fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
     }
 
-    /// The list with the most positions between its bounds; `None` where each has one.
+    /// Returns the list with the most positions between its bounds; `None` if each has one.
     fn widest(&self) -> Option<usize> {
         self.unsettled().max_by_key(|&list| self.high[list] - self.low[list])
     }
@@ -171,9 +174,11 @@ impl Bounds {
         position.max(self.low[list]).min(self.high[list])
     }
 
-    /// Narrows the bounds of the item with a rank by the first keys of ranges, of which it takes the median time and again.
+    /// Narrows the bounds of the item with a rank by the first keys of ranges, in a search that repeatedly splits at
+    /// the median.
     fn narrow(&mut self, lists: &impl SortedLists, rank: u128) {
-        // The least first key that surely comes after the item, and then the greatest that surely does not.
+        // Search first for the least first key that surely comes after the item, then for the greatest that surely does
+        // not.
         for finds_later in [true, false] {
             let ranges_of = |list: usize| {
                 let (low, high) = (self.low[list], self.high[list]);
@@ -203,7 +208,7 @@ impl Bounds {
     }
 }
 
-/// A first key of the candidates that about as many of them come before as after.
+/// Returns a candidate's first key that splits the candidates about in half.
 fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -> Option<&'a [u64]> {
     let middle = |(list, ranges): &(usize, Range<u64>)| {
         let key = lists.ranges(*list).low(ranges.start + (ranges.end - ranges.start) / 2)?;
@@ -220,12 +225,12 @@ fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -
     middles.iter().find(reaches_half).map(|(key, _)| *key)
 }
 
-/// Where the first items that do not come before a key may be, within some bounds.
+/// The positions, within some bounds, at which each list's first item that does not come before a key may be.
 struct Windows {
     lists: Vec<Window>,
-    /// The positions of all lists that have one.
+    /// The sum of the positions in lists whose bounds leave only one.
     settled: u128,
-    /// The sums of all positions: the least and the most they can be.
+    /// The sum over all lists: its least and its greatest possible value.
     least: u128,
     most: u128,
 }
@@ -255,7 +260,7 @@ impl Windows {
         windows
     }
 
-    /// Says where the first item of a list is that does not come before the key.
+    /// Records the first item of a list that does not come before the key.
     fn settle(&mut self, list: usize, first: u64) {
         if let Some(window) = self.lists.iter_mut().find(|window| window.list == list) {
             self.least = self.least - u128::from(window.first) + u128::from(first);
@@ -264,7 +269,7 @@ impl Windows {
         }
     }
 
-    /// Reads where the first items of all lists are that do not come before the key.
+    /// Searches each list for the first item that does not come before the key, by reading keys.
     fn search(&mut self, lists: &impl SortedLists, key: &[u64]) -> Result<()> {
         self.least = self.settled;
         for window in &mut self.lists {
@@ -276,12 +281,12 @@ impl Windows {
         Ok(())
     }
 
-    /// The item that is searched comes before the key.
+    /// Lowers the upper bounds: the searched item comes before the key.
     fn lower(&self, bounds: &mut Bounds) {
         self.lists.iter().for_each(|window| bounds.high[window.list] = window.last);
     }
 
-    /// The item that is searched does not come before the key.
+    /// Raises the lower bounds: the searched item does not come before the key.
     fn raise(&self, bounds: &mut Bounds) {
         self.lists.iter().for_each(|window| bounds.low[window.list] = window.first);
     }
@@ -307,7 +312,7 @@ mod tests {
     }
 
     impl Listed {
-        /// The ranges of their keys are wider by `slack` than they are.
+        /// By how much the reported key ranges are wider than the actual ones.
         fn new(lists: Vec<Vec<u64>>, tile: u64, slack: u64) -> Self {
             let ranges = |list: &Vec<u64>, tile: usize| {
                 let mut ranges = KeyRanges::new(1);
@@ -364,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Sorted lists of keys, of which some come more than once.
+    /// Sorted lists of keys, some of which repeat.
     fn lists() -> impl Strategy<Value = Vec<Vec<u64>>> {
         let items = prop::collection::vec((0u64..50_000, 0usize..6, 1u64..30), 0..400);
         (1usize..6, 1u64..500, items).prop_map(|(count, coarse, items)| {
@@ -418,7 +423,7 @@ mod tests {
 
     #[test]
     fn only_lists_that_lie_across_the_place_are_opened() {
-        // Each goes on a little behind the beginning of the next.
+        // Each list reaches a little beyond the beginning of the next.
         let lists: Vec<Vec<u64>> =
             (0..1000).map(|list| (0..1100).map(|item| 2000 * list + 2 * item).collect()).collect();
         let listed = Listed::new(lists, 10, 0);

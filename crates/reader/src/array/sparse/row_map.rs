@@ -1,5 +1,5 @@
-//! Which cell each row is: the segments of all rows, of which those that take reading are made when one of their rows is
-//! first wanted.
+//! Maps each row to its cell. The map has one segment after the other; those that must read cells are made when one of
+//! their rows is first read.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use super::store::Store;
 use crate::array::single_flight::SingleFlight;
 use crate::threads::{self, cancellation, for_all};
 
-/// All rows of a view, or some consecutive ones. Memory: a few words for each segment, and what the [`Store`] is allowed
-/// for those that were made.
+/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`Store`] for
+/// the segments that were made.
 pub struct RowMap {
     segments: Vec<Arc<LazySegment>>,
-    /// The first row of each segment, and the end, as far as that is known.
+    /// The first row of each segment, and finally the end, as far as they are known.
     starts: RwLock<Vec<u64>>,
     store: Arc<Store>,
 }
 
-/// A segment of the map, made or to be made.
+/// A segment of the map, already made or not yet.
 pub enum LazySegment {
     Made(Segment),
     ToMake {
-        /// What makes it, and its number there.
+        /// The source that makes the segment, and the segment's number in it.
         source: Arc<dyn SegmentSource>,
         number: usize,
         rows: OnceLock<u64>,
@@ -33,38 +33,38 @@ pub enum LazySegment {
     },
 }
 
-/// Makes segments that follow each other.
+/// Makes consecutive segments.
 pub trait SegmentSource: Send + Sync {
-    /// As many rows as a segment can have.
+    /// Returns the most rows that a segment can have.
     fn most_rows(&self, number: usize) -> u64;
 
-    /// How many rows a segment has, if that can be said before anything of it is read.
+    /// Returns the number of rows of a segment, if it is known before anything of the segment is read.
     fn known_rows(&self, number: usize) -> Option<u64>;
 
-    /// How many rows a segment has, where that can be found out without making it.
+    /// Returns the number of rows of a segment, if it can be determined without making the segment.
     ///
     /// # Errors
-    /// Any damage in what tells.
+    /// Any damage in the data that determines the number.
     fn count_rows(&self, number: usize) -> Result<Option<u64>>;
 
     /// Makes a segment.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are its rows.
+    /// Any damage in the data that determines which cells are its rows.
     fn make(&self, number: usize) -> Result<Segment>;
 
-    /// Adds to an error where its segments are.
+    /// Adds the location of the segments to an error.
     fn locate(&self, error: Error) -> Error;
 }
 
 impl LazySegment {
-    /// Segment `number` of a source.
+    /// Returns segment `number` of a source, not made yet.
     pub fn new(source: Arc<dyn SegmentSource>, number: usize) -> Self {
         let rows = source.known_rows(number).map_or_else(OnceLock::new, OnceLock::from);
         LazySegment::ToMake { source, number, rows, made: SingleFlight::new() }
     }
 
-    /// As many rows as it can have.
+    /// Returns the most rows that the segment can have.
     pub fn most_rows(&self) -> u64 {
         match self {
             LazySegment::Made(segment) => segment.rows(),
@@ -81,7 +81,7 @@ impl LazySegment {
         }
     }
 
-    /// Finds out how many rows it has without making it; `false` where that cannot be.
+    /// Determines the number of rows without making the segment; returns `false` if that is not possible.
     fn count_rows(&self) -> Result<bool> {
         let LazySegment::ToMake { source, number, rows, .. } = self else { return Ok(true) };
         if rows.get().is_none()
@@ -116,12 +116,12 @@ impl LazySegment {
 }
 
 impl RowMap {
-    /// The rows of segments that are there.
+    /// Returns the map of segments that are already made.
     pub fn new(segments: Vec<Segment>, store: Arc<Store>) -> Self {
         Self::of(segments.into_iter().map(LazySegment::Made).map(Arc::new).collect(), store)
     }
 
-    /// The rows of these segments. What they make is kept in `store`.
+    /// Returns the map of these segments. `store` keeps those that are made.
     pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<Store>) -> Self {
         let mut starts = vec![0];
         let mut end = 0u64;
@@ -132,26 +132,26 @@ impl RowMap {
         RowMap { segments, starts: RwLock::new(starts), store }
     }
 
-    /// How many rows there are, if that is known by now.
+    /// Returns the number of rows, if it is known by now.
     pub fn known_count(&self) -> Option<u64> {
         let starts = self.starts.read().unwrap_or_else(PoisonError::into_inner);
         starts.get(self.segments.len()).copied()
     }
 
-    /// How many rows each segment has, if that is known of all by now.
+    /// Returns the number of rows of each segment, if all are known by now.
     pub fn known_counts(&self) -> Option<Vec<u64>> {
         self.segments.iter().map(|segment| segment.known_rows()).collect()
     }
 
-    /// How many rows there are. Segments whose rows are not known before are made for it, on all cores.
+    /// Returns the number of rows. Makes the segments whose number of rows is unknown, on all cores.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are rows.
+    /// Any damage in the data that determines which cells are rows.
     pub fn count(&self) -> Result<u64> {
         self.count_telling(|_, _| ())
     }
 
-    /// As [`RowMap::count`]; `tell` is told after each segment how many are done, and of how many.
+    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments, and of all.
     ///
     /// # Errors
     /// As [`RowMap::count`].
@@ -176,7 +176,7 @@ impl RowMap {
         &self.segments
     }
 
-    /// Where made segments are kept.
+    /// Returns the store of the segments that were made.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -185,7 +185,7 @@ impl RowMap {
         self.segments.len()
     }
 
-    /// The cell slab that a segment is, if it is one. Nothing is read for it.
+    /// Returns a segment if it is a cell slab. Reads nothing.
     pub fn slab(&self, number: usize) -> Option<&Segment> {
         match &**self.segments.get(number)? {
             LazySegment::Made(slab @ Segment::CellSlab { .. }) => Some(slab),
@@ -193,18 +193,18 @@ impl RowMap {
         }
     }
 
-    /// A segment, made now if it was not yet; where the one before it was made, as sequential readers do it, together with
-    /// those that come next. The first rows wait for nothing but their own segment.
+    /// Returns a segment, which is made now if it was not yet. If the previous segment is made, as in a sequential
+    /// read, the next segments are made concurrently with this one. The first rows wait only for their own segment.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are rows.
+    /// Any damage in the data that determines which cells are rows.
     pub fn segment(&self, number: usize) -> Result<&Segment> {
         let segment = self.segments.get(number).ok_or_else(past_the_end)?;
         let is_next = number.checked_sub(1).is_some_and(|before| self.segments[before].is_made());
         if !segment.is_made() && is_next {
             let end = (number + threads::decoding()).min(self.segments.len());
             let wanted: Vec<usize> = (number..end).filter(|number| !self.segments[*number].is_made()).collect();
-            // What is wrong with one is told to whoever wants it.
+            // The reader of the other segment gets its error.
             for_all(wanted.len(), |at| {
                 let _ = self.segments[wanted[at]].segment();
                 Ok::<(), Error>(())
@@ -213,12 +213,12 @@ impl RowMap {
         segment.segment()
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns the approximate memory of the map in bytes.
     pub fn memory(&self) -> usize {
         self.store.sizes().0 + self.segments.len() * (size_of::<LazySegment>() + 2 * size_of::<u64>())
     }
 
-    /// The rows of a segment.
+    /// Returns the range of rows of a segment.
     ///
     /// # Errors
     /// As [`RowMap::count`], for the segments up to this one.
@@ -226,7 +226,7 @@ impl RowMap {
         Ok(self.start_of(number)?..self.start_of(number + 1)?)
     }
 
-    /// The segment that holds a row; past the end the last one.
+    /// Returns the segment that holds a row; the last one past the end.
     ///
     /// # Errors
     /// As [`RowMap::count`], for the segments up to this one.
@@ -243,7 +243,7 @@ impl RowMap {
         }
     }
 
-    /// The first row of a segment, or the end of the last.
+    /// Returns the first row of a segment, or the end of the last.
     fn start_of(&self, number: usize) -> Result<u64> {
         loop {
             let known = {
@@ -253,7 +253,7 @@ impl RowMap {
                 }
                 starts.len()
             };
-            // Nobody waits for the lock while cells are read.
+            // The lock is not held while cells are read.
             let segment = known.checked_sub(1).and_then(|last| self.segments.get(last)).ok_or_else(past_the_end)?;
             if !segment.count_rows()? {
                 self.segment(known - 1)?;
@@ -266,11 +266,11 @@ impl RowMap {
         }
     }
 
-    /// Visits `count` rows from row `first`, in order, in pieces of one segment and block.
+    /// Visits `count` rows from row `first`, in order. Each visit gets rows of one block of one segment.
     ///
     /// # Errors
-    /// Those of `visit`; any damage in what decides which cells are these rows; [`Error::Internal`] for rows past the
-    /// end, [`Error::Io`] from the temporary file.
+    /// Those of `visit`; any damage in the data that determines which cells are these rows; [`Error::Internal`] for
+    /// rows past the end, [`Error::Io`] from the temporary file.
     pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
         let end = first.checked_add(count).ok_or_else(past_the_end)?;
         if count == 0 {

@@ -1,9 +1,9 @@
-//! Which cell each row is: stretches of consecutive cells of one fragment, and between them blocks that say row by
-//! row whose turn it is.
+//! Maps each row to its cell: by slabs of consecutive cells of one fragment, and between them by blocks that tell for
+//! each row which fragment has the next cell.
 //!
-//! Such a block holds one code for every cell gone through: which fragment's next cell, and whether it is a
-//! row or dropped. The block lists the fragments that it takes cells from, each with the position where it stands at the
-//! beginning. So a block is readable on its own, and its codes need not count further than its own cells.
+//! Such a block holds one code for every processed cell: the fragment whose next cell it is, and whether the cell is a
+//! row or dropped. The block lists the fragments that it takes cells from, and their positions at its beginning. So a
+//! block can be read on its own, and its codes only need to number the fragments of this block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use tilefs_format::error::{Error, Result};
 use super::store::{Blob, Store};
 use crate::threads::cancellation;
 
-/// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
+/// Codes of a block. With many fragments there are more, so that their positions do not outweigh the codes.
 const LEAST_CODES: usize = 16384;
 const CODES_PER_FRAGMENT: usize = 16;
 
-/// Parts that one block can choose from: a code has so many values for them.
+/// The most parts that one block can choose from: a code has 15 bits for them.
 const MOST_PARTS: usize = 1 << 15;
 
-/// The number of a part that the block being written has no cell of yet.
+/// The number of a part from which the current block has no cell yet.
 const NOT_LISTED: u16 = u16::MAX;
 
-/// Bytes of a part in a stored block: its number in the segment, its position and its cells.
+/// Bytes of a part in a stored block: its number in the segment, its position, and its number of cells.
 const STORED_PART: usize = 16;
 
-/// Rows that belong together in the map.
+/// Consecutive rows of the map that are stored together.
 pub enum Segment {
     /// Consecutive cells of one fragment.
     CellSlab {
@@ -39,9 +39,9 @@ pub enum Segment {
     Scattered(ScatteredSegment),
 }
 
-/// Cells of several fragments, or some of the cells of one.
+/// Interleaved cells of several fragments, or some of the cells of one.
 pub struct InterleavedSegment {
-    /// What the codes of its blocks choose from.
+    /// The fragments that the codes of its blocks choose from.
     pub fragments: Arc<[u32]>,
     pub(super) blocks: Vec<InterleavedBlock>,
     pub(super) rows: u64,
@@ -52,36 +52,36 @@ pub(super) struct InterleavedBlock {
     pub(super) blob: Blob,
 }
 
-/// A list of cells.
+/// A list of cells, in row order.
 pub struct ScatteredSegment {
-    /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
+    /// Blocks of [`SCATTERED_ROWS`] addresses; the last may have fewer.
     pub blocks: Arc<[Blob]>,
-    /// The number of the block that the first row is at the beginning of.
+    /// The number of the block whose first row is the segment's first row.
     pub first_block: u64,
     pub rows: u64,
 }
 
 impl ScatteredSegment {
-    /// The rows of a list of blocks.
+    /// Returns the rows of a list of blocks.
     pub fn new(blocks: Vec<Blob>, rows: u64) -> Self {
         ScatteredSegment { blocks: blocks.into(), first_block: 0, rows }
     }
 
-    /// Some of these rows, from the beginning of a block on; fewer where there are not so many.
+    /// Returns at most `rows` of these rows, from the beginning of a block on.
     pub fn part(&self, block: u64, rows: u64) -> Self {
         let left = self.rows.saturating_sub(block.saturating_mul(SCATTERED_ROWS));
         ScatteredSegment { blocks: self.blocks.clone(), first_block: self.first_block + block, rows: rows.min(left) }
     }
 }
 
-/// Rows of a block of scattered ones.
+/// Rows in a block of a [`ScatteredSegment`].
 pub const SCATTERED_ROWS: u64 = 8192;
 
-/// A cell by the number of its fragment and its position there.
+/// A cell, by the number of its fragment and its position there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(u64);
 
-/// Bits of an address that are the position.
+/// Bits of an address that hold the position.
 const POSITION_BITS: u32 = 44;
 
 impl Address {
@@ -111,7 +111,7 @@ impl Address {
     }
 }
 
-/// Some consecutive rows.
+/// Consecutive rows, in the representation of their segment.
 pub enum Rows<'a> {
     CellSlab { fragment: u32, position: u64, rows: u64 },
     Interleaved(&'a InterleavedRows),
@@ -128,11 +128,11 @@ impl Rows<'_> {
     }
 }
 
-/// Rows from several fragments: the cells of each, and how they interleave.
+/// Rows from several fragments: the cells of each, and the order in which they interleave.
 #[derive(Debug, Default)]
 pub struct InterleavedRows {
     pub parts: Vec<InterleavedPart>,
-    /// For each cell gone through the number of its part, shifted left by one, and 1 if it is dropped.
+    /// For each processed cell the number of its part, shifted left by one, plus 1 if the cell is dropped.
     pub codes: Vec<u16>,
     pub rows: u64,
 }
@@ -141,19 +141,19 @@ pub struct InterleavedRows {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterleavedPart {
     pub fragment: u32,
-    /// Of the first of them.
+    /// The position of the first of these cells.
     pub position: u64,
-    /// How many, dropped ones included.
+    /// The number of cells, including dropped ones.
     pub cells: u64,
 }
 
-/// What a code says.
+/// Returns the code of a cell.
 pub fn code(part: usize, is_row: bool) -> u16 {
     (part as u16) << 1 | u16::from(!is_row)
 }
 
 impl Segment {
-    /// Visits some of its rows, counted in the segment, in order, in pieces of one block.
+    /// Visits some rows, numbered within the segment, in order. Each visit gets rows of one block.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Io`] from the temporary file.
@@ -174,7 +174,7 @@ impl Segment {
         }
     }
 
-    /// The first row of each of its blocks, counted in the segment; of a cell slab there are none.
+    /// Returns the first row of each of its blocks, numbered within the segment; a cell slab has none.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
             Segment::CellSlab { .. } => Box::new(std::iter::empty()),
@@ -192,7 +192,7 @@ impl Segment {
     }
 }
 
-/// Memory that reading rows takes and can be used again.
+/// Buffers for reading rows, kept for the next block.
 #[derive(Default)]
 pub struct RowBuffers {
     stored: Vec<u8>,
@@ -201,7 +201,7 @@ pub struct RowBuffers {
 }
 
 impl InterleavedSegment {
-    /// Bytes of all its blocks.
+    /// Returns the stored bytes of all blocks.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.blob.length() as u64).sum()
     }
@@ -220,7 +220,7 @@ impl InterleavedSegment {
             let block = self.blocks.get(number).ok_or_else(broken)?;
             let end = self.blocks.get(number + 1).map_or(self.rows, |next| next.first_row);
             number += 1;
-            // Blocks of dropped cells alone have no rows.
+            // A block of dropped cells alone has no rows.
             if end <= row {
                 continue;
             }
@@ -241,7 +241,8 @@ fn broken() -> Error {
 }
 
 impl InterleavedRows {
-    /// Takes over the rows of a stored block of cells of these fragments.
+    /// Replaces the rows by those of a stored block that takes cells of these fragments. Returns `None` if it is
+    /// malformed.
     pub(super) fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
         let (parts, stored) = stored.split_first_chunk()?;
@@ -261,7 +262,8 @@ impl InterleavedRows {
         decode_codes(codes, most_codes(fragments.len()), &mut self.codes)
     }
 
-    /// Whether the codes choose from the parts, as many cells of each as it has, and have as many rows as they say.
+    /// Returns whether the codes name existing parts, and match the number of cells of each part and the number of
+    /// rows.
     pub(super) fn is_sound(&self) -> bool {
         let (mut cells, mut rows) = (vec![0u64; self.parts.len()], 0);
         for code in &self.codes {
@@ -274,9 +276,9 @@ impl InterleavedRows {
         rows == self.rows && self.parts.iter().zip(cells).all(|(part, cells)| part.cells == cells)
     }
 
-    /// Keeps `count` rows after the first `skipped`, and counts the cells of each part.
+    /// Drops the first `skipped` rows, keeps the next `count`, and recounts the cells of each part.
     fn cut(&mut self, skipped: u64, count: u64) {
-        // Dropped cells behind the last row are left out: others count on rows to end with one.
+        // Also removes dropped cells after the last row: callers rely on the last code being a row.
         if skipped == 0 && count == self.rows && self.codes.last().is_some_and(|code| code & 1 == 0) {
             return;
         }
@@ -328,15 +330,15 @@ impl ScatteredSegment {
     }
 }
 
-/// Makes an [`InterleavedSegment`] of codes, one after the other. Memory: 14 bytes for each part, and one block.
+/// Builds an [`InterleavedSegment`] code by code. Memory: 14 bytes per part, and one block.
 pub struct InterleavedWriter<'a> {
     store: &'a Store,
     fragments: Arc<[u32]>,
-    /// Where each part stands, as of the codes that are in blocks already.
+    /// The position of each part after the codes in finished blocks.
     positions: Vec<u64>,
-    /// For each part its number in the block being written, or [`NOT_LISTED`].
+    /// The number of each part in the current block, or [`NOT_LISTED`].
     numbers: Vec<u16>,
-    /// The parts of the block being written, and how many cells it has of each.
+    /// The parts of the current block, and its number of cells of each.
     listed: Vec<(u32, u32)>,
     codes: Vec<u16>,
     most_codes: usize,
@@ -345,7 +347,7 @@ pub struct InterleavedWriter<'a> {
 }
 
 impl<'a> InterleavedWriter<'a> {
-    /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
+    /// Starts a segment that chooses from cells of these fragments, from these positions on. A fragment may be listed
     /// more than once.
     pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
         let most_codes = most_codes(starts.len());
@@ -362,7 +364,7 @@ impl<'a> InterleavedWriter<'a> {
         }
     }
 
-    /// The next cell gone through.
+    /// Adds the next processed cell.
     #[inline]
     pub fn push(&mut self, part: usize, is_row: bool) -> Result<()> {
         let number = match self.numbers[part] {
@@ -373,7 +375,7 @@ impl<'a> InterleavedWriter<'a> {
         if self.codes.len() == self.most_codes { self.close() } else { Ok(()) }
     }
 
-    /// Gives a part a number in the block being written, or in the next one where this one has no numbers left.
+    /// Gives a part a number in the current block, or in the next one if this one has no numbers left.
     #[cold]
     fn list(&mut self, part: usize) -> Result<u16> {
         if self.listed.len() == MOST_PARTS {
@@ -419,12 +421,12 @@ impl<'a> InterleavedWriter<'a> {
     }
 }
 
-/// Codes of a block that chooses from so many parts.
+/// Returns the most codes of a block that chooses from `parts` parts.
 fn most_codes(parts: usize) -> usize {
     LEAST_CODES.max(CODES_PER_FRAGMENT * parts.min(MOST_PARTS))
 }
 
-/// How the codes of a block are stored: one byte each, two bytes each, or as runs of a code and a length.
+/// The encodings of a block's codes: one byte each, two bytes each, or runs of a code and a length.
 const BYTES: u8 = 0;
 const PAIRS: u8 = 1;
 const RUNS: u8 = 2;
@@ -465,7 +467,7 @@ fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<u16>) -> Option<()> 
     Some(())
 }
 
-/// Makes a [`ScatteredSegment`], row by row.
+/// Builds a [`ScatteredSegment`] row by row.
 pub struct AddressWriter<'a> {
     store: &'a Store,
     blocks: Vec<Blob>,
@@ -506,7 +508,7 @@ mod tests {
     use super::*;
     use crate::array::sparse::row_map::RowMap;
 
-    /// The cells of rows, one by one.
+    /// Returns the cells of rows, one by one.
     fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
         match rows {
             Rows::CellSlab { fragment, position, rows } => {
@@ -535,7 +537,7 @@ mod tests {
         #[test]
         fn any_rows_are_part_of_all(
             parts in prop_oneof![1usize..4, 120usize..140, 300usize..400],
-            // Runs of one part, so that all encodings are met.
+            // Runs of one part, so that the test covers all encodings.
             runs in prop::collection::vec((any::<u16>(), 1usize..400, any::<bool>()), 1..120),
             // A cell of each of more parts than a block can choose from.
             others in prop_oneof![4 => Just(0usize), 1 => 60_000usize..90_000],

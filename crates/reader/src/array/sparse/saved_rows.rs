@@ -1,8 +1,7 @@
-//! What is saved of the rows of a view, for later mounts: how many there are, and which cells are the rows of segments that
-//! took a pass over cells.
+//! Saves the rows of a view for later mounts: how many there are, and the segments that were made by reading cells.
 //!
-//! Where a segment begins depends on how the map was cut, and so do the keys of segments. What is read back is held against
-//! the fragments as everything stored is: every cell that it names is there.
+//! Where a segment begins depends on how the map was cut, so the keys of segments depend on it, too. Saved bytes are
+//! checked like everything stored: each cell that they name must exist in its fragment.
 
 use std::sync::Arc;
 
@@ -20,27 +19,27 @@ use crate::array::SavedIndexes;
 use crate::storage::{EntryKey, MOST_ENTRY};
 use crate::threads::{self, for_all};
 
-/// What an entry of a segment begins with.
+/// The first byte of a segment's entry.
 const INTERLEAVED: u8 = 0;
 const SCATTERED: u8 = 1;
 const CELL_SLAB: u8 = 2;
 
-/// Blocks of a list of cells that are one entry.
+/// Blocks of a [`ScatteredSegment`] in one entry.
 const SCATTERED_BLOCKS: u64 = 128;
 
-/// What is saved of the rows of one view.
+/// The saved rows of one view.
 pub struct SavedRows {
     query: Arc<Query>,
-    /// `None` where nothing is saved.
+    /// `None` if nothing is saved.
     key: Option<EntryKey>,
 }
 
 impl SavedRows {
-    /// `view` says which rows of the query these are, and in which order.
+    /// `view` describes which rows of the query these are, and in which order.
     pub fn new(query: &Arc<Query>, view: &str) -> Self {
         let cells = query.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
         let is_worth = query.array.context().saved.is_worth(cells);
-        // What is wrong with a footer is told to whoever reads a row.
+        // Ignore damage in a footer: whoever reads a row gets the error.
         let identity = if is_worth { query.array.identity().ok().flatten() } else { None };
         SavedRows { query: query.clone(), key: identity.map(|identity| identity.of(view)) }
     }
@@ -50,7 +49,7 @@ impl SavedRows {
         SavedRows { query: query.clone(), key: self.key }
     }
 
-    /// The key of what is told about these rows.
+    /// Returns the key of the data that is saved about these rows.
     pub fn key(&self) -> Option<EntryKey> {
         self.key
     }
@@ -59,7 +58,7 @@ impl SavedRows {
         &self.query.array.context().saved
     }
 
-    /// How many rows there are.
+    /// Returns the saved number of rows.
     pub fn count(&self) -> Option<u64> {
         let rows =
             self.indexes().get(&self.key?.of("rows"), |bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))?;
@@ -73,13 +72,13 @@ impl SavedRows {
         }
     }
 
-    /// The key of what depends on how the map of rows is cut.
+    /// Returns the key of data that depends on how the map of rows is cut.
     pub fn key_of_cut(&self) -> Option<EntryKey> {
         let (portions, threads, budget) = (self.query.portions, threads::decoding(), self.query.budget().bytes());
         Some(self.key?.of(format_args!("{portions:?} {threads} {budget}")))
     }
 
-    /// How many rows each of so many segments has.
+    /// Returns the saved number of rows of each segment, if it is known for this many segments.
     pub fn segment_counts(&self, segments: usize) -> Option<Vec<u64>> {
         let counts = |bytes: &[u8]| {
             let (counts, rest) = bytes.as_chunks();
@@ -96,8 +95,8 @@ impl SavedRows {
         }
     }
 
-    /// Makes a segment lazily: of what is saved of it, if there is anything. `number` is its number in the map; `rows` are
-    /// those that it is known to have.
+    /// Returns a lazy segment: when it is made, it is loaded if it was saved, otherwise made by `source` and saved.
+    /// `number` is its number in the map, `rows` its number of rows if that is known.
     pub fn lazy(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -109,7 +108,7 @@ impl SavedRows {
         LazySegment::new(Arc::new(SavedSegment { saved, store, number, rows, source: source.0, at: source.1 }), 0)
     }
 
-    /// All segments of a map that was made at once, if they are saved.
+    /// Returns all segments of a map that was made at once, if they are saved.
     pub fn whole(&self, store: &Store) -> Option<Vec<Segment>> {
         let key = self.key_of_cut()?;
         let count = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
@@ -122,7 +121,7 @@ impl SavedRows {
         for_all(pieces, piece).ok()
     }
 
-    /// Saves a map that was made at once, unless it is so large that nothing else would have room.
+    /// Saves a map that was made at once, unless it is so large that it would displace everything else.
     ///
     /// # Errors
     /// Those of the store.
@@ -164,7 +163,7 @@ impl SavedRows {
     }
 }
 
-/// A segment that is made of what is saved, or made and saved.
+/// A segment that is loaded if it was saved, otherwise made and saved.
 struct SavedSegment {
     saved: Arc<SavedRows>,
     store: Arc<Store>,
@@ -193,7 +192,7 @@ impl SegmentSource for SavedSegment {
     fn count_rows(&self, _: usize) -> Result<Option<u64>> {
         match self.known_rows(0) {
             Some(rows) => Ok(Some(rows)),
-            // To make it takes no more than to count its rows.
+            // Loading the saved segment takes no more than counting its rows.
             None if self.key().is_some_and(|key| self.saved.indexes().has(&key)) => Ok(None),
             None => self.source.count_rows(self.at),
         }
@@ -219,7 +218,7 @@ impl SegmentSource for SavedSegment {
     }
 }
 
-/// The bytes of a segment, unless they are too many for an entry.
+/// Encodes a segment; `None` if it is too large for an entry.
 fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
     let (mut out, mut buffer) = (Vec::new(), Vec::new());
     match segment {
@@ -260,7 +259,7 @@ fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
     Ok((out.len() <= MOST_ENTRY).then_some(out))
 }
 
-/// The segment that some bytes say, if it is one of cells that are there.
+/// Decodes a segment; `None` if the bytes are malformed, or name cells that do not exist.
 fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segment> {
     let has = |fragment: u32, position: u64, count: u64| {
         let cells = cells.get(fragment as usize)?;
@@ -326,7 +325,7 @@ mod tests {
         (0..count).map(|_| FragmentCells::new(10, 100, 100).unwrap()).collect()
     }
 
-    /// The cells of all rows of a segment; panics where it names a cell that no fragment has.
+    /// Returns the cells of all rows of a segment; panics if it names a cell that no fragment has.
     fn cells(segment: &Segment, store: &Store) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
         let visit = &mut |rows: Rows<'_>| {
@@ -392,14 +391,14 @@ mod tests {
                 let read = decode(&bytes, &fragments, &store).unwrap();
                 prop_assert_eq!(read.rows(), segment.rows());
                 prop_assert_eq!(cells(&read, &store), cells(&segment, &store));
-                // Fragments that have fewer cells, and bytes that end early.
+                // Fragments with fewer cells, and truncated bytes.
                 prop_assert!(segment.rows() == 0 || decode(&bytes, &fragments[..0], &store).is_none());
                 let short = decode(&bytes[..bytes.len() - 1], &fragments, &store);
                 prop_assert!(short.is_none_or(|short| short.rows() < segment.rows()));
             }
         }
 
-        /// Bytes that have the right checksum and are wrong all the same: no panic, and no cell that is not there.
+        /// Corrupt bytes with the right checksum: they must cause no panic, and name no cell that does not exist.
         #[test]
         fn wrong_bytes_name_no_cell_that_is_not_there(
             turns in prop::collection::vec((any::<u8>(), any::<bool>()), 0..300),

@@ -1,30 +1,30 @@
-//! Where the values of a variable-size column of a sparse array start, as it is saved for later mounts.
+//! The saved form of the index of a variable-size column: where the values of its rows start.
 
 use tilefs_format::cursor::Cursor;
 
-/// Where the values of a segment's rows start.
+/// The bytes at which the values of a segment's blocks start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentIndex {
     pub bytes: u64,
-    /// None for a slab.
+    /// Empty for a cell slab.
     pub blocks: Vec<BlockStart>,
 }
 
-/// Row and byte at which a block starts, counted in its segment.
+/// The row and the byte at which a block starts, counted from the start of its segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockStart {
     pub row: u64,
     pub byte: u64,
 }
 
-/// Where the values of all segments start.
+/// The indexes of all segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedVarIndex {
     pub segments: Vec<SegmentIndex>,
 }
 
 impl SavedVarIndex {
-    /// Bytes of all values.
+    /// Returns the bytes of all values.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).fold(0, u64::saturating_add)
     }
@@ -42,7 +42,7 @@ impl SavedVarIndex {
         out
     }
 
-    /// `None` for bytes that do not say it, or where blocks do not follow each other.
+    /// Decodes an index; `None` if the bytes are malformed, or blocks do not ascend.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (mut cursor, mut segments, mut total) = (Cursor::new(bytes), Vec::new(), 0u64);
         while !cursor.is_at_end() {

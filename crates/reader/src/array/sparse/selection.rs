@@ -1,4 +1,4 @@
-//! A choice of coordinates: for each dimension some ranges of them.
+//! A selection of coordinates: a list of ranges for each dimension.
 
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
@@ -9,15 +9,15 @@ use super::key::AxisColumn;
 /// Coordinates of one dimension from low to high, both included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinateRange {
-    /// `None` where nothing limits it, which only texts may have.
+    /// `None` for no limit, which is only valid for strings.
     pub low: Option<Scalar>,
     /// The greatest coordinate, which is part of the range; `None` for no limit.
     pub high: Option<Scalar>,
-    /// Of integers, dates and times: only every so many-th, counted from the low end. At least 1.
+    /// For integers, dates and times: the range holds every `step`-th coordinate from the low end on. At least 1.
     pub step: u64,
 }
 
-/// The coordinates wanted along each dimension of an array. A cell is chosen if all its coordinates are.
+/// The selected coordinates along each dimension of an array. A cell is selected if all its coordinates are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     axes: Vec<AxisSelection>,
@@ -26,16 +26,16 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq)]
 enum AxisSelection {
     All,
-    /// By position, in the order of their low ends.
+    /// Ranges of positions, sorted by their low ends.
     Positions(Vec<StridedRange>),
-    /// Ascending, and none meets the next.
+    /// Ascending, disjoint ranges.
     Texts(Vec<TextRange>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct TextRange {
     low: Vec<u8>,
-    /// `None` where nothing limits it.
+    /// `None` for no limit.
     high: Option<Vec<u8>>,
 }
 
@@ -44,11 +44,11 @@ struct StridedRange {
     low: u64,
     high: u64,
     step: u64,
-    /// The highest `high` up to and including this one.
+    /// The highest `high` of this range and all before it.
     reach: u64,
 }
 
-/// How the cells of a box relate to a selection.
+/// How many of the cells in a box are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
     None,
@@ -57,11 +57,12 @@ pub enum Share {
 }
 
 impl Selection {
-    /// For each dimension some ranges, `None` for all of it. Ranges may overlap, and reach past the domain.
+    /// Builds a selection from a list of ranges for each dimension; `None` selects all of a dimension. Ranges may
+    /// overlap, and reach past the domain.
     ///
     /// # Errors
-    /// [`Error::Usage`] for ranges of another type than the dimension, a step of 0, or one other than 1 on
-    /// dimensions that are no integers, dates or times.
+    /// [`Error::Usage`] for ranges of another type than the dimension, a step of 0, or a step other than 1 on
+    /// dimensions that are not integers, dates or times.
     pub fn new(axes: &[Axis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         if axes.len() != wanted.len() {
             return Err(Error::usage(format!("{} ranges for {} dimensions", wanted.len(), axes.len())));
@@ -74,7 +75,7 @@ impl Selection {
         Ok(Selection { axes: axes.collect::<Result<_>>()? })
     }
 
-    /// Whether the coordinates along a dimension decide anything.
+    /// Returns whether the selection limits the coordinates along a dimension.
     pub fn restricts(&self, dimension: usize) -> bool {
         self.axes[dimension] != AxisSelection::All
     }
@@ -90,7 +91,7 @@ impl Selection {
         }
     }
 
-    /// Clears in `chosen` the cells that are not, by their coordinates along one dimension.
+    /// Clears in `chosen` the cells that are not selected by their coordinates along one dimension.
     pub fn apply(&self, dimension: usize, column: &AxisColumn, chosen: &mut [bool]) {
         match &self.axes[dimension] {
             AxisSelection::All => {}
@@ -107,7 +108,7 @@ impl Selection {
         }
     }
 
-    /// Which of the cells in a box are chosen, as far as the box tells.
+    /// Returns which of the cells in a box are selected, as far as the box determines it.
     pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
         let mut share = Share::All;
         for ((selection, axis), range) in self.axes.iter().zip(axes).zip(ranges) {
@@ -156,7 +157,7 @@ impl StridedRange {
         (self.low..=self.high).contains(&position) && (position - self.low).is_multiple_of(self.step)
     }
 
-    /// Whether one of its positions lies between two.
+    /// Returns whether one of its positions lies between two positions, both included.
     fn touches(&self, low: u64, high: u64) -> bool {
         let first = match low.checked_sub(self.low) {
             None => Some(self.low),
@@ -173,12 +174,12 @@ fn holds(ranges: &[StridedRange], position: u64) -> bool {
 }
 
 impl TextRange {
-    /// Whether a text lies before its end.
+    /// Returns whether a string is no greater than its end.
     fn reaches(&self, text: &[u8]) -> bool {
         self.high.as_ref().is_none_or(|high| text <= high.as_slice())
     }
 
-    /// The one of these that a text lies in.
+    /// Returns the range that holds a string.
     fn of<'a>(ranges: &'a [TextRange], text: &[u8]) -> Option<&'a TextRange> {
         let begun = ranges.partition_point(|range| range.low.as_slice() <= text);
         ranges[..begun].last().filter(|range| range.reaches(text))
@@ -329,7 +330,7 @@ mod tests {
             match selection.share(&axes, [Range { low: Scalar::Text(low), high: Scalar::Text(high) }].iter()) {
                 Share::None => prop_assert!(!inside.contains(&true)),
                 Share::All => prop_assert!(!inside.contains(&false)),
-                // Between two texts there are others, longer ones.
+                // Between two strings there are longer ones.
                 Share::Some => {}
             }
         }
@@ -339,7 +340,7 @@ mod tests {
         prop::sample::select(all_texts())
     }
 
-    /// Of up to two bytes.
+    /// Strings of up to two bytes.
     fn all_texts() -> Vec<Vec<u8>> {
         let one = || b"abc".iter().map(|&byte| vec![byte]);
         let two = || one().flat_map(move |first| one().map(move |second| [first.clone(), second].concat()));

@@ -1,5 +1,4 @@
-//! Puts cells into another order than they are stored in, with a bounded amount of memory: sorted in parts, which are
-//! then merged.
+//! Sorts rows into another order than the stored one, in bounded memory: sorts parts, then merges them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,11 +17,11 @@ use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::threads::{self, for_all};
 
-/// Cells or rows that are looked at together.
+/// Rows that are read together.
 const ROWS_AT_ONCE: u64 = 8192;
 
 impl SparseView {
-    /// Returns the rows of another view sorted row-major, which may have been saved.
+    /// Returns the rows of another view sorted row-major. Loads them if they are saved.
     pub(super) fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
         let query = stored.query()?;
         let store = Arc::new(Store::new(query.budget().row_map()));
@@ -37,17 +36,16 @@ impl SparseView {
     }
 }
 
-/// The rows of a view sorted row-major by their coordinates; those of the same coordinates as they were. They are kept in
-/// `store`.
+/// Sorts the rows of a view row-major by their coordinates. The sort is stable. `store` keeps the rows.
 ///
 /// # Errors
-/// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
+/// Any damage in the coordinates; [`Error::Unsupported`] for more cells than an [`Address`] can tell apart.
 fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
     let sorted = Store::new(query.budget().sorted_runs());
-    // Each thread has one share of the rows: fewer parts are better to merge.
+    // Each thread sorts one share of the rows: fewer runs are faster to merge.
     let share = rows.div_ceil(threads::decoding() as u64).max(1);
     let runs = for_all(threads::decoding(), |number| {
         let first = (share * number as u64).min(rows);
@@ -75,7 +73,7 @@ fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     Ok(RowMap::new(vec![segment], store))
 }
 
-/// The coordinates of rows.
+/// The columns of the rows' coordinates.
 struct RowColumns {
     dimensions: Vec<Dimension>,
 }
@@ -97,7 +95,7 @@ impl RowColumns {
     }
 }
 
-/// Some rows: their cells and coordinates.
+/// A batch of rows: their cells and coordinates.
 #[derive(Default)]
 struct RowBatch {
     addresses: Vec<Address>,
@@ -107,7 +105,8 @@ struct RowBatch {
 }
 
 impl RowBatch {
-    /// Reads the first of some rows, as many as have no more than `most_text` bytes of text along a dimension, or one.
+    /// Reads the first of some rows: as many as have at most `most_text` bytes of text along each dimension, but at
+    /// least one.
     fn read(
         &mut self,
         view: &SparseView,
@@ -153,7 +152,7 @@ impl RowBatch {
     }
 }
 
-/// Appends the cells that rows are.
+/// Appends the addresses of the rows' cells.
 fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
     match rows {
         Rows::CellSlab { fragment, position, rows } => {

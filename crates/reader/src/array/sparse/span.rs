@@ -1,4 +1,4 @@
-//! Where the cells of a fragment lie in the order of the array, as far as its footer and its R-tree tell.
+//! The key range of a fragment's cells, according to its footer and its R-tree.
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Range as CoordinateRange;
@@ -7,16 +7,16 @@ use super::overlap::KeyRanges;
 use super::stream::FragmentSource;
 use crate::array::single_flight::SingleFlight;
 
-/// The keys between which the cells of a fragment lie. The non-empty domain in the footer bounds all of them; the boxes
-/// in the R-tree, which is read when they are first wanted, bound those of each tile. Memory: two keys, and two for each
-/// tile once the R-tree was read.
+/// The keys that bound the cells of a fragment. The non-empty domain in the footer bounds all of them. The boxes of the
+/// R-tree, which is read on first use, bound the cells of each tile. Memory: two keys, and two per tile once the R-tree
+/// was read.
 pub struct FragmentSpan {
     whole: KeyRanges,
     tiles: SingleFlight<KeyRanges>,
 }
 
 impl FragmentSpan {
-    /// The span of a fragment that has cells. Only its footer is read.
+    /// Returns the span of a fragment that has cells. Reads only its footer.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a non-empty domain that is missing or leaves the domain.
@@ -31,21 +31,21 @@ impl FragmentSpan {
         Ok(FragmentSpan { whole, tiles: SingleFlight::new() })
     }
 
-    /// The keys between which all cells lie, as of one tile.
+    /// Returns the keys that bound all cells, as the range of a single tile.
     pub fn whole(&self) -> &KeyRanges {
         &self.whole
     }
 
-    /// The keys between which the cells of each tile lie, if the R-tree was read.
+    /// Returns the key range of each tile, if the R-tree was read.
     pub fn known_tiles(&self) -> Option<&KeyRanges> {
         self.tiles.get()
     }
 
-    /// The keys between which the cells of each tile lie. They ascend. `source` is of the same fragment.
+    /// Returns the key range of each tile. Both ends ascend. `source` must be of the same fragment.
     ///
     /// # Errors
-    /// Any damage in the R-tree; [`Error::Damaged`] for a box that leaves the domain, or the non-empty domain where
-    /// writers kept to it.
+    /// Any damage in the R-tree; [`Error::Damaged`] for a box that leaves the domain, or for one that leaves the
+    /// non-empty domain if the fragment's writer is known to respect that.
     pub fn tiles(&self, source: &FragmentSource<'_>) -> Result<&KeyRanges> {
         self.tiles.get_or_make(|| read_tiles(source))
     }
@@ -76,7 +76,7 @@ fn read_tiles(source: &FragmentSource<'_>) -> Result<KeyRanges> {
     Ok(key_ranges)
 }
 
-/// Whether a box of numbers lies in another.
+/// Returns whether a box lies in another along the numeric dimensions.
 fn lies_in(source: &FragmentSource<'_>, ranges: &[CoordinateRange], domain: &[CoordinateRange]) -> bool {
     ranges.iter().zip(domain).zip(&source.plan.axes).all(|((range, domain), axis)| {
         let position = |value| axis.position(value);

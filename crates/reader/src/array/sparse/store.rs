@@ -1,4 +1,4 @@
-//! Where what was computed once is kept: in memory up to a limit, beyond it in a temporary file.
+//! Keeps computed data: in memory up to a limit, beyond it in a temporary file.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Locate, Result};
 
-/// Blobs, each written once.
+/// A store of blobs, each written once.
 pub struct Store {
     limit: usize,
     in_memory: AtomicUsize,
@@ -23,7 +23,7 @@ pub enum Blob {
 }
 
 impl Blob {
-    /// Its bytes.
+    /// Returns its length in bytes.
     pub fn length(&self) -> usize {
         match self {
             Blob::Memory(bytes) => bytes.len(),
@@ -38,15 +38,15 @@ struct Spilled {
 }
 
 impl Store {
-    /// A store of at most `limit` bytes of memory.
+    /// Returns a store that keeps at most `limit` bytes in memory.
     pub fn new(limit: usize) -> Self {
         Store { limit, in_memory: AtomicUsize::new(0), spilled: Mutex::new(None) }
     }
 
-    /// Keeps a blob of less than 4 GiB.
+    /// Stores a blob of less than 4 GiB.
     ///
     /// # Errors
-    /// [`Error::Io`] when there is no place for temporary files.
+    /// [`Error::Io`] if there is no room for temporary files.
     pub fn put(&self, bytes: Vec<u8>) -> Result<Blob> {
         let before = self.in_memory.fetch_add(bytes.len(), Ordering::Relaxed);
         if before.saturating_add(bytes.len()) <= self.limit {
@@ -70,10 +70,10 @@ impl Store {
         Ok(Blob::File { offset, length })
     }
 
-    /// The bytes of a blob, by way of `buffer` if they are in the file.
+    /// Returns the bytes of a blob. Reads them into `buffer` if they are in the file.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read.
+    /// [`Error::Io`] if the file cannot be read.
     pub fn get<'a>(&self, blob: &'a Blob, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         match blob {
             Blob::Memory(bytes) => Ok(bytes),
@@ -90,14 +90,14 @@ impl Store {
         }
     }
 
-    /// Bytes in memory, and in the temporary file.
+    /// Returns the bytes in memory, and those in the temporary file.
     pub fn sizes(&self) -> (usize, u64) {
         let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
         (self.in_memory.load(Ordering::Relaxed), spilled.as_ref().map_or(0, |spilled| spilled.length))
     }
 }
 
-/// What went wrong with the file, which has no name: it is gone with the process, however that ends.
+/// Converts an error of the temporary file. The file has no name, so the kernel removes it however the process ends.
 fn failed(error: io::Error) -> Error {
     Error::io(error).in_file(std::env::temp_dir().display())
 }

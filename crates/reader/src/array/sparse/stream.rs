@@ -1,7 +1,7 @@
-//! The cells of one fragment in stored order, a batch at a time: their keys, and which of them count.
+//! The cells of one fragment in stored order, a batch at a time: their keys, and which of them are visible.
 //!
-//! Coordinates are proven here before anything is concluded from them: they lie in the domain and in the
-//! box that the R-tree gives for their tile, and they ascend in the order of the array.
+//! A stream verifies coordinates before anything relies on them: they lie in the domain and in the box that the R-tree
+//! gives for their tile, and they ascend in the array's order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use super::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, TileBoxes};
 use crate::threads::cancellation;
 
-/// A fragment, ready to be gone through.
+/// A fragment, ready for reading its cells.
 pub struct FragmentSource<'a> {
     pub array: &'a Array,
     pub fragment: usize,
@@ -30,7 +30,7 @@ pub struct FragmentSource<'a> {
     pub selection: Option<&'a Selection>,
     /// Whether `cells` are exactly the selected ones.
     pub is_narrowed: bool,
-    /// Of cells that have none of their own.
+    /// The time of cells that have no time of their own.
     pub time: u64,
     /// The order of the cells.
     pub plan: &'a KeyPlan,
@@ -38,15 +38,15 @@ pub struct FragmentSource<'a> {
     pub has_versions: bool,
 }
 
-/// Some consecutive cells of one tile, as read.
+/// Consecutive cells of one tile, as read.
 #[derive(Debug, Default)]
 pub struct CellBatch {
-    /// Position of the first cell.
+    /// The position of the first cell.
     pub position: u64,
     pub count: usize,
-    /// Words of keys, cell after cell; empty where nothing is compared.
+    /// The words of the keys, cell after cell; empty if cells are not compared.
     pub keys: Vec<u64>,
-    /// One per dimension: all of them where keys leave the order open, else those a selection looks at.
+    /// One column per dimension; empty unless cells are compared and keys leave their order open.
     pub columns: Vec<AxisColumn>,
     /// Which coordinates of each cell are -0.0, a bit per dimension; empty if none is.
     pub negative_zeros: Vec<u64>,
@@ -54,42 +54,42 @@ pub struct CellBatch {
 }
 
 impl CellBatch {
-    /// The key of a cell.
+    /// Returns the key of a cell.
     #[inline]
     pub fn key(&self, cell: usize, words: usize) -> &[u64] {
         &self.keys[cell * words..(cell + 1) * words]
     }
 
-    /// Which coordinates of a cell are -0.0.
+    /// Returns which coordinates of a cell are -0.0, a bit per dimension.
     #[inline]
     pub fn zeros(&self, cell: usize) -> u64 {
         self.negative_zeros.get(cell).copied().unwrap_or(0)
     }
 }
 
-/// The buffers that reading takes and batches need not keep.
+/// Buffers for reading, which batches need not keep.
 #[derive(Debug, Default)]
 pub struct StreamBuffers {
     columns: Vec<AxisColumn>,
     bytes: Vec<u8>,
 }
 
-/// Goes through some of a fragment's cells.
+/// Reads some of a fragment's cells in batches.
 pub struct Stream<'a> {
     source: &'a FragmentSource<'a>,
     left: Range<u64>,
     batch_cells: u64,
-    /// Whether keys are made. Without, only what decides about single cells is read.
+    /// Whether to compute keys. Otherwise only data that determines the visibility of single cells is read.
     compares: bool,
-    /// The last cell of the batch before.
+    /// The last cell of the previous batch.
     last: Option<(Vec<u64>, Vec<AxisColumn>)>,
-    /// Where cells are out of order, if the writer may have sorted by other rules.
+    /// The place of cells that are out of order, if the writer may have sorted by other rules.
     disorder: Option<String>,
     has_loose_ties: bool,
 }
 
 impl<'a> Stream<'a> {
-    /// The cells at these positions, at most `batch_cells` at once.
+    /// Returns a stream of the cells at these positions, at most `batch_cells` at once.
     pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
         Stream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
     }
@@ -98,18 +98,19 @@ impl<'a> Stream<'a> {
         self.source
     }
 
-    /// Where the cells that were read are out of order, though nothing is damaged: some releases sorted otherwise.
+    /// Returns the place at which the cells read so far are out of order without damage: some releases sorted by other
+    /// rules.
     pub fn disorder(&self) -> Option<&str> {
         self.disorder.as_deref()
     }
 
-    /// Whether cells that were read share their place in the order with cells of other coordinates, and are in no
-    /// order among these: there are two zeros, and many coordinates at one place of the Hilbert curve.
+    /// Returns whether cells read so far have the same place in the order as cells with other coordinates, and so are
+    /// in no defined order among these: the two zeros, and coordinates with the same place on the Hilbert curve.
     pub fn has_loose_ties(&self) -> bool {
         self.has_loose_ties
     }
 
-    /// Reads the next batch; `false` at the end.
+    /// Reads the next batch; returns `false` at the end.
     ///
     /// # Errors
     /// Any damage in the cells.
@@ -138,7 +139,7 @@ impl<'a> Stream<'a> {
         let keeps_columns = self.compares && !plan.is_exact();
         if keeps_columns {
             self.keep_last(batch);
-            // The batch is left with buffers to be filled anew.
+            // Give the batch's old buffers to `buffers` for reuse.
             std::mem::swap(&mut batch.columns, &mut buffers.columns);
         } else if self.compares {
             self.keep_last(batch);
@@ -174,7 +175,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Puts the last cell of a batch aside that is about to be replaced.
+    /// Remembers the last cell of a batch that is about to be overwritten.
     fn keep_last(&mut self, batch: &CellBatch) {
         let words = self.source.plan.words();
         if let Some(start) = batch.keys.len().checked_sub(words) {
@@ -184,7 +185,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Cells ascend. Where they do not, either the fragment is damaged or the writer compared otherwise.
+    /// Checks that cells ascend. If they do not, either the fragment is damaged, or its writer compared differently.
     fn check_order(&mut self, cells: TileCells, keys: &[u64], columns: &[AxisColumn]) -> Result<()> {
         let (plan, words) = (self.source.plan, self.source.plan.words());
         let mut previous = self.last.as_ref().map(|(key, columns)| (key.as_slice(), columns.as_slice(), 0));
@@ -210,7 +211,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the writer may have sorted these cells by other rules.
+    /// Returns whether the writer may have sorted these cells by other rules.
     fn may_disagree(&self, columns: &[AxisColumn]) -> bool {
         let last = self.last.iter().flat_map(|(_, columns)| columns);
         let mut strings = columns.iter().chain(last);
@@ -219,22 +220,22 @@ impl<'a> Stream<'a> {
 }
 
 impl FragmentSource<'_> {
-    /// Says that an error is about this fragment.
+    /// Adds the fragment and the array to an error.
     pub fn place(&self, error: Error) -> Error {
         error.in_fragment(self.array.fragment_name(self.fragment)).in_array(self.array.path())
     }
 
-    /// Whether the order of the cells is proven damage where it is not that of `plan`: see [`Stream::disorder`].
+    /// Returns whether an order other than that of `plan` is certainly damage: see [`Stream::disorder`].
     pub fn is_strictly_ordered(&self) -> bool {
         self.plan.is_exact() && self.version() >= ORDERED_SINCE
     }
 
-    /// Whether the order of the cells can be relied upon before they have been looked at.
+    /// Returns whether the order of the cells is reliable before they have been checked.
     pub fn is_surely_ordered(&self) -> bool {
         writers_agree(self.plan, self.version())
     }
 
-    /// The fragment's format version.
+    /// Returns the fragment's format version.
     fn version(&self) -> u32 {
         self.array.outline(self.fragment).map_or(0, |outline| outline.facts.version)
     }
@@ -257,7 +258,7 @@ impl FragmentSource<'_> {
         })
     }
 
-    /// The key of one cell, as far as keys go.
+    /// Returns the key of one cell; long strings are cut off.
     ///
     /// # Errors
     /// Any damage in its coordinates.
@@ -276,7 +277,7 @@ impl FragmentSource<'_> {
         Ok(key)
     }
 
-    /// Says that an error is about the coordinates along a dimension, where it does not say more.
+    /// Adds the field and the file of a dimension's coordinates to an error.
     fn in_coordinates(&self, error: Error, dimension: usize) -> Error {
         let error = error.in_field(&self.plan.axes[dimension].name);
         match FixedFile::name_of_dimension(self.array, self.fragment, dimension) {
@@ -285,7 +286,7 @@ impl FragmentSource<'_> {
         }
     }
 
-    /// The boxes of the fragment's tiles.
+    /// Returns the boxes of the fragment's tiles.
     ///
     /// # Errors
     /// As [`ArrayFolder::mbrs`](crate::array::ArrayFolder::mbrs).
@@ -294,8 +295,8 @@ impl FragmentSource<'_> {
     }
 }
 
-/// Appends the coordinates of some cells along one dimension to a column, and proves that they lie in the domain and in the
-/// box of their tile.
+/// Appends the coordinates of some cells along one dimension to a column, and checks that they lie in the domain and in
+/// the box of their tile.
 ///
 /// # Errors
 /// Any damage in them.
@@ -316,7 +317,7 @@ pub(super) fn read_column(
     if axis.is_text() {
         VarFile::of_dimension(array, fragment, number)?.append(cells, column)?;
         let (Scalar::Text(low), Scalar::Text(high)) = (&bounds.low, &bounds.high) else { return Err(outside(0)) };
-        // A writer that takes bytes for signed numbers looks for the bounds in the same way.
+        // A writer that compares bytes as signed numbers does so for the bounds, too.
         if low.is_ascii() && high.is_ascii() && column.bytes.is_ascii() {
             let inside = |text: &[u8]| low.as_slice() <= text && text <= high.as_slice();
             if let Some(cell) = (0..cells.count as usize).find(|cell| !inside(column.text(*cell))) {
@@ -343,7 +344,7 @@ pub(super) fn read_column(
     Ok(())
 }
 
-/// Says which cell of which tile it is about, for an error that knows it only among those read together.
+/// Adds the tile and the cell to an error that only has the cell's index among those read together.
 fn place_in_tile(error: Error, cells: TileCells) -> Error {
     let cell = error.place().and_then(|place| place.offset).unwrap_or(0);
     Error::damaged(format!("tile {}, cell {}: a coordinate outside the domain", cells.tile, cells.first + cell))

@@ -1,4 +1,4 @@
-//! What the metadata of fragments say of rows: where tiles begin among them, and between which bounds their values lie.
+//! What the metadata of fragments tell about rows: where tiles begin among them, and the bounds of their values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub enum FieldOfRows {
     Attribute(usize),
 }
 
-/// Tells bounds of the values of a field in rows of a view.
+/// Returns bounds of the values of a field in rows of a view, from metadata alone.
 ///
-/// Coordinates lie in the boxes of their tiles, values of attributes between the least and the greatest value that writers
-/// record for each tile.
+/// The boxes of tiles bound coordinates; the minimum and maximum that writers record for each tile bound the values of
+/// attributes.
 pub struct RowSummary {
     view: Arc<SparseView>,
     field: FieldOfRows,
@@ -31,7 +31,7 @@ pub struct RowSummary {
 }
 
 impl RowSummary {
-    /// `None` for fields of which nothing is recorded.
+    /// Returns `None` for fields without recorded bounds.
     pub fn new(view: Arc<SparseView>, field: FieldOfRows) -> Option<Self> {
         let schema = view.array().schema();
         let datatype = match field {
@@ -43,10 +43,10 @@ impl RowSummary {
         Some(RowSummary { view, field, datatype })
     }
 
-    /// Bounds of the values in `rows` that are not null; `None` where such are not known.
+    /// Returns bounds of the values in `rows` that are not null; `None` if they are not known.
     ///
     /// # Errors
-    /// Any damage in the metadata that say it.
+    /// Any damage in the metadata that record them.
     pub fn bounds(&self, rows: Range<u64>) -> Result<Option<LeastAndGreatest>> {
         let mut bounds = Bounds::new(self.datatype);
         self.view.for_each_tile(rows, |fragment, tile| {
@@ -63,7 +63,7 @@ impl RowSummary {
 
     fn add_box(&self, bounds: &mut Bounds, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
         let array = self.view.array();
-        // Older ones compared times before 1970 as if they were later.
+        // Older writers ordered times before 1970 after all others.
         if array.outline(fragment)?.facts.version < SIGNED_TIMES_SINCE && self.datatype.is_datetime() {
             bounds.add_unknown();
             return Ok(());
@@ -76,11 +76,11 @@ impl RowSummary {
 }
 
 impl SparseView {
-    /// The last of some rows that is the first of a tile, or that lies where the tiles of several fragments are mixed;
-    /// `None` where there is none.
+    /// Returns the last of some rows that is the first row of a tile, or that lies among interleaved rows; `None` if
+    /// there is none.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are rows.
+    /// Any damage in the data that determines which cells are rows.
     pub fn last_tile_start(&self, rows: Range<u64>) -> Result<Option<u64>> {
         let map = self.map()?;
         let mut end = rows.end.min(map.count()?);
@@ -93,7 +93,7 @@ impl SparseView {
             let cells = &self.query()?.cells[*fragment as usize];
             let at = position + (end - 1 - own.start);
             let tile = cells.positions_of(cells.place_of(at)).start;
-            // What lies before the slab is of another fragment.
+            // The rows before the slab belong to another fragment.
             let start = own.start + tile.saturating_sub(*position);
             if start >= rows.start {
                 return Ok(Some(start));
@@ -103,10 +103,10 @@ impl SparseView {
         Ok(None)
     }
 
-    /// Visits the tiles, by fragment and number, that some rows are cells of: each at least once.
+    /// Visits the tiles that hold the cells of some rows, by fragment and tile number: each at least once.
     ///
     /// # Errors
-    /// Those of `visit`; any damage in what decides which cells are rows.
+    /// Those of `visit`; any damage in the data that determines which cells are rows.
     pub(crate) fn for_each_tile(
         &self,
         rows: Range<u64>,

@@ -1,4 +1,4 @@
-//! One task of finding rows: some cells of some fragments to be merged, or some of one fragment to be gone through.
+//! One task of finding rows: merges some cells of several fragments, or filters some cells of one fragment.
 
 use std::ops::Range;
 
@@ -16,46 +16,48 @@ use super::store::Store;
 use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use crate::array::Budget;
 
-/// Memory that the batches of one merge take together, about, where there are not very many of them.
+/// Approximate memory of all batches of one merge, unless there are very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
 
-/// Cells of a batch: enough that reading one is worth the while, and no more than the chunk of a tile has.
+/// Cells of a batch: at least enough to make up for the cost of reading a batch, at most as many as a chunk of a tile
+/// has.
 const BATCH_CELLS: Range<u64> = 256..16384;
 
-/// Batches of very many fragments have fewer cells than would be worth the while, to stay within the share of the budget,
-/// but not fewer than this.
+/// With very many fragments, batches are shorter than that to stay within their share of the budget, but have at least
+/// this many cells.
 const LEAST_OF_MANY: u64 = 16;
 
-/// Cells of some fragments to be merged.
+/// Cells of some fragments, and how to find the rows among them.
 #[derive(Debug, Clone)]
 pub struct MergeTask {
-    /// Numbers of the fragments, and positions.
+    /// The numbers of the fragments, and the positions of their cells.
     pub parts: Vec<(usize, Range<u64>)>,
     pub kind: MergeKind,
 }
 
-/// How cells become rows.
+/// How to find rows among cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeKind {
-    /// Cells are not compared. There is one part, and every cell that counts is a row.
+    /// Cells are not compared. There is one part, and every visible cell is a row.
     Filter,
-    /// Of the cells with the same coordinates the newest is a row, if it counts.
+    /// The newest of the cells with the same coordinates is a row, if it is visible.
     Newest,
-    /// The same, of cells that are merged as they come, though not all are in the order of the array.
+    /// The same for cells that are merged in stored order, although not all are in the array's order.
     AsTheyCome,
-    /// No two fragments have cells with the same coordinates and every cell counts: the first so many cells are rows.
+    /// No two fragments have cells with the same coordinates, and every cell is visible: the first `rows` cells are
+    /// rows.
     Every { rows: u64 },
 }
 
 impl MergeTask {
-    /// Cells to be gone through; as many as can be counted where fragments claim more.
+    /// Returns the number of cells to process, saturating if fragments claim more than 64 bits count.
     pub fn cells(&self) -> u64 {
         let counts = self.parts.iter().map(|(_, positions)| positions.end - positions.start);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Merges, telling `progress` about cells gone through. Rows are kept in `store`. Of each part the position behind
-    /// its last row is returned with them where that is asked for by [`MergeKind::Every`].
+    /// Finds the rows, which `store` keeps. Reports the number of cells processed to `progress`. For
+    /// [`MergeKind::Every`], also returns for each part the position after its last row.
     ///
     /// # Errors
     /// Any damage in the cells.
@@ -86,7 +88,7 @@ impl MergeTask {
         Ok((segment, None))
     }
 
-    /// Returns whether finding the rows reads cells: no cell of another fragment comes between those of a single one.
+    /// Returns whether finding the rows reads cells. The cells of a single fragment need not be read if all are rows.
     fn reads_cells(&self) -> bool {
         !matches!((self.kind, &self.parts[..]), (MergeKind::Every { .. }, [_]))
     }
@@ -172,7 +174,7 @@ impl MergeTask {
         streams.collect()
     }
 
-    /// Goes through the cells of one fragment, of which none replaces another.
+    /// Filters the cells of one fragment, none of which replaces another.
     fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
@@ -189,14 +191,15 @@ impl MergeTask {
     }
 }
 
-/// Cells of each batch, where so many parts are merged whose cells take so many bytes, within a share of the budget.
+/// Returns the number of cells of each batch for a merge of `parts` parts whose cells take `cell_memory` bytes, within
+/// a share of the budget.
 fn batch_cells(parts: u64, cell_memory: u64, budget: Budget) -> u64 {
     let cells_of = |memory: u64| memory / (cell_memory * parts).max(1);
     let most = cells_of(BATCH_MEMORY.max(budget.merge_batches() as u64)).max(LEAST_OF_MANY);
     cells_of(BATCH_MEMORY).clamp(BATCH_CELLS.start, BATCH_CELLS.end).min(most)
 }
 
-/// The cells of a fragment, in the order that the merge was planned by.
+/// The cells of a fragment, in the order that the merge's plan assumes.
 struct FragmentStream<'a, P> {
     stream: Stream<'a>,
     accepts_disorder: bool,

@@ -1,4 +1,5 @@
-//! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
+//! A variable-size column of a sparse array: the values of all rows concatenated, and the byte at which each row
+//! starts.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -23,32 +24,33 @@ use crate::search::partition_point;
 use crate::storage::EntryKey;
 use crate::threads::for_all;
 
-/// Blocks of rows whose sizes are found out together.
+/// Number of blocks of rows whose sizes are computed together.
 const BLOCKS_AT_ONCE: usize = 64;
 
-/// Values of varying size, one for each row. Reads are independent of each other and may run at once.
+/// A column of variable-size values, one per row. Reads are independent of each other and may run concurrently.
 pub struct VarColumn {
     view: Arc<SparseView>,
     field: VarField,
-    /// Of the indexes that are kept: for every slab of whole tiles the bytes before each.
+    /// Identifies this column's entries in the cache of indexes, which holds for each cell slab the bytes before each
+    /// tile.
     number: u64,
     index: SingleFlight<Index>,
-    /// Of all values.
+    /// Bytes of all values.
     bytes: SingleFlight<u64>,
-    /// What an earlier mount has saved of the index.
+    /// The index that an earlier mount has saved.
     saved: OnceLock<Option<SavedVarIndex>>,
     open: OpenFiles<Arc<VarFile>>,
 }
 
-/// Where the values of rows start, now and then, as far as it was found out. Memory: 16 bytes for each block of rows that
-/// are not consecutive in their fragment.
+/// The bytes at which blocks of rows start, as far as they are known. Memory: 16 bytes for each block of rows that are
+/// not consecutive in their fragment.
 struct Index {
     segments: Vec<SingleFlight<SegmentIndex>>,
-    /// Bytes before each segment of the map of rows, as far as that is known, and at last all.
+    /// The bytes before each segment of the map of rows, as far as they are known; the last entry is the total.
     starts: RwLock<Vec<u64>>,
 }
 
-/// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
+/// A segment of the map of rows: consecutive cells of one fragment, in whole tiles.
 #[derive(Clone, Copy)]
 struct SlabSegment {
     segment: usize,
@@ -58,10 +60,10 @@ struct SlabSegment {
 }
 
 impl VarColumn {
-    /// The coordinates along a string dimension.
+    /// Returns the column of the coordinates along a string dimension.
     ///
     /// # Errors
-    /// [`Error::Internal`] when there is no such dimension.
+    /// [`Error::Internal`] if there is no such dimension.
     pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
         let wanted = view.array().schema().dimensions.get(dimension);
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
@@ -70,10 +72,10 @@ impl VarColumn {
         Ok(Self::new(view, VarField::Dimension(dimension)))
     }
 
-    /// The values of an attribute of variable size, by its number in the array's schema.
+    /// Returns the column of the values of a variable-size attribute, given its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Internal`] when there is no such attribute.
+    /// [`Error::Internal`] if there is no such attribute.
     pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute);
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
@@ -88,7 +90,7 @@ impl VarColumn {
         VarColumn { view, field, number, index, bytes, saved, open: OpenFiles::new() }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     ///
     /// # Errors
     /// As [`SparseView::row_count`].
@@ -96,11 +98,11 @@ impl VarColumn {
         self.view.row_count()
     }
 
-    /// Bytes of all values. Told from the metadata of tiles where all cells are rows; else the offsets of the cells of
-    /// the other tiles are read, once.
+    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; for the others
+    /// the offsets of their cells are read, once.
     ///
     /// # Errors
-    /// Any damage in those.
+    /// Any damage in these.
     pub fn byte_count(&self) -> Result<u64> {
         let bytes = self.bytes.get_or_make(|| {
             if self.view.shows_every_cell()? {
@@ -123,7 +125,7 @@ impl VarColumn {
         self.saved.get_or_init(read).as_ref()
     }
 
-    /// Saves where the values of all segments start, once it is known; of slabs alone it is told by metadata.
+    /// Saves the index once it is complete. An index of slabs alone is not saved, because the metadata suffice for it.
     fn keep(&self) -> Result<()> {
         let (Some(key), None) = (self.key(), self.saved()) else { return Ok(()) };
         let segments = (0..self.index()?.segments.len()).map(|number| self.segment_index(number).cloned());
@@ -134,10 +136,11 @@ impl VarColumn {
         Ok(())
     }
 
-    /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
+    /// Reads the bytes at which the values of rows start, from row `first` on; the last entry may be the end of the
+    /// last row.
     ///
     /// # Errors
-    /// Any damage in what is needed for these rows.
+    /// Any damage in the data that is needed for these rows.
     pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
         let mut out = out.into();
         let map = self.view.map()?;
@@ -147,7 +150,7 @@ impl VarColumn {
         let (mut number, mut row) = (map.segment_of(first)?, first);
         while row < last {
             if number == map.segment_count() {
-                // Behind the last row.
+                // After the last row.
                 if row + 1 < last || row > map.count()? {
                     return Err(past());
                 }
@@ -171,10 +174,10 @@ impl VarColumn {
         Ok(())
     }
 
-    /// Reads the values' bytes from byte `start`.
+    /// Reads bytes of the values, starting at byte `start`.
     ///
     /// # Errors
-    /// Any damage in what is needed for these bytes.
+    /// Any damage in the data that is needed for these bytes.
     pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
         let mut out = out.into();
         let map = self.view.map()?;
@@ -188,10 +191,11 @@ impl VarColumn {
         })
     }
 
-    /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
+    /// Returns the row whose value holds a byte. If several rows start there, all but the last are empty: returns the
+    /// last.
     ///
     /// # Errors
-    /// Any damage in what tells.
+    /// Any damage in the data that determines it.
     pub fn row_at(&self, byte: u64) -> Result<u64> {
         let map = self.view.map()?;
         let last = self.segment_of_byte(byte)?.min(map.segment_count().saturating_sub(1));
@@ -244,7 +248,7 @@ impl VarColumn {
         })
     }
 
-    /// Bytes before a segment, or of all.
+    /// Returns the bytes before a segment, or the total.
     fn start_of_segment(&self, number: usize) -> Result<u64> {
         let index = self.index()?;
         let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
@@ -255,7 +259,7 @@ impl VarColumn {
             }
             known.len() - 1..number
         };
-        // Nobody waits for the lock while offsets are read.
+        // The lock is not held while offsets are read.
         for_all(missing.len(), |at| self.segment_index(missing.start + at).map(drop))?;
         let mut starts = index.starts.write().unwrap_or_else(PoisonError::into_inner);
         while starts.len() <= number {
@@ -276,7 +280,7 @@ impl VarColumn {
         Ok(start)
     }
 
-    /// The last segment that starts at a byte or before it; the number of segments where all end there or before.
+    /// Returns the last segment that starts at or before a byte; the number of segments if all end at or before it.
     fn segment_of_byte(&self, byte: u64) -> Result<usize> {
         let index = self.index()?;
         loop {
@@ -291,7 +295,7 @@ impl VarColumn {
         }
     }
 
-    /// Bytes of the values of each of the blocks that start at these rows of a segment.
+    /// Returns the bytes of the values in each of the blocks that start at these rows of a segment.
     fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
         let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
         let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
@@ -311,8 +315,8 @@ impl VarColumn {
         Ok(groups?.concat())
     }
 
-    /// Visits the parts of some bytes that lie in each segment: its number, at which of its bytes the part starts, and
-    /// where the part is among all.
+    /// Visits the segments that hold some bytes: passes the segment's number, the part's first byte within the segment,
+    /// and the part's range among the wanted bytes.
     fn for_each_segment_of_bytes(
         &self,
         start: u64,
@@ -338,7 +342,7 @@ impl VarColumn {
         Ok(())
     }
 
-    /// Visits rows that lie in blocks: their cells, and for each row its value.
+    /// Visits rows that are stored in blocks: passes their cells, and the value of each row.
     fn for_each_block<'a>(
         &'a self,
         rows: Range<u64>,
@@ -360,7 +364,7 @@ impl VarColumn {
         })
     }
 
-    /// Where values start, with `base` bytes before the segment, from row `first` of the segment.
+    /// Reads the bytes at which values start, from row `first` of a segment on. `base`: bytes before the segment.
     fn block_offsets<'a>(
         &'a self,
         segment: usize,
@@ -388,14 +392,14 @@ impl VarColumn {
         })
     }
 
-    /// Reads from byte `start` of a segment.
+    /// Reads bytes of the values of a segment, starting at its byte `start`.
     fn read_blocks<'a>(&'a self, segment: usize, start: u64, mut out: Output<'_>, files: &VarFiles<'a>) -> Result<()> {
         let blocks = &self.segment_index(segment)?.blocks;
         let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
         let from = blocks.get(first).copied().unwrap_or_default();
         let rows = self.rows_of_bytes(segment, start..start + out.len())?;
         let Some(out) = out.wanted() else { return self.fetch_blocks(rows, true, files) };
-        // Counted from `start`: the first block may begin before it.
+        // Relative to `start`: the first block may begin before it.
         let mut byte = i128::from(from.byte) - i128::from(start);
         let mut starts = Vec::new();
         self.for_each_block(rows, files, |files, gathered, values| {
@@ -408,7 +412,8 @@ impl VarColumn {
         })
     }
 
-    /// Fetches what [`VarColumn::for_each_block`] needs of some rows, and with `values` their values.
+    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and if `values` is set, those of their
+    /// values.
     fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
         let mut gathered = GatherList::default();
         let mut units = Vec::new();
@@ -435,7 +440,7 @@ impl VarColumn {
         Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread)
     }
 
-    /// The rows of the blocks of a segment that hold some of its bytes.
+    /// Returns the rows of the blocks of a segment that hold some of its bytes.
     fn rows_of_bytes(&self, segment: usize, bytes: Range<u64>) -> Result<Range<u64>> {
         let rows = self.view.map()?.rows_of(segment)?;
         let blocks = &self.segment_index(segment)?.blocks;
@@ -446,7 +451,7 @@ impl VarColumn {
         Ok(rows.start + from..rows.start + to)
     }
 
-    /// Bytes before each tile of a slab, and all.
+    /// Returns the bytes before each tile of a slab, and the total.
     fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
         let indexes = &self.view.array().context().indexes;
         indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
@@ -494,7 +499,7 @@ impl VarColumn {
         files.place(slab.fragment, read)
     }
 
-    /// As [`VarColumn::read_blocks`], for a slab: a tile's values lie as they are wanted.
+    /// As [`VarColumn::read_blocks`], for a slab: the values of a tile are already in row order.
     fn read_slab(&self, slab: SlabSegment, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
         let mut plan = ValuePlan::default();
         self.for_each_tile_of_bytes(slab, start..start + out.len(), files, |file, tile, bytes, place| {
@@ -514,8 +519,8 @@ impl VarColumn {
         }
     }
 
-    /// Visits the tiles of a slab that hold some of its bytes: the tile, which of its bytes, and where they are among
-    /// those wanted.
+    /// Visits the tiles of a slab that hold some of its bytes: passes the tile, the range within its values, and the
+    /// range among the wanted bytes.
     fn for_each_tile_of_bytes(
         &self,
         slab: SlabSegment,

@@ -1,4 +1,4 @@
-//! The files of a variable-size column in all fragments: what rows take there, and copies of it.
+//! The files of a variable-size column in all fragments: the sizes of rows' values, and copies of the values.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::storage::together;
 
-/// Which column.
+/// The field of a column.
 #[derive(Debug, Clone, Copy)]
 pub enum VarField {
     Dimension(usize),
-    /// By its number in the array's schema.
+    /// The attribute's number in the array's schema.
     Attribute(usize),
 }
 
-/// Where the value of a row lies in the values of its tile, in bytes.
+/// The place of a row's value in the values of its tile, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Value {
     pub start: u64,
     pub length: u64,
 }
 
-/// The files of a column, opened as they are needed.
+/// The files of a column, opened on first use.
 pub struct VarFiles<'a> {
     query: &'a Query,
     field: VarField,
@@ -40,7 +40,7 @@ impl<'a> VarFiles<'a> {
         VarFiles { query, field, open }
     }
 
-    /// The cells that positions in a fragment count.
+    /// Returns the cells that the positions in a fragment number.
     pub fn cells(&self, fragment: u32) -> &'a FragmentCells {
         &self.query.cells[fragment as usize]
     }
@@ -52,7 +52,7 @@ impl<'a> VarFiles<'a> {
         self.place(fragment, self.open.get_or_open(number, || self.open_one(number)))
     }
 
-    /// Opens the files of gathered rows, all at once where requests are waits.
+    /// Opens the files of gathered rows; concurrently if each request is a round trip.
     pub fn open_ahead(&self, gathered: &GatherList) {
         let array = &self.query.array;
         let fragments = gathered.slabs.iter().map(|slab| slab.fragment as usize);
@@ -68,10 +68,10 @@ impl<'a> VarFiles<'a> {
         file.map(Arc::new)
     }
 
-    /// Bytes of the values of all cells, as the metadata of tiles say.
+    /// Returns the bytes of the values of all cells, according to the metadata of tiles.
     ///
     /// # Errors
-    /// Any damage in those.
+    /// Any damage in these metadata.
     pub fn byte_count(&self) -> Result<u64> {
         let array = &self.query.array;
         let fragments: Vec<u32> = (0..self.query.cells.len() as u32).collect();
@@ -91,13 +91,13 @@ impl<'a> VarFiles<'a> {
         counted.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?).ok_or_else(too_long))
     }
 
-    /// Says where an error was.
+    /// Adds the fragment and the array to an error.
     pub fn place<T>(&self, fragment: u32, result: Result<T>) -> Result<T> {
         let array = &self.query.array;
         result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
-    /// The values of gathered rows, one for each row.
+    /// Reads the places of the values of gathered rows, one per row.
     ///
     /// # Errors
     /// Any damage in the offsets.
@@ -120,8 +120,8 @@ impl<'a> VarFiles<'a> {
         Ok(())
     }
 
-    /// Copies the values of gathered rows that reach into `out`. `starts` says where the value of each row begins,
-    /// counted from the beginning of `out` (which may lie behind).
+    /// Copies the values of gathered rows into `out`, as far as they intersect it. `starts` has the first byte of each
+    /// row's value relative to the beginning of `out`; it may be negative or past the end.
     ///
     /// # Errors
     /// Any damage in the values.
@@ -154,7 +154,7 @@ impl<'a> VarFiles<'a> {
         self.read(&plan, out)
     }
 
-    /// Carries out a plan.
+    /// Reads the values of a plan into `out`.
     ///
     /// # Errors
     /// Any damage in the values.
@@ -163,10 +163,11 @@ impl<'a> VarFiles<'a> {
         plan.read(fetcher, out, |fragment, result| self.place(fragment as u32, result))
     }
 
-    /// Adds the units of consecutive cells of a fragment: where they begin, and with `values` what they hold.
+    /// Adds the units that hold the offsets of consecutive cells of a fragment, and if `values` is set, those of their
+    /// values.
     ///
     /// # Errors
-    /// Any damage in what tells.
+    /// Any damage in the data that locates the units.
     pub fn units(&self, slab: &CellSlab, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
         let file = self.get(slab.fragment)?;
         let add = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |_, cells| {
@@ -184,7 +185,7 @@ impl<'a> VarFiles<'a> {
     }
 }
 
-/// Values whose sizes do not add up in 64 bits.
+/// Returns the error for values whose total size does not fit 64 bits.
 pub fn too_long() -> Error {
     Error::damaged("values of more than 2^64 bytes")
 }

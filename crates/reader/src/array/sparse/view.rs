@@ -1,4 +1,4 @@
-//! The rows of a sparse array as of one window of time.
+//! The rows of a sparse array in one window of time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,25 +22,25 @@ use crate::array::single_flight::SingleFlight;
 use crate::storage::{EntryKey, together};
 use crate::threads::{LogInterval, cancellation};
 
-/// Which cells are rows, in one order for all columns: the global order of the array with one row for each
-/// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
+/// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
+/// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of
 /// libtiledb's unordered read.
 ///
-/// Nothing but footers is read where they tell all. Else what is needed is found out when it is first wanted: the
-/// R-trees of fragments whose non-empty domains overlap (of very many only those that lie across the rows), and for about a million rows at a time the coordinates of tiles
-/// whose cells come by turns, and of fragments that have deletes or lie across an end of the window, what decides about
-/// each cell.
+/// Reads nothing but footers if these suffice. Otherwise data is read on first use: the R-trees of fragments whose
+/// non-empty domains overlap (if there are very many, only of those that overlap with the rows that are read); and for
+/// about a million rows at a time, the coordinates of tiles whose cells interleave, and the data that determines which
+/// cells are visible in fragments with deletes or across an end of the window.
 pub struct SparseView {
     query: Arc<Query>,
     /// The same query, narrowed to the selected cells.
     narrowed: SingleFlight<Arc<Query>>,
-    /// The number of rows as far as footers tell it.
+    /// The number of rows according to the footers.
     told: SingleFlight<RowCount>,
-    /// The view whose rows these are in another order.
+    /// The view with the same rows in stored order, if this view sorts them.
     stored: Option<Arc<SparseView>>,
     map: SingleFlight<Arc<RowMap>>,
     parts: SingleFlight<Vec<MapPart>>,
-    /// Which rows of the array these are, and in which order, for the keys of what is saved.
+    /// Describes which rows of the array these are, and in which order; part of the keys of saved data.
     description: String,
     saved: OnceLock<Arc<SavedRows>>,
     /// The number of rows that an earlier mount has saved.
@@ -48,15 +48,15 @@ pub struct SparseView {
 }
 
 impl SparseView {
-    /// Reads the footers of all visible fragments and the array's deletes.
+    /// Reads the footers of all visible fragments, and the array's deletes.
     ///
     /// # Errors
-    /// Any damage in those; [`Error::Unsupported`] for update commits and dense fragments.
+    /// Any damage in these; [`Error::Unsupported`] for update commits and dense fragments.
     pub fn new(array: Arc<Array>) -> Result<Self> {
         Self::with_portions(array, Portions::default())
     }
 
-    /// As [`SparseView::new`], finding rows in other portions. The rows are the same.
+    /// As [`SparseView::new`], with other limits for finding rows. The rows are the same.
     ///
     /// # Errors
     /// As [`SparseView::new`].
@@ -100,10 +100,10 @@ impl SparseView {
         &self.query.array
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     ///
     /// # Errors
-    /// Any damage in what decides which cells are rows.
+    /// Any damage in the data that determines which cells are rows.
     pub fn row_count(&self) -> Result<u64> {
         match (self.known_row_count()?, &self.stored) {
             (RowCount::Exactly(rows), _) => Ok(rows),
@@ -126,8 +126,8 @@ impl SparseView {
         }
     }
 
-    /// How many rows there are, as far as that is known without reading a cell: from footers, or since the rows were
-    /// counted, be it in an earlier mount.
+    /// Returns the number of rows as far as it is known without reading a cell: from footers, or because the rows were
+    /// counted before, possibly in an earlier mount.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -151,17 +151,17 @@ impl SparseView {
         *self.saved_count.get_or_init(|| self.saved().count())
     }
 
-    /// What is saved of these rows for later mounts.
+    /// Returns the data about these rows that is saved for later mounts.
     pub(super) fn saved(&self) -> &Arc<SavedRows> {
         self.saved.get_or_init(|| Arc::new(SavedRows::new(&self.query, &self.description)))
     }
 
-    /// The key of what is told about these rows in this order; `None` where nothing is saved for later mounts.
+    /// Returns the key of data about these rows in this order; `None` if nothing is saved for later mounts.
     pub fn saved_key(&self) -> Option<EntryKey> {
         self.saved().key()
     }
 
-    /// Whether footers tell that every cell of every fragment is a row.
+    /// Returns whether the footers show that every cell of every fragment is a row.
     pub(super) fn shows_every_cell(&self) -> Result<bool> {
         match &self.stored {
             Some(stored) => stored.shows_every_cell(),
@@ -169,8 +169,8 @@ impl SparseView {
         }
     }
 
-    /// The rows whose coordinates lie within some ranges, in the same order: for each dimension a list of ranges, or
-    /// `None` for all of it. Fragments and tiles that can have none are told by their boxes.
+    /// Returns the rows whose coordinates lie within some ranges, in the same order. For each dimension there is a list
+    /// of ranges, or `None` for all of it. Boxes exclude the fragments and tiles without such rows.
     ///
     /// # Errors
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
@@ -207,15 +207,14 @@ impl SparseView {
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
 
-    /// The same rows sorted by coordinates, the first dimension being the most significant. Rows of the same
-    /// coordinates stay in the order they had.
+    /// Returns the same rows sorted by coordinates, the first dimension being the most significant. The sort is stable.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
         Self::with(self.query.clone(), Some(stored.clone()), format!("{} by row", stored.description))
     }
 
-    /// The same rows fragment by fragment, each as stored, for what does not depend on their order: no fragments are merged.
-    /// `None` where footers do not tell that every cell is a row.
+    /// Returns a view of the same rows fragment by fragment, each as stored, for results that do not depend on their
+    /// order: it merges nothing. Returns `None` if footers do not prove that every cell is a row.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -236,18 +235,18 @@ impl SparseView {
         Ok(Some(view))
     }
 
-    /// The rows in parts of at most `most` rows, or of one tile where that has more: for each as many rows as the parts
-    /// before and the part itself can have. No cell is read, except where cells may be out of order. It is the first call
-    /// that decides about `most`.
+    /// Divides the rows into parts of at most `most` rows, or of one tile if that has more. Each part has the most rows
+    /// that it, and the parts before it, can have. Reads no cell, except if cells may be out of order. The first call
+    /// determines `most`.
     ///
     /// # Errors
-    /// Any damage in the metadata that tell where cells lie.
+    /// Any damage in the metadata that locate cells.
     pub fn parts(&self, most: u64) -> Result<&[MapPart]> {
         let parts = self.parts.get_or_make(|| Ok(parts::cut(self.map()?, &self.query()?.cells, most.max(1))))?;
         Ok(parts)
     }
 
-    /// The rows of one of the [`SparseView::parts`], as a view of their own.
+    /// Returns the rows of one of the [`SparseView::parts`] as a view of their own.
     ///
     /// # Errors
     /// As [`SparseView::parts`].
@@ -261,20 +260,19 @@ impl SparseView {
         Ok(view)
     }
 
-    /// Whether the rows as they are stored are surely sorted by coordinates, the last dimension being the most
-    /// significant.
+    /// Returns whether the stored rows are surely sorted by coordinates, the last dimension being the most significant.
     pub fn is_column_major(&self) -> bool {
         self.stored.is_none() && self.query.is_column_major()
     }
 
-    /// How many coordinates of the first dimension a space tile has, where the rows as they are stored surely come space
-    /// tile by space tile, those of the last dimension one after the other, and are not sorted by coordinates altogether.
-    /// So in a band of so many coordinates the rows with the same one come in the order of the last dimension.
+    /// Returns the number of coordinates of the first dimension in a space tile, if the stored rows surely come space
+    /// tile by space tile, along the last dimension first, and are not sorted by coordinates as a whole. Then the rows
+    /// with the same first coordinate within a band of this many coordinates are in the order of the last dimension.
     pub fn band_of_rows(&self) -> Option<u64> {
         if self.stored.is_none() { self.query.band_of_rows() } else { None }
     }
 
-    /// Bytes of memory that this holds at present, about.
+    /// Returns the approximate memory that the view holds at present, in bytes.
     pub fn memory(&self) -> usize {
         let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
         let map = self.map.get().map_or(0, |map| map.memory());
@@ -328,7 +326,7 @@ impl SparseView {
         Ok(found.map(|(fragment, position)| (fragment as usize, position)))
     }
 
-    /// Which cell each row is.
+    /// Returns the map from rows to cells.
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
         self.map.get_or_make(|| match &self.stored {
             None => self.build_map().map(Arc::new),

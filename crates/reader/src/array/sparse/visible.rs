@@ -1,4 +1,4 @@
-//! Which cells of a fragment count: by when each was written and deleted, and by the array's deletes.
+//! Determines which cells of a fragment are visible: by when each was written and deleted, and by the array's deletes.
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
@@ -8,16 +8,16 @@ use super::deletes::{Delete, FragmentCondition};
 use super::files::FixedFile;
 use crate::array::Array;
 
-/// What is said of some consecutive cells. Each list is empty where it would say the same of all.
+/// The visibility of consecutive cells. Each list is empty if it would have the same entry for all cells.
 #[derive(Debug, Default)]
 pub struct CellVisibility {
-    /// When each was written, if not at the fragment's time.
+    /// The time of each cell, if it is not the fragment's time.
     pub times: Vec<u64>,
-    /// Whether each was there in the window of time. One that was not does not hide another of the same
+    /// Whether each cell is present in the window of time. An absent cell does not hide others with the same
     /// coordinates.
     pub present: Vec<bool>,
-    /// Whether each is shown, if it is present and the newest of its coordinates. One that is not does hide
-    /// others.
+    /// Whether each cell is shown, if it is present and the newest of its coordinates. A cell that is not shown does
+    /// hide others.
     pub shown: Vec<bool>,
 }
 
@@ -30,7 +30,7 @@ impl CellVisibility {
         self.shown.get(cell).is_none_or(|shown| *shown)
     }
 
-    /// Says of `count` cells that all are present, so that some can be taken out.
+    /// Marks `count` cells as present unless they are marked already, so that the caller can clear some.
     pub fn start_present(&mut self, count: usize) -> &mut [bool] {
         if self.present.is_empty() {
             self.present.resize(count, true);
@@ -39,23 +39,23 @@ impl CellVisibility {
     }
 }
 
-/// What decides which cells of one fragment count.
+/// The data that determines which cells of one fragment are visible.
 pub struct CellFilter<'a> {
     array: &'a Array,
-    /// Where each cell has a time of its own and that matters.
+    /// The times of the cells, if they have their own and these matter.
     times: Option<FixedFile>,
-    /// The fragment's times reach out of the window.
+    /// Whether some of the fragment's times may lie outside the window.
     is_partial: bool,
     deletion_times: Option<FixedFile>,
     conditions: Vec<FragmentCondition<'a>>,
 }
 
 impl<'a> CellFilter<'a> {
-    /// The filter of a visible fragment. With `compares_times` the times of cells are wanted where there are any,
-    /// to tell the newest of several cells.
+    /// Returns the filter of a visible fragment. With `compares_times`, the filter reads the cells' own times, if there
+    /// are any, to find the newest of several cells.
     ///
     /// # Errors
-    /// Any damage in the metadata of what decides.
+    /// Any damage in the metadata that determine visibility.
     pub fn new(array: &'a Array, fragment: usize, deletes: &'a [Delete], compares_times: bool) -> Result<Self> {
         let (outline, number) = (array.outline(fragment)?, array.number(fragment));
         let facts = &outline.facts;
@@ -63,7 +63,7 @@ impl<'a> CellFilter<'a> {
         let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);
         let mut wants_times = is_partial || (compares_times && facts.has_timestamps);
         let mut conditions = Vec::new();
-        // A delete leaves alone what was written after it.
+        // A delete does not apply to cells that were written after it.
         let later = deletes.iter().filter(|delete| delete.time >= entry.times.t1);
         for delete in later {
             if array.folder().processed_conditions(number)?.contains(&delete.marker) {
@@ -81,7 +81,7 @@ impl<'a> CellFilter<'a> {
         Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
     }
 
-    /// Whether footers and times tell that every cell of a visible fragment is present and shown.
+    /// Returns whether footers and times show that every cell of a visible fragment is present and shown.
     ///
     /// # Errors
     /// Any damage in the footer.
@@ -93,15 +93,15 @@ impl<'a> CellFilter<'a> {
         Ok(!is_partial && !facts.has_delete_metadata && !is_deleted_from)
     }
 
-    /// Whether every cell is present and shown.
+    /// Returns whether every cell is present and shown.
     pub fn keeps_all(&self) -> bool {
         !self.is_partial && self.deletion_times.is_none() && self.conditions.is_empty()
     }
 
-    /// CellVisibility some cells of a tile.
+    /// Determines the visibility of some cells of a tile.
     ///
     /// # Errors
-    /// Any damage in what decides.
+    /// Any damage in the data that determines visibility.
     pub fn mark(&self, cells: TileCells, visibility: &mut CellVisibility) -> Result<()> {
         let window = self.array.window();
         visibility.times.clear();
@@ -117,7 +117,8 @@ impl<'a> CellFilter<'a> {
         if let Some(file) = &self.deletion_times {
             let mut deleted = Vec::new();
             numbers(file, cells, &mut deleted).in_field("dt")?;
-            // The largest time stands for never; at the end of time only that is alive.
+            // The largest time stands for "never". In a window that reaches to the end of time, only such cells are
+            // alive.
             let lives = |time: &u64| *time > window.end || *time == u64::MAX;
             visibility.shown.extend(deleted.iter().map(lives));
         }

@@ -1,8 +1,8 @@
-//! What the format version of a fragment says about the order of its cells. Releases have numbered space tiles, drawn the
-//! Hilbert curve and compared times by rules of their own.
+//! What the format version of a fragment tells about the order of its cells. Some releases numbered space tiles,
+//! computed the Hilbert curve or compared times by other rules.
 //!
-//! A release also writes fragments of the older version that an array was made with, from version 7 on. So several rules
-//! may have sorted the fragments of one version.
+//! A release also writes fragments of older versions, from version 7 on, if the array was created with that version. So
+//! fragments of one version may have been sorted by several rules.
 
 use tilefs_format::datatype::Kind;
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
@@ -10,18 +10,18 @@ use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 use super::axis::{Axis, Scale};
 use super::key::KeyPlan;
 
-/// Libraries before this format version divided the domain of floats into tiles by another rule.
+/// Writers before this format version divided float domains into tiles by another rule.
 const FLOAT_TILES_SINCE: u32 = 5;
 
-/// Libraries before this format version drew the Hilbert curve in another way.
+/// Writers before this format version computed the Hilbert curve differently.
 const HILBERT_SINCE: u32 = 9;
 
-/// Fragments before this format version may have cells in any order: their writers used several rules, and put some cells
-/// with string coordinates out of order. Later writers follow today's order, but for strings beyond ASCII.
+/// Fragments before this format version may have cells in any order: their writers used several rules, and put some
+/// cells with string coordinates out of order. Later writers follow today's order, except for non-ASCII strings.
 pub const ORDERED_SINCE: u32 = 14;
 
-/// Whether all libraries that write fragments of a format version put cells in the order of `plan`, which is that of
-/// today. They do not where there are strings: current releases still compare the bytes of strings as signed numbers.
+/// Returns whether all libraries that write fragments of a format version sort cells as `plan` does, by today's rules.
+/// They do not if there are strings: current releases still compare the bytes of strings as signed numbers.
 pub fn writers_agree(plan: &KeyPlan, version: u32) -> bool {
     plan.is_exact()
         && (version >= FLOAT_TILES_SINCE || !plan.has_floats())
@@ -30,20 +30,22 @@ pub fn writers_agree(plan: &KeyPlan, version: u32) -> bool {
         && plan.axes.iter().filter_map(IntegerTiles::new).all(|tiles| tiles.are_numbered_as_today(version))
 }
 
-/// How a release computed the number of the space tile that holds an integer, a date or a time. Numbers of less than 32
-/// bits become signed ones of 32 bits in any computation.
+/// How a release computed the number of the space tile that holds an integer, a date or a time. C++ promotes numbers of
+/// less than 32 bits to signed 32-bit numbers in every computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TileRule {
-    /// Before format version 5: the signed difference to the low end divided by the signed extent, cut to the type.
+    /// Before format version 5: the signed difference to the low end, divided by the signed extent, truncated to the
+    /// type.
     Cut,
-    /// Before 9: the same, compared as an unsigned number of 64 bits.
+    /// Before 9: the same, compared as an unsigned 64-bit number.
     Signed,
-    /// Before 14: coordinate, low end and extent become unsigned numbers of their own size first, then numbers of 32
-    /// bits where they are shorter. The difference is negative from 0 on where the low end is.
+    /// Before 14: coordinate, low end and extent are first converted to unsigned numbers of their own size, then
+    /// promoted to 32 bits if they are shorter. If the low end is negative, the difference is negative for coordinates
+    /// from 0 on.
     Widened,
 }
 
-/// The rules of all libraries that write fragments of a format version, but for today's.
+/// Returns the rules, other than today's, of all libraries that write fragments of a format version.
 fn rules(version: u32) -> &'static [TileRule] {
     match version {
         ..5 => &[TileRule::Cut],
@@ -54,23 +56,23 @@ fn rules(version: u32) -> &'static [TileRule] {
     }
 }
 
-/// The space tiles along one dimension of integers, dates or times of a signed type. Unsigned types have always had the
-/// same tiles.
+/// The space tiles along one dimension of integers, dates or times of a signed type. Tiles of unsigned types have never
+/// changed.
 #[derive(Debug)]
 struct IntegerTiles {
-    /// Of the type.
+    /// The size of the type.
     bits: u32,
-    /// Whether the type becomes a larger one in computations.
+    /// Whether computations promote the type to a larger one.
     is_widened: bool,
-    /// How far 0 lies above the low end of the domain, if it is in the domain and not its low end.
+    /// The distance of 0 from the low end of the domain, if 0 lies in the domain above its low end.
     zero: Option<u128>,
-    /// How far the high end lies above the low end.
+    /// The distance of the high end from the low end.
     last: u128,
     extent: u128,
 }
 
 impl IntegerTiles {
-    /// `None` where there are no tiles, or no different rules.
+    /// Returns `None` if there are no tiles, or all rules agree.
     fn new(axis: &Axis) -> Option<Self> {
         let Scale::Integer { low, last, extent: Some(extent) } = axis.scale else { return None };
         let bits = 8 * axis.datatype.size() as u32;
@@ -88,16 +90,16 @@ impl IntegerTiles {
         rules(version).iter().all(|rule| self.gives_today(*rule))
     }
 
-    /// Whether a rule gives every coordinate of the domain the number that it has today: how often the extent fits between
-    /// the low end and the coordinate.
+    /// Returns whether a rule gives every coordinate of the domain its tile number by today's rule: how often the
+    /// extent fits between the low end and the coordinate.
     fn gives_today(&self, rule: TileRule) -> bool {
         let (whole, half) = (1u128 << self.bits, 1u128 << (self.bits - 1));
         match rule {
             TileRule::Widened if !self.is_widened => true,
-            // From 0 on the difference is short of the right one by all numbers of the type. Only rounding to 0 can help,
-            // and that of the first tile only.
+            // From 0 on, the difference is too small by 2^bits. The result is right only if division rounds it to 0,
+            // and 0 is the right number only in the first tile.
             TileRule::Widened => self.zero.is_none_or(|zero| self.last < self.extent && whole - zero < self.extent),
-            // The extent is negative: all numbers are 0 or less, and right where they are 0.
+            // The signed extent is negative, so all numbers are 0 or less, and only those that should be 0 are right.
             TileRule::Cut | TileRule::Signed if self.extent >= half => self.last < whole - self.extent,
             TileRule::Cut | TileRule::Signed if !self.is_widened => self.last < half,
             TileRule::Cut => self.last / self.extent < half,
@@ -110,7 +112,7 @@ impl IntegerTiles {
 mod tests {
     use super::*;
 
-    /// The bits of a number as a signed number of so many bits.
+    /// Returns the low bits of a number as a signed number.
     fn signed(number: i128, bits: u32) -> i128 {
         let number = number & ((1 << bits) - 1);
         if number >> (bits - 1) == 1 { number - (1 << bits) } else { number }
@@ -120,7 +122,7 @@ mod tests {
         number & ((1 << bits) - 1)
     }
 
-    /// What a release computes, step by step.
+    /// Computes the number step by step as a release does.
     fn computed(rule: TileRule, bits: u32, is_widened: bool, low: i128, extent: i128, value: i128) -> i128 {
         match (rule, is_widened) {
             (TileRule::Widened, false) => unsigned(value - low, bits) / unsigned(extent, bits),
@@ -135,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Every domain, extent and coordinate of a type of five bits.
+    /// Checks every domain, extent and coordinate of a 5-bit type.
     #[test]
     fn rules_that_give_other_numbers_are_known() {
         let (bits, least) = (5, -16);
@@ -156,7 +158,8 @@ mod tests {
                                 computed(rule, bits, is_widened, low, extent, low + position) == position / extent
                             };
                             let due = (0..=last).all(|position| is_today(&position));
-                            // A negative extent less than the domain is not made by libraries themselves: "no" is enough.
+                            // Libraries never choose a negative extent smaller than the domain, so answering `false` is
+                            // good enough there.
                             if tiles.gives_today(rule) || extent < -least || extent > last {
                                 assert_eq!(tiles.gives_today(rule), due, "{rule:?} {tiles:?} from {low}");
                             }
