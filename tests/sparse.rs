@@ -50,6 +50,10 @@ fn rows_are_those_of_libtiledb() {
     let ordered = outcomes.iter().filter(|outcome| outcome.ordered).count();
     println!("{} arrays, {} reads ({ordered} also in order), {rows} rows", objects.len(), outcomes.len());
     assert!(failures.is_empty(), "{} of {} reads fail", failures.len(), outcomes.len());
+    assert!(
+        !case.is_empty() || outcomes.iter().any(|outcome| outcome.unmerged),
+        "no rows in another order than stored"
+    );
 }
 
 /// TileDB wrote some arrays with the filter BITSORT in a way that no one can undo, and reads wrong values from them.
@@ -129,6 +133,8 @@ struct Outcome {
     rows: usize,
     /// The rows were found to be in libtiledb's order.
     ordered: bool,
+    /// The rows were also read without merging the fragments that have them.
+    unmerged: bool,
     failure: Option<String>,
 }
 
@@ -143,6 +149,7 @@ fn check(object: &Object) -> Vec<Outcome> {
                 name: object.name.clone(),
                 rows: 0,
                 ordered: false,
+                unmerged: false,
                 failure: Some(error.to_string()),
             }];
         }
@@ -164,23 +171,29 @@ fn check(object: &Object) -> Vec<Outcome> {
         .flat_map(|read| portions.map(|(words, portions)| (read, words, portions)))
         .map(|(read, words, portions)| {
             let name = format!("{} {} {words}", object.name, read.name);
-            match view_of(folder.clone(), read, portions)
-                .and_then(|view| Ok((columns_of(&view)?, columns_of(&Arc::new(view.by_row_order()))?)))
-            {
-                Ok((columns, by_row)) => {
+            match view_of(folder.clone(), read, portions).and_then(|view| {
+                let unmerged = view.unmerged()?.map(|view| columns_of(&Arc::new(view))).transpose()?;
+                Ok((columns_of(&view)?, columns_of(&Arc::new(view.by_row_order()))?, unmerged))
+            }) {
+                Ok((columns, by_row, unmerged)) => {
                     let (canonical, order) = canonical_sparse(&columns);
                     let mut failure = match Disputed::of(object, read) {
                         Some(disputed) => disputed.differs(&canonical),
                         None => differs(read, &canonical),
                     };
                     failure = failure.or_else(|| by_row_differs(&columns, &by_row));
+                    failure = failure.or_else(|| unmerged_differs(&canonical, unmerged.as_deref()?));
                     let ordered = failure.is_none() && read.row_order.is_some();
                     if ordered && failure.is_none() {
                         failure = order_differs(read, &canonical, &order);
                     }
-                    Outcome { name, rows: order.len(), ordered, failure }
+                    let unmerged = unmerged.is_some_and(|unmerged| unmerged[0].values != columns[0].values);
+                    Outcome { name, rows: order.len(), ordered, unmerged, failure }
                 }
-                Err(error) => Outcome { name, rows: 0, ordered: false, failure: Some(error.to_string()) },
+                Err(error) => {
+                    let failure = Some(error.to_string());
+                    Outcome { name, rows: 0, ordered: false, unmerged: false, failure }
+                }
             }
         })
         .collect()
@@ -251,6 +264,14 @@ fn by_row_differs(columns: &[Column], by_row: &[Column]) -> Option<String> {
                 .is_some_and(|(from, to)| !rows.iter().map(|row| from[*row]).eq(to.iter().copied()))
     });
     differing.map(|(column, _)| format!("{} sorted by row is something else", column.name))
+}
+
+/// The same rows in any order.
+fn unmerged_differs(canonical: &[Column], unmerged: &[Column]) -> Option<String> {
+    let (unmerged, _) = canonical_sparse(unmerged);
+    let same = |(a, b): (&Column, &Column)| a.values == b.values && a.offsets == b.offsets && a.validity == b.validity;
+    let differing = canonical.iter().zip(&unmerged).find(|pair| !same(*pair));
+    differing.map(|(column, _)| format!("{} without merging is something else", column.name))
 }
 
 fn view_of(folder: Arc<ArrayFolder>, read: &Read, portions: Portions) -> Result<Arc<SparseView>> {

@@ -201,7 +201,7 @@ impl Content for Opened {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let buf = match out {
             Output::Into(buf) => buf,
             Output::Ahead(length) => {

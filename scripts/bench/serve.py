@@ -1,7 +1,8 @@
 """A 256 MiB float32 raster over HTTP: `tilefs serve`, which decodes it, beside nginx, which sends the decoded file.
 
 Needs the programs nginx and curl. The client is curl, which drops what it gets. `fresh` is the first download from a
-server that has just started; `again` is the same file once more, which the cache of tilefs holds."""
+server that has just started; `again` is the same file once more. Most of it is decoded again: values are kept for long
+only when they are read a second time."""
 
 import contextlib
 import os

@@ -43,6 +43,10 @@ pub struct Serve {
           value_parser = parse_origin)]
     cors: Option<String>,
 
+    /// Close the connection of a client that sends no whole request, or takes nothing of a reply, for this long
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    client_timeout: u32,
+
     /// Follow symbolic links and members of groups that lead out of the array or group
     #[arg(long)]
     follow_links: bool,
@@ -82,6 +86,7 @@ impl Serve {
             listen: self.listen,
             token: self.token.clone(),
             cors: self.cors.clone(),
+            client_timeout: Duration::from_secs(self.client_timeout.into()),
             refresh: self.refresh.map(|seconds| Duration::from_secs(seconds.into())),
             read_ahead_workers: array::read_ahead_workers(&self.array, &options),
             read_ahead_window: array::read_ahead_window(&self.array, &options),

@@ -16,9 +16,8 @@ use fuser::{
 };
 
 use super::counts::RequestKind;
-use super::mount::Ownership;
 use super::requests::Requests;
-use super::server::{BLOCK_SIZE, BackgroundTriggers, Failure, MAX_NAME, Server};
+use super::server::{BLOCK_SIZE, BackgroundTriggers, Failure, MAX_NAME, Ownership, Server};
 use super::sys;
 use crate::read_ahead::ReadAhead;
 use crate::tree::{EntryKind, Tree};

@@ -33,6 +33,7 @@ mod working_folders;
 
 pub use attach::Access;
 pub use detach::{Detach, unmount};
-pub use mount::{Mount, MountOptions, Ownership};
+pub use mount::{Mount, MountOptions};
 pub use mountpoint::descriptor;
 pub use serve::{Signals, serve};
+pub use server::Ownership;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{getgid, getuid};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::address_space;
 use tilefs_reader::statistics;
@@ -22,7 +21,7 @@ use super::filesystem::TreeFilesystem;
 use super::needs::Needs;
 use super::refresh::Refresher;
 use super::requests::Requests;
-use super::server::{BackgroundTriggers, Server};
+use super::server::{BackgroundTriggers, Ownership, Server};
 use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
@@ -94,21 +93,6 @@ impl MountOptions {
             read_ahead_workers: cores.min(16),
             read_ahead_window: read_ahead::MAX_WINDOW,
         }
-    }
-}
-
-/// Owner of files and folders, and a umask for their permissions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ownership {
-    pub user: u32,
-    pub group: u32,
-    pub umask: u16,
-}
-
-impl Ownership {
-    /// The owner is this process, and nobody's permissions are reduced.
-    pub fn own() -> Self {
-        Ownership { user: getuid().as_raw(), group: getgid().as_raw(), umask: 0 }
     }
 }
 

@@ -1,9 +1,7 @@
 //! Keeps recently used nodes, because they are often needed again soon: after a lookup of a slice, it is listed and its
 //! files are opened.
 
-use std::sync::{Mutex, PoisonError};
-
-use lru::LruCache;
+use tilefs_reader::recent::{Kept, Recent};
 
 use crate::tree::Node;
 
@@ -13,67 +11,31 @@ pub const MAX_NODES: usize = 256;
 /// Approximate maximum of their memory in bytes. One node is always kept, whatever its size.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Nodes by inode number.
-pub struct RecentNodes {
-    kept: Mutex<NodesByUse>,
-}
-
-struct NodesByUse {
-    /// Each node with its memory at last use.
-    nodes: LruCache<u64, (Node, usize)>,
-    bytes: usize,
-}
+/// Nodes by inode number, each with its memory at last use.
+pub struct RecentNodes(Recent<u64, Node>);
 
 impl RecentNodes {
     pub fn new() -> Self {
-        RecentNodes { kept: Mutex::new(NodesByUse { nodes: LruCache::unbounded(), bytes: 0 }) }
+        RecentNodes(Recent::with_bytes(MAX_NODES, MOST_BYTES))
     }
 
     /// Keeps a node and evicts the least recently used ones. `folders` are its ancestors, innermost first. They are
     /// evicted after it, because memory shared by several children is accounted to them.
     pub fn keep(&self, number: u64, node: &Node, folders: impl Iterator<Item = u64>) {
-        // Dropped after the lock is released: dropping a node may be expensive.
-        let mut gone = Vec::new();
-        let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = &mut *guard;
-        let bytes = node.memory();
-        kept.bytes += bytes;
-        if let Some(before) = kept.nodes.put(number, (node.clone(), bytes)) {
-            kept.bytes -= before.1;
-            gone.push(before);
-        }
-        for folder in folders {
-            if let Some((folder, bytes)) = kept.nodes.get_mut(&folder) {
-                kept.bytes -= *bytes;
-                *bytes = folder.memory();
-                kept.bytes += *bytes;
-            }
-        }
-        while kept.nodes.len() > MAX_NODES || (kept.bytes > MOST_BYTES && kept.nodes.len() > 1) {
-            let Some((_, last)) = kept.nodes.pop_lru() else { break };
-            kept.bytes -= last.1;
-            gone.push(last);
-        }
-        drop(guard);
+        self.0.change(|kept| {
+            kept.put(number, node.clone(), node.memory());
+            folders.for_each(|folder| kept.resize(&folder, Node::memory));
+        });
     }
 
     /// Drops all nodes.
     pub fn clear(&self) {
-        let gone = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *kept, NodesByUse { nodes: LruCache::unbounded(), bytes: 0 })
-        };
-        drop(gone);
+        self.0.change(Kept::clear);
     }
 
     /// Drops a node.
     pub fn forget(&self, number: u64) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = kept.nodes.pop(&number);
-        if let Some((_, bytes)) = &gone {
-            kept.bytes -= bytes;
-        }
-        drop(kept);
+        self.0.change(|kept| kept.remove(&number));
     }
 }
 
@@ -133,11 +95,9 @@ mod tests {
         held.store(100 << 20, Ordering::Relaxed);
         let (file, _) = folder(|| 0);
         recent.keep(2, &file, iter::once(1));
-        assert_eq!(recent.kept.lock().unwrap().nodes.len(), 1);
+        assert_eq!(recent.0.count(), 1);
         recent.keep(9, &folder(|| 0).0, iter::empty());
         assert_eq!(slice_alive.strong_count(), 0);
-        let kept = recent.kept.lock().unwrap();
-        assert_eq!(kept.bytes, kept.nodes.iter().map(|(_, (_, bytes))| bytes).sum::<usize>());
     }
 
     #[test]

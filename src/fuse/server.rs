@@ -11,6 +11,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Weak};
 
 use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
+use rustix::process::{getgid, getuid};
 use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_reader::threads::cancellation;
@@ -18,7 +19,6 @@ use tilefs_reader::threads::cancellation;
 use super::counts::Counts;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
-use super::mount::Ownership;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
@@ -46,6 +46,21 @@ pub struct Server {
     pub(super) counts: Counts,
     ownership: Ownership,
     direct_io: bool,
+}
+
+/// Owner of files and folders, and a umask for their permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership {
+    pub user: u32,
+    pub group: u32,
+    pub umask: u16,
+}
+
+impl Ownership {
+    /// The owner is this process, and nobody's permissions are reduced.
+    pub fn own() -> Self {
+        Ownership { user: getuid().as_raw(), group: getgid().as_raw(), umask: 0 }
+    }
 }
 
 /// Triggers for work in the background.

@@ -304,7 +304,7 @@ mod tests {
             self.length
         }
 
-        fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
             if let Output::Ahead(length) = out {
                 let _open = lock(&self.gate);
                 lock(&self.ahead).push((offset, length));
@@ -451,7 +451,7 @@ mod tests {
             self.this.length
         }
 
-        fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
             self.this.read(offset, out)
         }
 
@@ -490,7 +490,7 @@ mod tests {
             1 << 40
         }
 
-        fn read(&self, _: u64, out: Output<'_>) -> Result<()> {
+        fn fill(&self, _: u64, out: Output<'_>) -> Result<()> {
             while let Output::Ahead(_) = out {
                 self.0.fetch_add(1, Ordering::Relaxed);
                 cancellation::pause(Duration::from_millis(1))?;

@@ -28,16 +28,15 @@ const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 /// Maximum size of the body of a PROPFIND.
 const MAX_BODY: usize = 16 << 10;
 
-/// How long a client may take to send it.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The state that all requests of a server share.
+/// What all requests of a server share.
 pub struct Service {
     pub site: Arc<Site>,
     pub workers: Arc<Workers>,
     pub access: Access,
     /// The origin whose pages may read, or `*`.
     pub cors: Option<String>,
+    /// How long a client may take to send the head of a request, or its body, and how long it may take nothing of a reply.
+    pub client_timeout: Duration,
 }
 
 impl Service {
@@ -79,7 +78,7 @@ impl Service {
         }
         let body = match head.method.as_str() {
             "GET" | "HEAD" => Bytes::new(),
-            "PROPFIND" => match timeout(BODY_TIMEOUT, read_all(body)).await {
+            "PROPFIND" => match timeout(self.client_timeout, read_all(body)).await {
                 Ok(Some(body)) => body,
                 Ok(None) => return Answer::line(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long, or was cut off"),
                 Err(_) => return Answer::line(StatusCode::REQUEST_TIMEOUT, "the body did not come"),

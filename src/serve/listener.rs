@@ -19,9 +19,6 @@ use super::connections::{Connection, Connections};
 use super::exchange::Service;
 use super::timed_stream::TimedStream;
 
-/// How long a client may take to send the head of a request, or to send none.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// Maximum size of the head of a request. Also limits how much of a reply the HTTP library takes before it sends it.
 const MAX_HEAD: usize = 16 << 10;
 
@@ -97,15 +94,15 @@ impl Listener {
 async fn drive(stream: TcpStream, connection: Arc<Connection>, service: Arc<Service>) {
     // Small replies should not wait for more bytes.
     let _ = stream.set_nodelay(true);
-    let own = Arc::clone(&connection);
+    let (own, client_timeout) = (Arc::clone(&connection), service.client_timeout);
     let replies = service_fn(move |request| Arc::clone(&service).reply(Arc::clone(&own), request));
     let mut http = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            .header_read_timeout(client_timeout)
             .max_buf_size(MAX_HEAD)
             .max_headers(MAX_HEADERS)
-            .serve_connection(TimedStream::new(stream), replies)
+            .serve_connection(TimedStream::new(stream, client_timeout), replies)
     );
     let outcome = match select(http.as_mut(), pin!(connection.asked_to_close())).await {
         Either::Left((outcome, _)) => outcome,

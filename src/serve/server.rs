@@ -49,6 +49,8 @@ pub struct ServeOptions {
     pub token: Option<String>,
     /// The origin whose pages may read, or `*`; `None` for only the pages of this server.
     pub cors: Option<String>,
+    /// How long a client may take to send a request, or send none, and how long it may take nothing of its reply.
+    pub client_timeout: Duration,
     /// Interval of automatic refreshes; `None` to refresh only on demand.
     pub refresh: Option<Duration>,
     /// Number of prefetch threads.
@@ -99,6 +101,7 @@ impl Server {
             workers: Arc::new(Workers::new()),
             access: Access::new(options.token.as_deref(), only_local_names),
             cors: options.cors.clone(),
+            client_timeout: options.client_timeout,
         });
         let (stop, stopped) = watch::channel(false);
         // From here on, dropping the server stops its threads.

@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tilefs_reader::threads::{self, cancellation::Token};
 use tokio::sync::oneshot;
@@ -112,7 +112,11 @@ impl Shared {
     /// Runs jobs until none came for a while, or the queue is gone.
     fn work(&self) {
         loop {
-            let next = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(IDLE);
+            let start = Instant::now();
+            let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+            // One thread at a time waits for a job. The others are idle meanwhile, and should not begin anew.
+            let next = jobs.recv_timeout(IDLE.saturating_sub(start.elapsed()));
+            drop(jobs);
             match next {
                 Ok(job) => {
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(job)) {
@@ -140,7 +144,6 @@ impl Shared {
 mod tests {
     use super::*;
     use std::sync::Barrier;
-    use std::time::Instant;
 
     #[test]
     fn jobs_that_block_delay_no_others() {
@@ -177,6 +180,27 @@ mod tests {
         while workers.shared.lock().unfinished > 0 {
             assert!(start.elapsed() < Duration::from_secs(10), "a job is counted that has ended");
         }
+    }
+
+    /// All at about the same time, not one after the other.
+    #[test]
+    fn idle_threads_end() {
+        let (workers, gate) = (Workers::new(), Arc::new(Barrier::new(41)));
+        let wait = |gate: Arc<Barrier>| {
+            move || {
+                gate.wait();
+            }
+        };
+        let busy: Vec<_> = (0..40).map(|_| workers.run(Token::new(), wait(gate.clone()))).collect();
+        gate.wait();
+        busy.into_iter().for_each(|receiver| receiver.blocking_recv().unwrap());
+        assert_eq!(workers.shared.lock().threads, 40);
+        let start = Instant::now();
+        while workers.shared.lock().threads > 0 {
+            assert!(start.elapsed() < 4 * IDLE, "{} threads stay", workers.shared.lock().threads);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(workers.run(Token::new(), || 7).blocking_recv(), Ok(7));
     }
 
     #[test]

@@ -254,14 +254,8 @@ pub(super) fn tree_of(
     Ok((folder, explanations))
 }
 
-/// Returns the time of the newest commit that the array shows, in milliseconds since 1970.
-pub fn last_commit(array: &Array) -> Option<u64> {
-    let end = array.window().end;
-    array.folder().directory().commit_times().into_iter().rfind(|&time| time <= end)
-}
-
 fn modified(array: &Array) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(last_commit(array).unwrap_or(0))
+    UNIX_EPOCH + Duration::from_millis(array.last_commit().unwrap_or(0))
 }
 
 /// Builds the folder of the files of an array or a part of it, and the source of its explanatory files. `nonempty` is

@@ -123,7 +123,7 @@ impl Content for Chunk {
         self.content.len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         self.content.read(offset, out)
     }
 

@@ -29,7 +29,7 @@ use tilefs_reader::group::Group;
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};
-use super::formats::{padded, unrepresentable};
+use super::formats::padded;
 use super::meta;
 use super::open::open_folder;
 use super::rasters::Rasters;
@@ -149,7 +149,7 @@ impl GroupDataset {
             let column = padded(column(&*array.fields.subarray, id, field)?)?;
             Ok(if array.axes.is_empty() { Column { shape: Vec::new(), ..column } } else { column })
         };
-        Ok(netcdf_of_dataset(&self.with(column)?).map_err(unrepresentable)?.file.content)
+        Ok(netcdf_of_dataset(&self.with(column)?)?.file.content)
     }
 
     /// Builds the dataset; `cells` returns the cells of an attribute.

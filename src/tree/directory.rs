@@ -5,27 +5,28 @@
 //! Other files are hidden, and so are folders whose names begin with a dot.
 
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lru::LruCache;
 use serde_json::json;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{Context, ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
+use tilefs_reader::recent::Recent;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use super::array::array_folder;
-use super::group::{GroupFolder, source_of};
+use super::group::GroupFolder;
 use super::lazy::LazyFile;
 use super::names::{FileNames, OF_DIRECTORIES};
-use super::node::{Entry, EntryKind, Folder, NODE, Node};
+use super::node::ExtendedAttributes;
+use super::node::{Entry, EntryKind, Folder, Node};
 use super::open::open_folder;
+use super::opened_later::{OpenedLater, source_of};
 use super::options::OpenOptions;
-use super::texts::in_line;
-use super::xattrs::{self, ExtendedAttributes};
+use super::texts::{heading, in_line, list_of_folders};
+use super::xattrs;
 
 const README: &str = "README.txt";
 
@@ -39,9 +40,6 @@ const MAX_DEPTH: usize = 100;
 /// needs a request.
 const MAX_SEARCHED: usize = 1000;
 const MAX_SEARCHED_REMOTE: usize = 32;
-
-/// Maximum number of names in README.txt.
-const MAX_NAMED: usize = 20;
 
 /// A folder that is neither an array nor a group, as of a time window.
 #[derive(Clone)]
@@ -189,14 +187,14 @@ pub struct DirectoryFolder {
     options: Arc<OpenOptions>,
     /// The folders at the time of the first listing.
     folders: SingleFlight<Arc<NamedFolders>>,
-    kept: Mutex<LruCache<String, Arc<InsideFolder>>>,
+    kept: Recent<String, Arc<InsideFolder>>,
 }
 
 impl DirectoryFolder {
     /// Creates the folder. Lists nothing yet.
     pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        DirectoryFolder { directory: Arc::new(directory), options, folders: SingleFlight::new(), kept }
+        let (directory, folders, kept) = (Arc::new(directory), SingleFlight::new(), Recent::new(KEPT));
+        DirectoryFolder { directory, options, folders, kept }
     }
 
     fn folders(&self) -> Result<Arc<NamedFolders>> {
@@ -215,15 +213,12 @@ impl DirectoryFolder {
 }
 
 fn readme(directory: &Directory, folders: &NamedFolders) -> String {
-    let mut text = format!("{}: a folder of TileDB arrays and groups\n", in_line(&directory.path.shown_name()));
-    text += &format!("{}\n\n{}\n\n", "=".repeat(text.chars().count() - 1), in_line(&directory.path.to_string()));
-    for name in folders.names.iter().take(MAX_NAMED) {
-        text += &format!("    {}/\n", in_line(name));
-    }
-    if folders.names.len() > MAX_NAMED {
-        text += &format!("    ... {} more\n", folders.names.len() - MAX_NAMED);
-    }
-    text + "\nEach folder is an array, a group, or a folder that may have some below it. It is looked into when it is\n\
+    let title = format!("{}: a folder of TileDB arrays and groups", in_line(&directory.path.shown_name()));
+    let path = in_line(&directory.path.to_string());
+    heading(&title)
+        + &format!("{path}\n\n")
+        + &list_of_folders(&folders.names)
+        + "\nEach folder is an array, a group, or a folder that may have some below it. It is looked into when it is\n\
             entered. An array and a group have a README.txt of their own. Other files are hidden.\n"
 }
 
@@ -234,16 +229,11 @@ impl Folder for DirectoryFolder {
         }
         let folders = self.folders()?;
         let Some(path) = folders.path(name) else { return Ok(None) };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = kept.get_or_insert(name.to_owned(), || {
-            Arc::new(InsideFolder {
-                path: path.clone(),
-                directory: self.directory.clone(),
-                options: self.options.clone(),
-                opened: SingleFlight::new(),
-            })
-        });
-        Ok(Some(Node::Folder(folder.clone())))
+        let folder = self.kept.get_or_make(name.to_owned(), || {
+            let (directory, options) = (self.directory.clone(), self.options.clone());
+            Ok(Arc::new(InsideFolder { path: path.clone(), directory, options, opened: SingleFlight::new() }))
+        })?;
+        Ok(Some(Node::Folder(folder)))
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -280,10 +270,6 @@ struct InsideFolder {
 }
 
 impl InsideFolder {
-    fn open(&self) -> Result<&dyn Folder> {
-        self.opened.get_or_retry(|| self.make()).map(|opened| &**opened)
-    }
-
     fn make(&self) -> Result<Arc<dyn Folder>> {
         let context = &self.directory.context;
         Ok(match self.directory.inside(&self.path)? {
@@ -300,39 +286,21 @@ impl InsideFolder {
     }
 }
 
-impl Folder for InsideFolder {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        self.open()?.lookup(name)
+impl OpenedLater for InsideFolder {
+    fn path(&self) -> &StoreKey {
+        &self.path
     }
 
-    fn list(&self) -> Result<Vec<Entry>> {
-        self.open()?.list()
+    fn opened(&self) -> Option<&dyn Folder> {
+        self.opened.get().map(|opened| &**opened)
     }
 
-    fn known_paths(&self) -> Vec<String> {
-        self.opened.get().map(|opened| opened.known_paths()).unwrap_or_default()
+    fn open(&self) -> Result<&dyn Folder> {
+        self.opened.get_or_retry(|| self.make()).map(|opened| &**opened)
     }
 
-    /// Returns the time of its content, once examined.
-    fn modified(&self) -> SystemTime {
-        self.opened.get().map_or(UNIX_EPOCH, |opened| opened.modified())
-    }
-
-    fn memory(&self) -> usize {
-        self.opened.get().map_or(NODE, |opened| opened.memory())
-    }
-
-    /// Contains only the path until the folder has been examined: `ls -l` requests these attributes, and should open
-    /// nothing.
-    fn extended_attributes(&self) -> ExtendedAttributes {
-        match self.opened.get() {
-            Some(opened) => opened.extended_attributes(),
-            None => xattrs::of_unopened(&self.path),
-        }
-    }
-
-    fn source(&self) -> Option<u64> {
-        Some(source_of(&self.path))
+    fn modified_before(&self) -> SystemTime {
+        UNIX_EPOCH
     }
 }
 

@@ -16,9 +16,9 @@ use tilefs_format::text;
 use tilefs_reader::array::Array;
 
 use super::builder::FolderBuilder;
+use super::hex::hex;
 use super::lazy::LazyFile;
 use super::lines::Lines;
-use super::meta::hex;
 use super::names::FileNames;
 use super::texts::Format;
 

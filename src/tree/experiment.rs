@@ -10,26 +10,25 @@
 //!   the Zarr group of the TileDB group, like that of other groups, with the reason in its attribute `left_out`. The
 //!   same attribute lists the members that have no place in AnnData.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use lru::LruCache;
 use tilefs_export::zarr::{self, METADATA, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
-use tilefs_reader::array::{Array, Metadata, ObjectKind};
+use tilefs_reader::array::{Array, Metadata};
 use tilefs_reader::group::Group;
+use tilefs_reader::recent::Recent;
 
 use super::experiment_slices::Cut;
 use super::experiment_uns::{Unstructured, unstructured};
 use super::group_texts::NamedMembers;
 use super::lazy::{LazyFile, LazyFolder};
 use super::meta;
-use super::node::{Entry, Folder, Node};
-use super::open::open_folder;
+use super::node::{Entry, EntryKind, Folder, Node};
+use super::open::open_member;
 use super::soma::{self, Element, MatrixAxes, MatrixAxis};
 use super::zarr::{ANNOTATED, ZARR, group_folder};
 
@@ -54,12 +53,12 @@ const DATA: &str = "data";
 /// Number of recently used measurements whose folders are kept.
 const KEPT: usize = 16;
 
-/// `zarr/` of an experiment. Members are opened when something in it is needed.
+/// `zarr/` of an experiment, or of a slice of one. Members are opened when something in it is needed.
 pub struct ExperimentZarr {
-    whole: Arc<dyn Folder>,
-    /// The same as a group of groups and arrays.
-    members: Arc<dyn Folder>,
-    measurements: Option<Arc<dyn Folder>>,
+    whole: LazyFolder,
+    /// The same as a group of groups and arrays; `None` for a slice.
+    members: Option<Arc<dyn Folder>>,
+    measurements: Option<Arc<Measurements>>,
 }
 
 impl ExperimentZarr {
@@ -76,7 +75,9 @@ impl ExperimentZarr {
         let plain = Arc::new(plain);
         let members: Arc<dyn Folder> = Arc::new(plain(None));
         let measurements = match members.lookup(MEASUREMENTS)? {
-            Some(Node::Folder(folder)) => Some(Arc::new(Measurements::new(experiment.clone(), folder, modified)) as _),
+            Some(Node::Folder(plain)) => {
+                Some(Arc::new(Measurements::new(experiment.clone(), Cut::default(), Some(plain), modified)))
+            }
             _ => None,
         };
         let experiment = experiment.clone();
@@ -90,7 +91,18 @@ impl ExperimentZarr {
                 Err(reason) => Arc::new(plain(Some(reason.to_string()))),
             })
         });
-        Ok(ExperimentZarr { whole: Arc::new(whole), members, measurements })
+        Ok(ExperimentZarr { whole, members: Some(members), measurements })
+    }
+
+    /// Creates the folder of a slice, which is an error where it is not annotated data.
+    pub fn of_slice(experiment: &Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+        let measurements = Some(Arc::new(Measurements::new(experiment.clone(), cut.clone(), None, modified)));
+        let experiment = experiment.clone();
+        let whole = LazyFolder::new(modified, move || {
+            let group = annotated_data(&experiment, &only_measurement(&experiment)??, &cut)??;
+            Ok(group_folder(&Arc::new(group), modified))
+        });
+        ExperimentZarr { whole, members: None, measurements }
     }
 }
 
@@ -99,9 +111,9 @@ impl Folder for ExperimentZarr {
         if let (MEASUREMENTS, Some(measurements)) = (name, &self.measurements) {
             return Ok(Some(Node::Folder(measurements.clone())));
         }
-        match self.whole.lookup(name)? {
-            Some(node) => Ok(Some(node)),
-            None => self.members.lookup(name),
+        match (self.whole.lookup(name)?, &self.members) {
+            (None, Some(members)) => members.lookup(name),
+            (found, _) => Ok(found),
         }
     }
 
@@ -121,42 +133,55 @@ impl Folder for ExperimentZarr {
 /// `zarr/ms`: each measurement as annotated data.
 struct Measurements {
     experiment: Arc<Group>,
-    /// The Zarr group of the TileDB group.
-    plain: Arc<dyn Folder>,
+    cut: Cut,
+    /// The Zarr group of the TileDB group; `None` for a slice.
+    plain: Option<Arc<dyn Folder>>,
     modified: SystemTime,
-    kept: Mutex<LruCache<String, Arc<dyn Folder>>>,
+    kept: Recent<String, Arc<dyn Folder>>,
 }
 
 impl Measurements {
-    fn new(experiment: Arc<Group>, plain: Arc<dyn Folder>, modified: SystemTime) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        Measurements { experiment, plain, modified, kept }
+    fn new(experiment: Arc<Group>, cut: Cut, plain: Option<Arc<dyn Folder>>, modified: SystemTime) -> Self {
+        Measurements { experiment, cut, plain, modified, kept: Recent::new(KEPT) }
     }
 }
 
 impl Folder for Measurements {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let plain = match self.plain.lookup(name)? {
-            Some(Node::Folder(plain)) => plain,
-            other => return Ok(other),
+        let plain = match &self.plain {
+            Some(plain) => match plain.lookup(name)? {
+                Some(Node::Folder(plain)) => Some(plain),
+                other => return Ok(other),
+            },
+            None if measurement_names(&self.experiment)?.iter().any(|known| known == name) => None,
+            None => return Ok(None),
         };
-        if let Some(folder) = kept().get(name) {
-            return Ok(Some(Node::Folder(folder.clone())));
+        if let Some(folder) = self.kept.get(name) {
+            return Ok(Some(Node::Folder(folder)));
         }
-        let (experiment, modified, of_name) = (self.experiment.clone(), self.modified, name.to_owned());
+        let (experiment, cut, modified) = (self.experiment.clone(), self.cut.clone(), self.modified);
+        let of_name = name.to_owned();
         let folder: Arc<dyn Folder> = Arc::new(LazyFolder::of_any(modified, move || {
-            Ok(match reasoned(annotated_data(&experiment, &of_name, &Cut::default()))? {
-                Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
-                Err(reason) => explained(&experiment, &of_name, &plain, reason.to_string())?,
-            })
+            let made = annotated_data(&experiment, &of_name, &cut);
+            let group = match &plain {
+                None => made??,
+                Some(plain) => match reasoned(made)? {
+                    Ok(group) => group,
+                    Err(reason) => return explained(&experiment, &of_name, plain, reason.to_string()),
+                },
+            };
+            Ok(Arc::new(group_folder(&Arc::new(group), modified)))
         }));
-        kept().put(name.to_owned(), folder.clone());
+        self.kept.put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        self.plain.list()
+        let entry = |name| Entry { name, kind: EntryKind::Folder };
+        match &self.plain {
+            Some(plain) => plain.list(),
+            None => Ok(measurement_names(&self.experiment)?.into_iter().map(entry).collect()),
+        }
     }
 
     fn modified(&self) -> SystemTime {
@@ -164,8 +189,7 @@ impl Folder for Measurements {
     }
 
     fn memory(&self) -> usize {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().map(|(_, folder)| folder.memory()).sum()
+        self.kept.all().iter().map(|(_, folder)| folder.memory()).sum()
     }
 }
 
@@ -239,14 +263,7 @@ fn member(group: &Group, name: &str) -> Result<Option<Object>> {
 
 /// Like [`member`], for looking up several members: the names of the group's members are computed once.
 pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
-    let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
-        return Ok(None);
-    };
-    Ok(match ObjectKind::of(&*group.context().storage, path)? {
-        Some(ObjectKind::Array) => Some(Object::Array(open_folder(group.context().clone(), path, group.window())?)),
-        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
-        None => None,
-    })
+    members.path(name).map_or(Ok(None), |path| open_member(group, path))
 }
 
 /// Returns the measurement of this name.
@@ -409,7 +426,7 @@ fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<
                 false => Ok(zarr::Node::Group(Arc::new(matrix.group()?))),
             }
         })),
-        Some(Element::DenseMatrix) => soma::dense_matrix(array, axes),
+        Some(Element::DenseMatrix) => soma::dense_array(array, axes),
         _ => Ok(Err(Unrepresentable::new("it is not a matrix"))),
     }
 }

@@ -3,14 +3,13 @@
 //! `h5ad/NAME.h5ad` has the content of `zarr/ms/NAME`. If a measurement cannot be annotated data, opening its file is an
 //! error.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use lru::LruCache;
 use tilefs_export::hdf5;
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
+use tilefs_reader::recent::Recent;
 
 use super::experiment::{annotated_data, measurement_names};
 use super::experiment_slices::Cut;
@@ -32,14 +31,13 @@ pub struct ExperimentH5ad {
     experiment: Arc<Group>,
     cut: Cut,
     modified: SystemTime,
-    kept: Mutex<LruCache<String, Arc<LazyFile>>>,
+    kept: Recent<String, Arc<LazyFile>>,
 }
 
 impl ExperimentH5ad {
     /// Creates the folder for all observations and variables, or for those of a slice.
     pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        ExperimentH5ad { experiment, cut, modified, kept }
+        ExperimentH5ad { experiment, cut, modified, kept: Recent::new(KEPT) }
     }
 }
 
@@ -49,15 +47,13 @@ impl Folder for ExperimentH5ad {
         if !measurement_names(&self.experiment)?.iter().any(|known| known == measurement) {
             return Ok(None);
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = kept.get_or_insert(name.to_owned(), || {
+        let file = self.kept.get_or_make(name.to_owned(), || {
             let (experiment, cut, measurement) = (self.experiment.clone(), self.cut.clone(), measurement.to_owned());
-            Arc::new(LazyFile::new(self.modified, move || {
-                let group = annotated_data(&experiment, &measurement, &cut)?;
-                hdf5::annotated_data(&group.map_err(|reason| Error::unsupported(reason.to_string()))?)
-            }))
-        });
-        Ok(Some(Node::File(file.clone())))
+            Ok(Arc::new(LazyFile::new(self.modified, move || {
+                hdf5::annotated_data(&annotated_data(&experiment, &measurement, &cut)??)
+            })))
+        })?;
+        Ok(Some(Node::File(file)))
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -70,6 +66,6 @@ impl Folder for ExperimentH5ad {
     }
 
     fn memory(&self) -> usize {
-        NODE * (1 + self.kept.lock().unwrap_or_else(PoisonError::into_inner).len())
+        NODE * (1 + self.kept.count())
     }
 }

@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
 
-use super::experiment::{MEASUREMENTS, annotated_data, measurement_names, only_measurement};
+use super::experiment::ExperimentZarr;
 use super::experiment_h5ad::{ExperimentH5ad, H5AD};
-use super::lazy::{FixedFolder, LazyFolder};
-use super::node::{Entry, EntryKind, Folder, Node};
-use super::zarr::{ZARR, group_folder};
+use super::lazy::FixedFolder;
+use super::node::{Entry, Folder, Node};
+use super::zarr::ZARR;
 
 /// The name of the folder.
 pub const SLICE: &str = "slice";
@@ -79,7 +79,7 @@ impl Folder for ExperimentSlices {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Ok(cut) = Cut::parse(name) else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
-        folder.add_folder(ZARR, SliceZarr::new(self.experiment.clone(), cut.clone(), self.modified));
+        folder.add_folder(ZARR, ExperimentZarr::of_slice(&self.experiment, cut.clone(), self.modified));
         folder.add_folder(H5AD, ExperimentH5ad::new(self.experiment.clone(), cut, self.modified));
         Ok(Some(Node::Folder(Arc::new(folder))))
     }
@@ -90,81 +90,6 @@ impl Folder for ExperimentSlices {
 
     fn list(&self) -> Result<Vec<Entry>> {
         Ok(Vec::new())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
-}
-
-/// `zarr/` of a slice: its only measurement, and below `ms/` each of them.
-struct SliceZarr {
-    whole: LazyFolder,
-    measurements: SliceMeasurements,
-}
-
-impl SliceZarr {
-    fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
-        let (of_whole, own) = (experiment.clone(), cut.clone());
-        let whole = move || {
-            let name = only_measurement(&of_whole)?.map_err(|reason| Error::unsupported(reason.to_string()))?;
-            annotated(&of_whole, &name, &own, modified)
-        };
-        SliceZarr {
-            whole: LazyFolder::of_any(modified, whole),
-            measurements: SliceMeasurements { experiment, cut, modified },
-        }
-    }
-}
-
-fn annotated(experiment: &Group, name: &str, cut: &Cut, modified: SystemTime) -> Result<Arc<dyn Folder>> {
-    let group = annotated_data(experiment, name, cut)?.map_err(|reason| Error::unsupported(reason.to_string()))?;
-    Ok(Arc::new(group_folder(&Arc::new(group), modified)))
-}
-
-impl Folder for SliceZarr {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        match name {
-            MEASUREMENTS => Ok(Some(Node::Folder(Arc::new(self.measurements.clone())))),
-            _ => self.whole.lookup(name),
-        }
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        self.whole.list()
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.whole.modified()
-    }
-
-    fn memory(&self) -> usize {
-        self.whole.memory()
-    }
-}
-
-/// `ms/` in it.
-#[derive(Clone)]
-struct SliceMeasurements {
-    experiment: Arc<Group>,
-    cut: Cut,
-    modified: SystemTime,
-}
-
-impl Folder for SliceMeasurements {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if !measurement_names(&self.experiment)?.iter().any(|known| known == name) {
-            return Ok(None);
-        }
-        let (experiment, cut, modified, name) =
-            (self.experiment.clone(), self.cut.clone(), self.modified, name.to_owned());
-        let make = move || annotated(&experiment, &name, &cut, modified);
-        Ok(Some(Node::Folder(Arc::new(LazyFolder::of_any(modified, make)))))
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        let names = measurement_names(&self.experiment)?;
-        Ok(names.into_iter().map(|name| Entry { name, kind: EntryKind::Folder }).collect())
     }
 
     fn modified(&self) -> SystemTime {

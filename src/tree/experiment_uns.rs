@@ -18,7 +18,7 @@ use tilefs_reader::group::Group;
 use super::experiment::member_of;
 use super::group_texts::NamedMembers;
 use super::meta;
-use super::soma::{self, Element};
+use super::soma::{self, Element, MatrixAxis};
 use super::sparse::SparseSubarray;
 use super::subarray::{FieldId, Subarray};
 
@@ -94,7 +94,7 @@ fn scalar(datum: &Metadatum) -> FormatResult<zarr::Node> {
 fn of_array(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
     match Element::of(array.schema()) {
         Some(Element::DataFrame) => list(array),
-        _ if !array.schema().is_sparse() => soma::dense_array(array),
+        _ if !array.schema().is_sparse() => soma::dense_array(array, [&MatrixAxis::default(); 2]),
         _ => Ok(Err(Unrepresentable::new("only numbers, texts, dense arrays and lists of texts are carried over"))),
     }
 }

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
 
-use super::array::{FieldFolderKind, last_commit};
+use super::array::FieldFolderKind;
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
@@ -173,7 +173,7 @@ impl Explanations {
             image,
             written,
             window: array.window(),
-            last_commit: last_commit(array),
+            last_commit: array.last_commit(),
             fragments: array.fragment_count(),
             files,
             not_listed,

@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::Field;
 use tilefs_export::extension::of_datatype;
+use tilefs_export::{Content, Field};
+use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
+use super::node::ExtendedAttributes;
 use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
@@ -81,6 +83,12 @@ pub struct FieldFolder {
 impl FieldFolder {
     pub fn schema(&self) -> &ArraySchema {
         self.subarray.array().schema()
+    }
+
+    /// Returns a file that is made of the fields when it is first needed.
+    pub fn file(&self, make: impl Fn(&Self) -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> LazyFile {
+        let this = self.clone();
+        LazyFile::new(self.modified, move || make(&this))
     }
 
     /// Returns the attributes in the order of the schema.
@@ -178,26 +186,21 @@ impl FieldFolder {
             FieldId::Attribute(_) => Format::Raw,
             FieldId::Dimension(_) => Format::Coordinates,
         };
-        let subarray = self.subarray.clone();
-        let this = self.clone();
-        let values = LazyFile::new(self.modified, move || subarray.values(id))
-            .described_by(move || xattrs::of_values(&this, id));
+        let described = |file: LazyFile, describe: fn(&Self, FieldId) -> ExtendedAttributes| {
+            let this = self.clone();
+            file.described_by(move || describe(&this, id))
+        };
         let listing = self.listing(Sizing::Count);
+        let values = described(self.file(move |fields| fields.subarray.values(id)), xattrs::of_values);
         let values = with_cells(values, cells, field.cell_size());
         builder.add_with(format!("{stem}.{extension}"), format, name, values, self.listing_of_values(id));
         if field.values_per_cell.is_none() {
-            let subarray = self.subarray.clone();
-            let this = self.clone();
-            let offsets = LazyFile::new(self.modified, move || subarray.offsets(id));
-            let offsets = offsets.described_by(move || xattrs::of_offsets(&this, id));
+            let offsets = described(self.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets);
             let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
             builder.add_with(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets, listing.clone());
         }
         if field.nullable {
-            let subarray = self.subarray.clone();
-            let this = self.clone();
-            let validity = LazyFile::new(self.modified, move || subarray.validity(id));
-            let validity = validity.described_by(move || xattrs::of_validity(&this, id));
+            let validity = described(self.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity);
             let validity = with_cells(validity, cells, Some(1));
             builder.add_with(format!("{stem}.valid.u8"), Format::Validity, name, validity, listing);
         }

@@ -9,13 +9,12 @@ use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{self, Order};
 use tilefs_export::padded::longest;
 use tilefs_export::text;
-use tilefs_export::{Column, Content, Unrepresentable};
+use tilefs_export::{Column, Content};
 use tilefs_format::error::{Error, Result};
 
 use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
-use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::rasters::{self, Rasters};
 use super::shown::View;
@@ -39,9 +38,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
         if !is_sparse && fields.subarray.known_shape().is_some_and(|shape| shape.contains(&0)) {
             return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
         }
-        let this = fields.clone();
-        let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
-        netcdf.add_with("array.nc", Format::NetCdf, None, file, fields.listing_of_all());
+        netcdf.add_with("array.nc", Format::NetCdf, None, fields.file(netcdf_content), fields.listing_of_all());
     });
     builder.add_folder("netcdf4", fields.shown.has(View::Other), |folder| {
         add_hdf5(folder, fields, "array.nc", Form::NetCdf4);
@@ -62,10 +59,8 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
 /// Adds the lines of a text of variable length, beside its raw files.
 pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_lines(&fields.describe(id)).is_ok() {
-        let this = fields.clone();
-        let make = move || text::lines(&column_of(&this, id)?).map_err(unrepresentable);
         let name = format!("{}.txt", fields.names.of_field(id));
-        let file = LazyFile::new(fields.modified, make);
+        let file = fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?));
         builder.add_with(name, Format::Lines, Some(&fields.user_name(id)), file, fields.listing_of_values(id));
     }
 }
@@ -75,18 +70,14 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     match npy::check(&fields.describe(id)) {
         Err(reason) => builder.leave_out(&name, reason),
         Ok(()) => {
-            let this = fields.clone();
-            let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
-            let file = LazyFile::new(fields.modified, make);
+            let file = fields.file(move |fields| Ok(npy::npy(&column_of(fields, id)?, Order::RowMajor)?));
             builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
         }
     }
     // Whether each cell has a value, even if NumPy cannot hold the values themselves.
     if fields.describe(id).nullable {
-        let this = fields.clone();
-        let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
-        let file = LazyFile::new(fields.modified, make);
+        let file = fields.file(move |fields| Ok(npy::validity(&column_of(fields, id)?, Order::RowMajor)?));
         builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
     }
 }
@@ -98,21 +89,18 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         return;
     }
     let in_lines = fields.has_one_axis() && fields.has_labels(id);
-    let this = fields.clone();
-    let make = move || -> Result<Arc<dyn Content>> {
-        let column = labelled_column_of(&this, id)?;
+    let file = fields.file(move |fields| {
+        let column = labelled_column_of(fields, id)?;
         // Labels of several numbers have no text, so codes are shown.
         if in_lines && column.field.labels.is_some() {
-            let table = text::label_lines(&column).map_err(unrepresentable)?;
-            return Ok(Arc::new(measured(&*this.subarray, format_args!("labels of {id:?}"), table)?));
+            let table = text::label_lines(&column)?;
+            return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
         }
-        text::grid(&column).map_err(unrepresentable)
-    };
+        Ok(text::grid(&column)?)
+    });
     let name = format!("{}.txt", fields.names.of_field(id));
-    let (owner, file) = (fields.user_name(id), LazyFile::new(fields.modified, make));
-    let user_name = Some(&*owner);
     let (format, sizing) = if in_lines { (Format::Lines, Sizing::Cells) } else { (Format::Grid, Sizing::Count) };
-    builder.add_with(name, format, user_name, file, fields.listing(sizing));
+    builder.add_with(name, format, Some(&fields.user_name(id)), file, fields.listing(sizing));
 }
 
 /// Adds the raw file in column-major order and its NumPy form.
@@ -126,28 +114,25 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
         values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
     };
     let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
-    let this = fields.clone();
-    let raw = LazyFile::new(fields.modified, move || values(&this));
+    let raw = fields.file(values);
     builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
     if npy::check(&field).is_ok() {
-        let this = fields.clone();
-        let make = move || {
-            let column = Column { values: values(&this)?, ..column_of(&this, id)? };
-            npy::npy(&column, Order::ColumnMajor).map_err(unrepresentable)
-        };
-        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), LazyFile::new(fields.modified, make));
+        let file = fields.file(move |fields| {
+            let column = Column { values: values(fields)?, ..column_of(fields, id)? };
+            Ok(npy::npy(&column, Order::ColumnMajor)?)
+        });
+        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), file);
     }
 }
 
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let columns = columns_of_all(fields, Texts::Measured)?;
-    Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
+    Ok(netcdf(&columns)?.file.content)
 }
 
 /// Adds an HDF5 file of all fields.
 fn add_hdf5(folder: &mut FolderBuilder, fields: &FieldFolder, name: &str, form: Form) {
-    let this = fields.clone();
-    let file = LazyFile::new(fields.modified, move || hdf5(&columns_of_all(&this, Texts::Unmeasured)?, form));
+    let file = fields.file(move |fields| hdf5(&columns_of_all(fields, Texts::Unmeasured)?, form));
     let format = match form {
         Form::NetCdf4 => Format::NetCdf4,
         Form::Plain => Format::Hdf5,
@@ -248,8 +233,4 @@ pub(super) fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Co
         field.labels = enums::labels(fields.subarray.array(), number)?;
     }
     column(&*fields.subarray, id, field)
-}
-
-pub(super) fn unrepresentable(unrepresentable: Unrepresentable) -> Error {
-    Error::unsupported(unrepresentable.to_string())
 }

@@ -4,16 +4,15 @@
 //! reasons.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{ObjectKind, SingleFlight, TimeWindow};
+use tilefs_reader::Object;
+use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
+use tilefs_reader::recent::Recent;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation;
 
@@ -27,15 +26,17 @@ use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme,
 use super::history::{HISTORY, History};
 use super::lazy::{FixedFolder, LazyFile};
 use super::meta;
-use super::node::{Entry, EntryKind, Folder, NODE, Node};
-use super::open::open_folder;
+use super::node::ExtendedAttributes;
+use super::node::{Entry, EntryKind, Folder, Node};
+use super::open::open_member;
+use super::opened_later::{OpenedLater, source_of};
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
 use super::variant_files::{VCF, VariantFiles};
 use super::variants::VariantDataset;
-use super::xattrs::{self, ExtendedAttributes};
+use super::xattrs;
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
 
@@ -56,7 +57,7 @@ pub struct GroupFolder {
     modified: SystemTime,
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
-    kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
+    kept: Recent<String, Arc<MemberFolder>>,
     /// `zarr/`, once used.
     zarr: SingleFlight<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once used.
@@ -80,7 +81,7 @@ impl GroupFolder {
     }
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        let kept = Recent::new(KEPT);
         let (members, zarr, tiff) = (Mutex::default(), SingleFlight::new(), OnceLock::new());
         let (dataset, vcf) = (SingleFlight::new(), SingleFlight::new());
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset, vcf }
@@ -94,14 +95,9 @@ impl GroupFolder {
     pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
         let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
         // Copied, because members of the group are looked up while groups among them are listed.
-        let kept: Vec<_> = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            // The most recently used one is first; insert it last.
-            kept.iter().rev().map(|(name, member)| (name.clone(), member.clone())).collect()
-        };
-        for (name, member) in kept {
+        for (name, member) in self.kept.all() {
             if let Some(member) = member.refreshed(&folder.group, changed, window)? {
-                folder.kept.lock().unwrap_or_else(PoisonError::into_inner).put(name, Arc::new(member));
+                folder.kept.put(name, Arc::new(member));
             }
         }
         Ok(folder)
@@ -127,14 +123,11 @@ impl GroupFolder {
     }
 
     fn member(&self, name: &str) -> Result<Option<Node>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self.members()?;
-        let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
-            return Ok(None);
-        };
+        let Some(path) = members.path(name) else { return Ok(None) };
         // A changed path makes a new folder.
-        if let Some(folder) = kept().get(name).filter(|folder| folder.path == *path) {
-            return Ok(Some(Node::Folder(folder.clone())));
+        if let Some(folder) = self.kept.get(name).filter(|folder| folder.path == *path) {
+            return Ok(Some(Node::Folder(folder)));
         }
         let folder = Arc::new(MemberFolder {
             path: path.clone(),
@@ -143,7 +136,7 @@ impl GroupFolder {
             group_modified: self.modified,
             opened: OnceLock::new(),
         });
-        kept().put(name.to_owned(), folder.clone());
+        self.kept.put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
     }
 
@@ -306,13 +299,6 @@ impl Folder for GroupFolder {
     }
 }
 
-/// Returns the number that identifies the data stored in a folder.
-pub fn source_of(folder: &StoreKey) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    folder.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none.
 struct MemberFolder {
     path: StoreKey,
@@ -341,15 +327,6 @@ impl OpenMember {
 }
 
 impl MemberFolder {
-    fn open(&self) -> Result<&dyn Folder> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened.folder());
-        }
-        let opened = open_member(&self.group, &self.path, &self.options)?;
-        cancellation::check()?;
-        Ok(self.opened.get_or_init(|| opened).folder())
-    }
-
     /// As [`GroupFolder::refreshed`]; `None` if it must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
@@ -367,62 +344,43 @@ impl MemberFolder {
     }
 }
 
-impl Folder for MemberFolder {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        self.open()?.lookup(name)
+impl OpenedLater for MemberFolder {
+    fn path(&self) -> &StoreKey {
+        &self.path
     }
 
-    fn list(&self) -> Result<Vec<Entry>> {
-        self.open()?.list()
+    fn opened(&self) -> Option<&dyn Folder> {
+        self.opened.get().map(OpenMember::folder)
     }
 
-    fn known_paths(&self) -> Vec<String> {
-        self.opened.get().map(|opened| opened.folder().known_paths()).unwrap_or_default()
-    }
-
-    /// Returns the group's time until the member is opened.
-    fn modified(&self) -> SystemTime {
-        self.opened.get().map_or(self.group_modified, |opened| opened.folder().modified())
-    }
-
-    fn memory(&self) -> usize {
-        self.opened.get().map_or(NODE, |opened| opened.folder().memory())
-    }
-
-    /// Contains only the path until the member is opened: `ls -l` requests these attributes, and should open none.
-    fn extended_attributes(&self) -> ExtendedAttributes {
-        match self.opened.get() {
-            Some(opened) => opened.folder().extended_attributes(),
-            None => xattrs::of_unopened(&self.path),
+    fn open(&self) -> Result<&dyn Folder> {
+        if let Some(opened) = self.opened() {
+            return Ok(opened);
         }
+        let opened = folder_of_member(&self.group, &self.path, &self.options)?;
+        self.group.check_in_place()?;
+        cancellation::check()?;
+        Ok(self.opened.get_or_init(|| opened).folder())
     }
 
-    fn source(&self) -> Option<u64> {
-        Some(source_of(&self.path))
+    fn modified_before(&self) -> SystemTime {
+        self.group_modified
     }
 }
 
-/// Opens the object in the folder of a member, as of the group's window.
-fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
-    let opened = open_any(group, path, options)?;
-    group.check_in_place()?;
-    Ok(opened)
-}
-
-/// Opens the object that is in a folder now.
-fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
-    match ObjectKind::of(&*group.context().storage, path)? {
-        Some(ObjectKind::Array) => {
-            let array = open_folder(group.context().clone(), path, group.window())?;
+/// Makes the folder of the object that is in a member's folder now.
+fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
+    match open_member(group, path)? {
+        Some(Object::Array(array)) => {
             let folder = match VariantDataset::of_calls(group, &array) {
                 Some(dataset) => variant_folder(dataset, options.clone())?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenMember::Array(Arc::new(folder)))
         }
-        Some(ObjectKind::Group) => {
+        Some(Object::Group(inner)) => {
             note(group.context(), path)?;
-            Ok(OpenMember::Group(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)))
+            Ok(OpenMember::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
         }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
     }

@@ -10,6 +10,7 @@ use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::ObjectKind;
 use tilefs_reader::group::{Group, Member, MemberPlace};
+use tilefs_reader::storage::StoreKey;
 
 use super::dataset::{FILE, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, MEASUREMENT};
@@ -18,15 +19,12 @@ use super::names::{FileNames, OF_GROUPS, escape};
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
-use super::texts::{in_line, view_line, with_large_integers_as_text};
+use super::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
 use super::time::extended;
 use super::variants::VariantDataset;
 
 /// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";
-
-/// Maximum number of members named in README.txt.
-const MAX_NAMED: usize = 20;
 
 /// Maximum number of members for which README.txt states whether they are one dataset, which requires opening them.
 const MAX_EXAMINED: usize = 64;
@@ -67,6 +65,11 @@ impl NamedMembers {
         let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
         let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
         NamedMembers { members, names, by_name }
+    }
+
+    /// Returns the folder of the member of a name in the tree.
+    pub fn path(&self, name: &str) -> Option<&StoreKey> {
+        self.members.get(*self.by_name.get(name)?)?.place.path()
     }
 }
 
@@ -232,9 +235,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
 /// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
 pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
-    let name = group.path().shown_name();
-    let mut text = format!("{}: a TileDB group, as plain files\n", in_line(&name));
-    text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
+    let mut text = heading(&format!("{}: a TileDB group, as plain files", in_line(&group.path().shown_name())));
     let there: Vec<&str> = members.names.iter().flatten().map(String::as_str).collect();
     let missing = members.names.len() - there.len();
     let number = |count: usize| if count == 1 { "1 member".to_owned() } else { format!("{count} members") };
@@ -251,12 +252,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         text += &format!("Shown as of {}.\n", extended(group.window().end));
     }
     text.push('\n');
-    for name in there.iter().take(MAX_NAMED) {
-        text += &format!("    {}/\n", in_line(name));
-    }
-    if there.len() > MAX_NAMED {
-        text += &format!("    ... {} more\n", there.len() - MAX_NAMED);
-    }
+    text += &list_of_folders(&there);
     let metadata = group.metadata()?;
     let annotated = match soma::object_type(&metadata).as_deref() {
         Some(EXPERIMENT) => {

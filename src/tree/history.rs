@@ -7,13 +7,12 @@
 //! The listing has the times of the commits. There is no folder for times before the array began. `.history` itself is
 //! not listed, so `find` does not descend into it.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use lru::LruCache;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, TimeWindow};
+use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
@@ -38,7 +37,7 @@ pub struct History {
     began: Box<dyn Fn() -> Result<Option<u64>> + Send + Sync>,
     open: Open,
     modified: SystemTime,
-    kept: Mutex<LruCache<TimeWindow, Arc<dyn Folder>>>,
+    kept: Recent<TimeWindow, Arc<dyn Folder>>,
 }
 
 impl History {
@@ -51,7 +50,7 @@ impl History {
         began: impl Fn() -> Result<Option<u64>> + Send + Sync + 'static,
         open: impl Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync + 'static,
     ) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        let kept = Recent::new(KEPT);
         let (commit_times, began, open) = (Box::new(commit_times), Box::new(began), Box::new(open));
         History { window, commit_times, began, open, modified, kept }
     }
@@ -98,16 +97,15 @@ pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: System
 impl Folder for History {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Some(window) = self.window_of(name) else { return Ok(None) };
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = kept().get(&window) {
-            return Ok(Some(Node::Folder(folder.clone())));
+        if let Some(folder) = self.kept.get(&window) {
+            return Ok(Some(Node::Folder(folder)));
         }
         if !self.existed(window.end)? {
             return Ok(None);
         }
         let folder = (self.open)(window)?;
         cancellation::check()?;
-        kept().put(window, folder.clone());
+        self.kept.put(window, folder.clone());
         Ok(Some(Node::Folder(folder)))
     }
 

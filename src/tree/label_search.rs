@@ -13,6 +13,7 @@ use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::search::partition_point;
 use tilefs_reader::threads::cancellation;
 
 use super::dense::{DenseArray, DenseSubarray};
@@ -242,22 +243,18 @@ impl Written {
     /// Returns the first cell for which `is_before` is false; it must be true for all cells before that, and false
     /// after.
     fn first_after(&self, is_before: impl Fn(&Scalar) -> bool) -> Result<u64> {
-        let (mut start, mut end) = (0, self.column.cells());
         let (mut least, mut greatest): (Option<Scalar>, Option<Scalar>) = (None, None);
-        while start < end {
-            let middle = start + (end - start) / 2;
-            let value = self.value(middle)?;
+        partition_point(0..self.column.cells(), |cell| {
+            let value = self.value(cell)?;
             let is_between = least.as_ref().is_none_or(|least| self.in_order(least, &value))
                 && greatest.as_ref().is_none_or(|greatest| self.in_order(&value, greatest));
             if !is_between || value.is_nan() {
                 return Err(self.disordered());
             }
-            match is_before(&value) {
-                true => (start, least) = (middle + 1, Some(value)),
-                false => (end, greatest) = (middle, Some(value)),
-            }
-        }
-        Ok(start)
+            let is_before = is_before(&value);
+            *if is_before { &mut least } else { &mut greatest } = Some(value);
+            Ok(is_before)
+        })
     }
 
     fn in_order(&self, first: &Scalar, second: &Scalar) -> bool {

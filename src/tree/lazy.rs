@@ -9,8 +9,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use super::listing::Listing;
-use super::node::{Entry, File, Folder, NODE, Node};
-use super::xattrs::ExtendedAttributes;
+use super::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
 
 /// Makes a content, and tells whether it may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;

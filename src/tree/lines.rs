@@ -56,7 +56,7 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Send + Sync> Content for
     }
 
     /// Prefetching has nothing to do: the lines are made from data in memory.
-    fn read(&self, mut offset: u64, out: Output<'_>) -> Result<()> {
+    fn fill(&self, mut offset: u64, out: Output<'_>) -> Result<()> {
         let Output::Into(mut out) = out else { return Ok(()) };
         let mut step = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let mut text = Vec::new();

@@ -27,11 +27,12 @@ use tilefs_reader::array::Metadata;
 use tilefs_reader::array::metadata::Value as Stored;
 use tilefs_reader::read::Output;
 
+use super::hex::hex;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::lines::Lines;
 use super::names::FileNames;
+use super::node::ExtendedAttributes;
 use super::texts::with_large_integers_as_text;
-use super::xattrs::ExtendedAttributes;
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
 pub fn add_to(
@@ -98,7 +99,7 @@ impl Content for RawBytes {
         self.0.len()
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         out.wanted().map_or(Ok(()), |out| self.0.read_at(offset, out))
     }
 }
@@ -205,11 +206,6 @@ pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
         Some(integer) => i64::try_from(integer).map_or(json!(integer as u64), |signed| json!(signed)),
         None => number::text(datatype, bytes).into(),
     }
-}
-
-/// Formats bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

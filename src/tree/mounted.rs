@@ -12,9 +12,10 @@ use tilefs_reader::threads::cancellation::Turn;
 
 use super::array::array_folder;
 use super::directory::DirectoryFolder;
-use super::group::{GroupFolder, source_of};
+use super::group::GroupFolder;
 use super::node::{Changed, Folder, Refreshed, Tree};
 use super::open::{Stored, open_in};
+use super::opened_later::source_of;
 use super::options::OpenOptions;
 
 /// An array or a group with its tree.

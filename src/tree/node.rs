@@ -14,6 +14,9 @@ use tilefs_reader::statistics::Statistic;
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
 
+/// The extended attributes of a node: full names and values.
+pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
+
 /// A tree that can be mounted.
 pub trait Tree: Send + Sync {
     /// Returns the root folder.
@@ -136,7 +139,7 @@ pub trait Folder: Send + Sync {
     }
 
     /// Returns the extended attributes, by full name (`user.tiledb.…`).
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+    fn extended_attributes(&self) -> ExtendedAttributes {
         Vec::new()
     }
 }
@@ -169,7 +172,7 @@ pub trait File: Send + Sync {
     fn modified(&self) -> SystemTime;
 
     /// Returns the extended attributes, by full name (`user.tiledb.…`).
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+    fn extended_attributes(&self) -> ExtendedAttributes {
         Vec::new()
     }
 }

@@ -13,9 +13,9 @@ use super::dense::{DenseArray, DenseSubarray};
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::lazy::FixedFolder;
+use super::node::ExtendedAttributes;
 use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
-use super::xattrs::ExtendedAttributes;
 use tilefs_reader::array::SingleFlight;
 
 /// Its name, beside `slice/`.

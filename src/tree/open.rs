@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
+use tilefs_reader::Object;
 use tilefs_reader::array::listing::FolderListing;
 use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
@@ -113,6 +114,19 @@ pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWi
     note(&context, path).in_array(path)?;
     let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
     open_listed(context, listing, window)
+}
+
+/// Opens the array or group in the folder of a member, as of the group's window; `None` if there is neither.
+///
+/// # Errors
+/// As for [`open_folder`] and [`Group::open_member`].
+pub(super) fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
+    let context = group.context();
+    Ok(match ObjectKind::of(&*context.storage, path)? {
+        Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),
+        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
+        None => None,
+    })
 }
 
 /// Like [`open_folder`], for a folder that has just been listed.

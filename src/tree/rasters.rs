@@ -9,7 +9,7 @@ use tilefs_export::extension::of_datatype;
 use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::pam::{Band, Pam};
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
-use tilefs_export::{Column, Field, Metadatum, Unrepresentable, envi, number, projjson, sidecar};
+use tilefs_export::{Column, Field, Metadatum, envi, number, projjson, sidecar};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
@@ -79,13 +79,11 @@ fn header(
     id: FieldId,
     write: impl Fn(&Column, &Scene) -> FormatResult<Vec<u8>> + Send + Sync + 'static,
 ) -> LazyFile {
-    let this = fields.clone();
-    LazyFile::new(fields.modified, move || -> Result<Arc<_>> {
-        let rasters = Rasters::of(&this)?;
+    fields.file(move |fields| {
+        let rasters = Rasters::of(fields)?;
         let field = rasters.describe(id)?;
         let scene = rasters.scene(id, &field)?;
-        let text = write(&column(&*this.subarray, id, field)?, &scene);
-        Ok(Arc::new(text.map_err(|Unrepresentable(reason)| Error::unsupported(reason))?))
+        Ok(Arc::new(write(&column(&*fields.subarray, id, field)?, &scene)?))
     })
 }
 

@@ -1,10 +1,9 @@
 //! The recently used nodes and open files of a tree, by path, for callers that come with whole paths.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::error::Result;
+use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::cancellation;
 
 use super::node::{File, Folder, Node};
@@ -20,18 +19,13 @@ const MAX_NODES: usize = 512;
 const MAX_BYTES: usize = 32 << 20;
 
 /// Maximum number of recently used files that are kept open.
-const MAX_OPEN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
+const MAX_OPEN: usize = 128;
 
 /// The recently used nodes of a tree. Memory: at most [`MAX_NODES`] nodes, of approximately [`MAX_BYTES`].
 pub struct RecentNodes {
     root: Arc<dyn Folder>,
-    kept: Mutex<Kept>,
-}
-
-struct Kept {
     /// By path; each with its memory when it was found.
-    nodes: LruCache<String, (Found, usize)>,
-    bytes: usize,
+    kept: Recent<String, Found>,
 }
 
 /// A node of the tree.
@@ -50,12 +44,12 @@ pub enum Lookup {
 }
 
 /// Recently used files that are kept open, if their bytes never change. Memory: at most [`MAX_OPEN`] files.
-pub struct RecentFiles<T: ?Sized>(Mutex<LruCache<String, Arc<T>>>);
+pub struct RecentFiles<T: ?Sized>(Recent<String, Arc<T>>);
 
 impl RecentNodes {
     /// Creates the nodes of the tree with this root.
     pub fn new(root: Arc<dyn Folder>) -> Self {
-        RecentNodes { root, kept: Mutex::new(Kept { nodes: LruCache::unbounded(), bytes: 0 }) }
+        RecentNodes { root, kept: Recent::with_bytes(MAX_NODES, MAX_BYTES) }
     }
 
     pub fn root(&self) -> &Arc<dyn Folder> {
@@ -87,49 +81,22 @@ impl RecentNodes {
                 Node::File(_) => None,
             };
             found = Found { node, source: source.or(found.source) };
-            self.keep(path[..*end].to_owned(), &found);
+            self.kept.change(|kept| kept.put(path[..*end].to_owned(), found.clone(), found.node.memory()));
         }
         Ok(Lookup::Found(found))
     }
 
     /// Returns the number of nodes that are kept.
     pub fn count(&self) -> usize {
-        self.lock().nodes.len()
+        self.kept.count()
     }
 
     /// Returns the last node on the way to a path that is kept, and its depth. `ends` are the ends of the names.
     fn nearest(&self, path: &str, ends: &[usize]) -> (Found, usize) {
-        let mut kept = self.lock();
-        for (before, end) in ends.iter().enumerate().rev() {
-            if let Some((found, _)) = kept.nodes.get(&path[..*end]) {
-                return (found.clone(), before + 1);
-            }
-        }
-        drop(kept);
-        (Found { node: Node::Folder(self.root.clone()), source: self.root.source() }, 0)
-    }
-
-    fn keep(&self, path: String, found: &Found) {
-        let bytes = found.node.memory();
-        // Dropped after the lock is released: dropping a node may be expensive.
-        let mut gone = Vec::new();
-        let mut guard = self.lock();
-        let kept = &mut *guard;
-        kept.bytes += bytes;
-        if let Some(before) = kept.nodes.put(path, (found.clone(), bytes)) {
-            kept.bytes -= before.1;
-            gone.push(before);
-        }
-        while kept.nodes.len() > MAX_NODES || (kept.bytes > MAX_BYTES && kept.nodes.len() > 1) {
-            let Some((_, last)) = kept.nodes.pop_lru() else { break };
-            kept.bytes -= last.1;
-            gone.push(last);
-        }
-        drop(guard);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        let nearest = ends.iter().enumerate().rev();
+        let nearest = nearest.map(|(before, end)| Some((self.kept.get(&path[..*end])?, before + 1)));
+        let root = || (Found { node: Node::Folder(self.root.clone()), source: self.root.source() }, 0);
+        nearest.flatten().next().unwrap_or_else(root)
     }
 }
 
@@ -144,7 +111,7 @@ fn push_name(path: &mut String, name: &str) -> usize {
 
 impl<T: ?Sized> Default for RecentFiles<T> {
     fn default() -> Self {
-        RecentFiles(Mutex::new(LruCache::new(MAX_OPEN)))
+        RecentFiles(Recent::new(MAX_OPEN))
     }
 }
 
@@ -162,26 +129,17 @@ impl<T: ?Sized> RecentFiles<T> {
         if !is_fixed(file) {
             return open(file);
         }
-        let kept = self.lock().get(path).cloned();
-        if let Some(kept) = kept {
-            return Ok(kept);
-        }
-        let opened = open(file)?;
-        // A cancelled pass may have measured the file wrongly.
-        cancellation::check()?;
-        let gone = self.lock().push(path.to_owned(), opened.clone());
-        // Closing a file may wait for locks of its own.
-        drop(gone);
-        Ok(opened)
+        self.0.get_or_make(path.to_owned(), || {
+            let opened = open(file)?;
+            // A cancelled pass may have measured the file wrongly.
+            cancellation::check()?;
+            Ok(opened)
+        })
     }
 
     /// Returns the number of files that are kept open.
     pub fn count(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<String, Arc<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.count()
     }
 }
 

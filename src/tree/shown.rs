@@ -19,25 +19,6 @@ pub enum View {
 }
 
 impl View {
-    /// Returns the view of a file format; `None` for formats that are always listed, or never.
-    fn of(format: Format) -> Option<View> {
-        match format {
-            Format::VirtualRaster => Some(View::Vrt),
-            Format::Tiff => Some(View::Tiff),
-            Format::Parquet => Some(View::Parquet),
-            Format::Zarr => Some(View::Zarr),
-            Format::Arrow => Some(View::Arrow),
-            Format::Csv => Some(View::Csv),
-            Format::Sidecar
-            | Format::MatrixMarket
-            | Format::RawColumnMajor
-            | Format::NetCdf4
-            | Format::Hdf5
-            | Format::ZarrSecond => Some(View::Other),
-            _ => None,
-        }
-    }
-
     fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -65,7 +46,7 @@ impl ShownViews {
 
     /// Returns whether files of this format are listed because of the set.
     pub fn has_format(self, format: Format) -> bool {
-        View::of(format).is_some_and(|view| self.has(view))
+        format.facts().view.is_some_and(|view| self.has(view))
     }
 }
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tilefs_export::boxes::{Boxes, Rows};
 use tilefs_export::element::Converted;
 use tilefs_export::zarr::anndata::{
-    self, BandLimits, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts, SavedStarts,
+    self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
+    SavedStarts,
 };
 use tilefs_export::zarr::{Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -266,17 +267,26 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let budget = array.context().budget();
     let rows = coordinates(&stored, 0)?;
     let saved = SavedStarts::new(array, rows.cells(), format_args!("bands of {extent} rows of {}", shape[0]))?;
-    let bands = RowBands::new(rows.values, shape[0], extent, budget.matrix_starts(), Some(saved));
-    let Some(bands) = bands else { return Ok(Ok(sorted)) };
-    let limits = BandLimits { band: budget.band(), all: budget.bands() };
+    let counted = match stored.unmerged()? {
+        Some(unmerged) => coordinates(&unmerged, 0)?.values,
+        None => rows.values.clone(),
+    };
+    let starts = RowStarts::new(counted, CellOrder::Any, shape[0], budget.matrix_starts(), Some(saved));
+    let Some(starts) = starts else { return Ok(Ok(sorted)) };
+    let limits = BandLimits {
+        band: budget.band(),
+        all: budget.bands(),
+        tiles: budget.band_tiles() as u64,
+        tile_cells: schema.capacity,
+    };
+    let Some(bands) = RowBands::new(rows.values, starts.clone(), extent, limits) else { return Ok(Ok(sorted)) };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
-        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, limits);
+        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
     let minor = in_rows(coordinates(&stored, 1)?, sorted.minor, true);
     let values = in_rows(column(&stored, id, field)?, sorted.values, false);
-    let starts = Arc::new(RowStarts(bands.clone()));
     Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
 }
 
@@ -286,9 +296,8 @@ fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -
     let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
     let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
     let rows = coordinates.values.clone();
-    // In a band of one row, all cells are in the order of their coordinates.
-    Ok(match RowBands::new(rows, length, 1, most, Some(saved)) {
-        Some(bands) => Arc::new(RowStarts(bands)),
+    Ok(match RowStarts::new(rows, CellOrder::Sorted, length, most, Some(saved)) {
+        Some(starts) => starts,
         None => anndata::starts_of(coordinates.values, length),
     })
 }
@@ -330,11 +339,11 @@ pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     }
 }
 
-/// Returns the values of a dense array as a matrix, or the reason why there is none.
+/// Returns the values of a dense array, or the reason why there are none. If `axes` require lengths, it is a matrix.
 ///
 /// # Errors
 /// Fails if its shape cannot be determined.
-pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
+pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
     let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,
@@ -354,21 +363,6 @@ pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatRe
         subarray = selected(&*subarray, &selection)?;
     }
     let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(subarray, id, field)?);
-    Ok(anndata::dense(&values))
-}
-
-/// Returns the values of any SOMA dense array, or the reason why there are none.
-///
-/// # Errors
-/// Fails if its shape cannot be determined.
-pub fn dense_array(array: &Arc<Array>) -> Result<FormatResult<Node>> {
-    let (id, field) = match value_field(array.schema()) {
-        Ok(value) => value,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let dense = Arc::new(DenseArray::new(array.clone())?);
-    let (selection, _) = dense.default_selection(Extent::Domain)?;
-    let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?);
     Ok(anndata::dense(&values))
 }
 

@@ -86,6 +86,16 @@ impl SparseSubarray {
         Ok(self.view()?.band_of_rows())
     }
 
+    /// Returns the same rows fragment by fragment, for what does not depend on their order; `None` if that saves nothing.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn unmerged(&self) -> Result<Option<Self>> {
+        let unmerged = self.view()?.unmerged()?;
+        Ok(unmerged
+            .map(|view| SparseSubarray { view: Arc::new(view).into(), ..Self::of(self.array.clone(), None, false) }))
+    }
+
     fn is_variable(&self, field: FieldId) -> bool {
         let schema = self.array.schema();
         match field {

@@ -18,7 +18,7 @@ use tilefs_format::error::{Error, Result};
 use super::builder::FolderBuilder;
 use super::coordinates::dimension_labels;
 use super::fields::FieldFolder;
-use super::formats::{column_of, labelled_column_of, unrepresentable};
+use super::formats::{column_of, labelled_column_of};
 use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::matrix::matrix_domain;
@@ -73,18 +73,16 @@ enum Header {
 }
 
 fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
-    let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
-    let make = move || {
-        let table = text_table(&this, style, header)?;
-        let digest = match &this.variants {
+    let (from_front, described) = (fields.clone(), fields.clone());
+    let file = fields.file(move |fields| {
+        let table = text_table(fields, style, header)?;
+        let digest = match &fields.variants {
             Some(VariantView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
             _ => String::new(),
         };
-        Ok(Arc::new(measured(&*this.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?) as _)
-    };
-    LazyFile::new(fields.modified, make)
-        .with_forward(move || forward(&from_front, style, header))
-        .described_by(move || xattrs::of_table(&described))
+        Ok(Arc::new(measured(&*fields.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?))
+    });
+    file.with_forward(move || forward(&from_front, style, header)).described_by(move || xattrs::of_table(&described))
 }
 
 /// Measures rows of text, or restores the result of an earlier mount. `what` distinguishes them from other texts of the
@@ -92,15 +90,11 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
 pub fn measured<T: TextRows>(subarray: &dyn Subarray, what: impl Display, table: Arc<T>) -> Result<Measured<T>> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(what));
-    if let Some(measured) = key.and_then(|key| saved.get(&key, |bytes| Measured::of_saved(table.clone(), bytes))) {
-        return Ok(measured);
-    }
-    saved.note_measured(table.rows());
-    let measured = Measured::new(table)?;
-    if let Some(key) = key {
-        saved.put(&key, &measured.to_bytes());
-    }
-    Ok(measured)
+    let decode = |bytes: &[u8]| Measured::of_saved(table.clone(), bytes);
+    saved.get_or_make(key, decode, Measured::to_bytes, || {
+        saved.note_measured(table.rows());
+        Measured::new(table.clone())
+    })
 }
 
 /// Returns a table in sequence. If rows, or the bytes of texts, would have to be counted before the first row can be
@@ -130,13 +124,8 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
 }
 
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
-    let (this, described) = (fields.clone(), fields.clone());
-    let make = move || {
-        let mut columns = columns(&this, Notation::Lists)?;
-        let notes = notes(&this, &mut columns);
-        Ok(arrow(&columns, notes).map_err(unrepresentable)?.content)
-    };
-    LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
+    let described = fields.clone();
+    fields.file(|fields| arrow_of(fields, None)).described_by(move || xattrs::of_table(&described))
 }
 
 /// Returns the table as an Arrow file: these columns in this order, or all of them.
@@ -147,16 +136,16 @@ pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dy
     let Some(names) = names else {
         let mut columns = columns(fields, Notation::Lists)?;
         let notes = notes(fields, &mut columns);
-        return Ok(arrow(&columns, notes).map_err(unrepresentable)?.content);
+        return Ok(arrow(&columns, notes)?.content);
     };
-    let made = columns_of(fields, |name| names.iter().any(|wanted| wanted == name))?;
+    let made = stored_columns(fields, |name| names.iter().any(|wanted| wanted == name))?;
     let pick = |name: &String| {
-        let found = made.iter().find(|column| column.field.name == *name).cloned();
-        found.ok_or_else(|| unknown_column(fields, name))
+        let found = made.iter().find(|(_, column)| column.field.name == *name);
+        found.map(|(_, column)| column.clone()).ok_or_else(|| unknown_column(fields, name))
     };
     let mut columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
     let notes = notes(fields, &mut columns);
-    let exported = arrow(&columns, notes).map_err(unrepresentable)?;
+    let exported = arrow(&columns, notes)?;
     match exported.left_out.first() {
         Some((name, reason)) => Err(Error::unsupported(format!("the column {name}: {reason}"))),
         None => Ok(exported.content),
@@ -211,22 +200,22 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
 
 /// Returns the table as a Parquet file; `change` is applied to each column.
 fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
-    let (this, described) = (fields.clone(), fields.clone());
-    let make = move || {
+    let described = fields.clone();
+    let file = fields.file(move |fields| {
         let with_summaries = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
             if let Some(id) = id {
-                column.summaries = this.subarray.summaries(id)?;
+                column.summaries = fields.subarray.summaries(id)?;
             }
             Ok(column)
         };
-        let columns = columns_with_fields(&this, Notation::Lists)?;
+        let columns = columns_with_fields(fields, Notation::Lists)?;
         let columns = columns.into_iter().map(with_summaries).collect::<Result<Vec<_>>>()?;
         let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
-        let notes = notes(&this, &mut columns);
-        let tiles = this.subarray.tile_rows()?;
-        Ok(parquet(&columns, tiles.as_deref(), notes).map_err(unrepresentable)?.content)
-    };
-    LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
+        let notes = notes(fields, &mut columns);
+        let tiles = fields.subarray.tile_rows()?;
+        Ok(parquet(&columns, tiles.as_deref(), notes)?.content)
+    });
+    file.described_by(move || xattrs::of_table(&described))
 }
 
 fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<Table>> {
@@ -235,7 +224,7 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
         Header::Shown => text::table(&columns, style),
         Header::Hidden => text::table_without_header(&columns, style),
     };
-    Ok(made.map_err(unrepresentable)?.table)
+    Ok(made?.table)
 }
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of
@@ -247,26 +236,19 @@ fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
 
 /// As [`columns`], each with its dimension or attribute, if its values are those of one.
 fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
-    let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, |_| true);
-    let dimensions = own(&mut fields.dimensions())?;
-    let attributes = own(&mut fields.attributes())?;
-    if let Some(VariantView::Calls(variants)) = &fields.variants {
-        let stored = dimensions.into_iter().chain(attributes).collect();
-        return variants.columns(&fields.subarray, notation, stored);
-    }
-    let labels = label_columns(fields)?.into_iter().map(|label| (None, label));
-    let with_field = |(id, column)| (Some(id), column);
-    Ok(dimensions.into_iter().map(with_field).chain(labels).chain(attributes.into_iter().map(with_field)).collect())
+    let Some(VariantView::Calls(variants)) = &fields.variants else { return stored_columns(fields, |_| true) };
+    let mut all = fields.dimensions().chain(fields.attributes());
+    variants.columns(&fields.subarray, notation, own_columns_of(fields, &mut all, |_| true)?)
 }
 
-/// As [`columns`], but only those whose names are wanted, and of any array as they are stored.
-fn columns_of(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Column>> {
+/// As [`columns_with_fields`], but only those whose names are wanted, and of any array as they are stored.
+fn stored_columns(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(Option<FieldId>, Column)>> {
     let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, &is_wanted);
-    let dimensions = own(&mut fields.dimensions())?;
-    let attributes = own(&mut fields.attributes())?;
+    let with_field = |(id, column)| (Some(id), column);
+    let dimensions = own(&mut fields.dimensions())?.into_iter().map(with_field);
+    let attributes = own(&mut fields.attributes())?.into_iter().map(with_field);
     let labels = label_columns(fields)?.into_iter().filter(|label| is_wanted(&label.field.name));
-    let plain = |columns: Vec<(FieldId, Column)>| columns.into_iter().map(|(_, column)| column);
-    Ok(plain(dimensions).chain(labels).chain(plain(attributes)).collect())
+    Ok(dimensions.chain(labels.map(|label| (None, label))).chain(attributes).collect())
 }
 
 /// Returns the columns of some dimensions and attributes whose names are wanted.
@@ -323,14 +305,12 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     {
         return;
     }
-    let this = fields.clone();
-    let make = move || {
-        let domain = matrix_domain(this.subarray.array())?;
-        let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
-        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(unrepresentable)
-    };
+    let file = fields.file(move |fields| {
+        let domain = matrix_domain(fields.subarray.array())?;
+        let [rows, columns, values] = [column_of(fields, rows)?, column_of(fields, columns)?, column_of(fields, id)?];
+        Ok(matrix_market::matrix_market(&rows, &columns, &values, domain)?)
+    });
     let name = format!("{}.mtx", fields.names.of_field(id));
-    let file = LazyFile::new(fields.modified, make);
     let listing = fields.listing_if_shown(View::Other, Sizing::Cells);
     builder.add_with(name, Format::MatrixMarket, Some(&fields.user_name(id)), file, listing);
 }

@@ -9,8 +9,6 @@ use tilefs_format::error::Result;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
-use super::formats::unrepresentable;
-use super::lazy::LazyFile;
 use super::rasters::{self, Rasters};
 use super::subarray::{DenseBoxes, FieldId};
 use super::texts::Format;
@@ -22,8 +20,7 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
         match check(&fields.describe(id), fields.schema().dimensions.len()) {
             Err(reason) => builder.leave_out(&name, reason),
             Ok(()) => {
-                let this = fields.clone();
-                let file = LazyFile::new(fields.modified, move || picture(&this, id));
+                let file = fields.file(move |fields| picture(fields, id));
                 builder.add(name, Format::Tiff, Some(&fields.user_name(id)), file);
             }
         }
@@ -36,5 +33,5 @@ fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
     let field = rasters.describe(id)?;
     let scene = rasters.scene(id, &field)?;
     let cells: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(fields.subarray.clone(), id, field)?);
-    tiff(&cells, &scene).map_err(unrepresentable)
+    Ok(tiff(&cells, &scene)?)
 }

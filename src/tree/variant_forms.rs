@@ -1,13 +1,12 @@
 //! The forms of a VCF file of a dataset: text, text in BGZF, BCF, and the indexes of the latter two.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use lru::LruCache;
 use tilefs_export::vcf::{self, IndexFormat};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
+use tilefs_reader::recent::Recent;
 
 use super::lazy::LazyFile;
 use super::node::{File, NODE};
@@ -95,22 +94,20 @@ pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<dyn VcfRecords>> + Sen
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
     modified: SystemTime,
-    kept: Mutex<LruCache<(String, Form), Arc<LazyFile>>>,
+    kept: Recent<(String, Form), Arc<LazyFile>>,
 }
 
 impl KeptFiles {
     pub fn new(modified: SystemTime) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        KeptFiles { modified, kept }
+        KeptFiles { modified, kept: Recent::new(KEPT) }
     }
 
     /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first
     /// needed.
     pub fn file(&self, stem: &str, form: Form, find: &FindRecords) -> Arc<LazyFile> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (stem.to_owned(), form);
-        if let Some(file) = kept().get(&key) {
-            return file.clone();
+        if let Some(file) = self.kept.get(&key) {
+            return file;
         }
         let Form { encoding, part } = form;
         let find_records = find.clone();
@@ -132,12 +129,12 @@ impl KeptFiles {
             }
         };
         let file = Arc::new(file);
-        kept().put(key, file.clone());
+        self.kept.put(key, file.clone());
         file
     }
 
     /// Returns the approximate memory in bytes of the cached nodes.
     pub fn memory(&self) -> usize {
-        NODE * self.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
+        NODE * self.kept.count()
     }
 }

@@ -6,17 +6,16 @@
 //! piece. The first pieces of this pass stay in the cache for the read that usually follows.
 
 use std::collections::{HashSet, VecDeque};
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_export::compose::Concat;
 use tilefs_export::vcf::{BcfHeader, FileRecord, Header, IndexFormat, MergedFile, Merger, Window, csi_of_bcf, tabix};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
 use tilefs_reader::read::Output;
+use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
 use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
@@ -267,21 +266,12 @@ impl VcfRecords for VariantText {
         let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
         let key = self.dataset.saved_key(self.description(), &head)?;
-        let (pieces, length) = match key.and_then(|key| saved.get(&key, |bytes| self.decode(bytes))) {
-            Some(known) => known,
-            None => {
-                let (pieces, length) = self.measure(owner)?;
-                if let Some(key) = key {
-                    saved.put(&key, &encode(&pieces, length));
-                }
-                (pieces, length)
-            }
-        };
+        let encode = |(pieces, length): &(Vec<Piece>, u64)| encode(pieces, *length);
+        let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let lines = TextContent { records: self, pieces, length, owner, kept };
+        let lines = TextContent { records: self, pieces, length, owner, kept: Recent::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
@@ -506,7 +496,7 @@ struct TextContent {
     length: u64,
     /// Identifies this file's pieces in the cache.
     owner: u64,
-    kept: Mutex<LruCache<usize, Arc<Vec<u8>>>>,
+    kept: Recent<usize, Arc<Vec<u8>>>,
 }
 
 impl TextContent {
@@ -522,9 +512,8 @@ impl TextContent {
     }
 
     fn text(&self, number: usize) -> Result<Arc<Vec<u8>>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = kept().get(&number) {
-            return Ok(text.clone());
+        if let Some(text) = self.kept.get(&number) {
+            return Ok(text);
         }
         let piece = self.pieces.get(number).ok_or_else(|| Error::internal("a piece past the end"))?;
         let text = match self.records.indexes().get(IndexKey::TextPiece(self.owner, number as u64))? {
@@ -536,7 +525,7 @@ impl TextContent {
             let reason = format!("records at {} that have another length than they had", piece.first);
             return Err(Error::damaged(reason).in_array(self.records.dataset.data.path()));
         }
-        kept().put(number, text.clone());
+        self.kept.put(number, text.clone());
         Ok(text)
     }
 }
@@ -546,7 +535,7 @@ impl Content for TextContent {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         while !rest.is_empty() {
             let number = self.piece_at(at);

@@ -131,25 +131,7 @@ impl VariantDataset {
         self.numbered.get_or_retry(|| make().in_array(self.data.path())).cloned().map(Some)
     }
 
-    /// Returns the names of all samples, sorted. Reads no variant call.
-    ///
-    /// # Errors
-    /// Fails if the array of headers or the metadata cannot be read.
-    pub fn samples(&self) -> Result<Vec<Vec<u8>>> {
-        if let Some(numbered) = self.numbered()? {
-            return Ok(numbered.samples.keys().cloned().collect());
-        }
-        let mut names = Vec::new();
-        for batch in self.headers.rows()?.columns(&[SAMPLE])?.batches()? {
-            let batch = batch?;
-            let column = batch.column(SAMPLE)?;
-            names.extend((0..batch.len()).filter_map(|row| column.get(row).map(<[u8]>::to_vec)));
-        }
-        names.sort();
-        Ok(names)
-    }
-
-    /// Returns the sample with a name, if there is one.
+    /// Returns the sample of a name, if there is one.
     ///
     /// # Errors
     /// Fails if the array of headers or the metadata cannot be read.
@@ -257,7 +239,7 @@ impl VariantDataset {
         Ok(())
     }
 
-    /// Returns all samples, sorted by their names.
+    /// Returns all samples, sorted by their names. Reads no variant call.
     ///
     /// # Errors
     /// Fails if the array of headers or the metadata cannot be read.
@@ -266,7 +248,15 @@ impl VariantDataset {
             let sample = |(name, number): (&Vec<u8>, &u32)| Sample { name: name.clone(), number: Some(*number) };
             return Ok(numbered.samples.iter().map(sample).collect());
         }
-        Ok(self.samples()?.into_iter().map(|name| Sample { name, number: None }).collect())
+        let mut samples = Vec::new();
+        for batch in self.headers.rows()?.columns(&[SAMPLE])?.batches()? {
+            let batch = batch?;
+            let names = batch.column(SAMPLE)?;
+            let sample = |row| Some(Sample { name: names.get(row)?.to_vec(), number: None });
+            samples.extend((0..batch.len()).filter_map(sample));
+        }
+        samples.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(samples)
     }
 
     /// Returns the key under which a result about some records is saved for later mounts; `None` if it is not saved.
@@ -296,16 +286,8 @@ impl VariantDataset {
         format: IndexFormat,
         make: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Vec<u8>> {
-        let saved = &self.data.context().saved;
         let key = self.saved_key(format_args!("{format:?} {what}"), head)?;
-        if let Some(index) = key.and_then(|key| saved.get(&key, |bytes| Some(bytes.to_vec()))) {
-            return Ok(index);
-        }
-        let index = make()?;
-        if let Some(key) = key {
-            saved.put(&key, &index);
-        }
-        Ok(index)
+        self.data.context().saved.get_or_make(key, |bytes| Some(bytes.to_vec()), Vec::clone, make)
     }
 
     /// Returns the header of a sample in layout 4.

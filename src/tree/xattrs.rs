@@ -25,17 +25,14 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Group;
 use tilefs_reader::storage::StoreKey;
 
-use super::array::last_commit;
 use super::fields::FieldFolder;
 use super::grammar::{coordinate_text, range_text};
-use super::meta::hex;
+use super::hex::hex;
 use super::names::dimension_name;
+use super::node::ExtendedAttributes;
 use super::subarray::FieldId;
 use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
-
-/// Full names and values.
-pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
 
 /// Returns those of the file of a variable-length field's offsets: one more than there are cells.
 pub fn of_offsets(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
@@ -191,7 +188,7 @@ impl AttributesBuilder {
 
     fn add_version(&mut self, array: &Array, schema: &ArraySchema) {
         self.add("format_version", schema.version.to_string());
-        self.add_time(last_commit(array));
+        self.add_time(array.last_commit());
     }
 
     fn add_time(&mut self, last_commit: Option<u64>) {

@@ -125,6 +125,7 @@ pub fn options() -> ServeOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         token: None,
         cors: None,
+        client_timeout: Duration::from_secs(30),
         refresh: None,
         read_ahead_workers: 2,
         read_ahead_window: 16 << 20,
@@ -177,6 +178,13 @@ impl Program {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    }
+
+    /// Number of threads that make replies.
+    pub fn workers(&self) -> usize {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+        names.filter(|name| name.trim_end() == "tilefs-serve").count()
     }
 
     /// Waits until it has ended; returns its exit status.

@@ -20,5 +20,6 @@ mod hostile;
 mod listings;
 mod refresh;
 mod running;
+mod slow;
 mod tools;
 mod webdav;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use crate::content::{Content, check_range};
+use crate::content::Content;
 use crate::element::{BLOCK, by_elements};
 
 /// One bit for each byte of another content: 0 where the byte is 0.
@@ -24,8 +24,7 @@ impl Content for Bits {
         self.of.len().div_ceil(8)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let mut bytes = Vec::new();
         by_elements(1, BLOCK / 8, offset, out, |first, mut out| {
             let start = first * 8;

@@ -10,7 +10,7 @@ use tilefs_reader::read::Output;
 
 use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
 use super::compose::Slice;
-use super::content::{Content, check_range};
+use super::content::Content;
 use super::element::{Converted, by_elements};
 use super::georeference::GeoreferencedAxes;
 use super::var::read_offset;
@@ -240,8 +240,7 @@ impl Content for Framed {
         self.frame.cells().saturating_mul(self.fill.len() as u64)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let most = (CELLS_AT_ONCE / self.fill.len().max(1)).max(1);
         by_elements(self.fill.len(), most, offset, out, |first, out| self.read_cells(first, out))
     }

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
-use tilefs_reader::read::Output;
 
 use super::calendar;
 use super::column::Labels;
-use super::content::{Content, check_range};
-use super::element::by_elements;
+use super::content::Content;
+use super::element::Computed;
 use super::georeference::Georeference;
 use super::wkt::{CoordinateSystem, Projection};
 
@@ -120,7 +118,8 @@ pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Ar
         Direction::Samples => (x, width),
         Direction::Lines => (y, height),
     };
-    Arc::new(Centres { corner, step, length })
+    // From the outer edge of the first pixel.
+    Arc::new(Computed::new(length, move |number| (corner + (number as f64 + 0.5) * step).to_le_bytes()))
 }
 
 /// Returns the CF attributes of such coordinates.
@@ -233,30 +232,6 @@ fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
     numbers.push(("false_easting", vec![of("false_easting").unwrap_or(0.0)]));
     numbers.push(("false_northing", vec![of("false_northing").unwrap_or(0.0)]));
     Some((name, numbers))
-}
-
-/// The centres of pixels, calculated from the outer edge of the first one.
-struct Centres {
-    corner: f64,
-    step: f64,
-    length: u64,
-}
-
-impl Content for Centres {
-    fn len(&self) -> u64 {
-        self.length.saturating_mul(8)
-    }
-
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
-        by_elements(8, usize::MAX, offset, out, |first, mut out| {
-            let centres = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
-            for (number, centre) in (first..).zip(centres) {
-                *centre = (self.corner + (number as f64 + 0.5) * self.step).to_le_bytes();
-            }
-            Ok(())
-        })
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,12 @@ impl fmt::Display for Unrepresentable {
     }
 }
 
+impl From<Unrepresentable> for error::Error {
+    fn from(Unrepresentable(reason): Unrepresentable) -> Self {
+        error::Error::unsupported(reason)
+    }
+}
+
 /// A file in some format, or the reason why that format cannot hold it. No cells are read to make one.
 pub type FormatResult<T> = Result<T, Unrepresentable>;
 
@@ -286,17 +292,7 @@ impl Column {
 
     /// Creates a column whose cells vary in size.
     pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
-        Column {
-            field,
-            shape,
-            values,
-            offsets: Some(offsets),
-            elements: None,
-            validity: None,
-            longest: None,
-            bounds: None,
-            summaries: None,
-        }
+        Column { offsets: Some(offsets), ..Self::fixed(field, shape, values) }
     }
 
     /// Makes the cells lists of such elements. The field then describes an element, and its offsets count elements.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::content::{Content, check_range, unknown_band};
+use super::content::{Content, unknown_band};
 
 /// Several contents in sequence, such as a header and its data.
 pub struct Concat {
@@ -34,8 +34,7 @@ impl Content for Concat {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         let first = self.ends.partition_point(|&end| end <= offset);
         for (part, &end) in self.parts.iter().zip(&self.ends).skip(first) {
@@ -84,8 +83,7 @@ impl Content for Slice {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         self.of.read(self.start + offset, out)
     }
 }
@@ -117,8 +115,7 @@ impl Content for Repeat {
         self.length
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let Some(buf) = out.wanted() else { return Ok(()) };
         if let &[byte] = self.pattern.as_slice() {
             buf.fill(byte);

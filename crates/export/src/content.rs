@@ -19,8 +19,8 @@ pub trait Content: Send + Sync {
         self.len() == 0
     }
 
-    /// Writes the bytes from `offset` to `out`. The range must lie within the length: the callers at the edge (the
-    /// mount, `tilefs cat`) clip it.
+    /// Writes the bytes from `offset` to `out`, which is not empty. The range lies within the length. Called by
+    /// [`Content::read`], which checks that.
     ///
     /// A content that is made of others reads from them with outputs of the same kind. Prefetching a range therefore
     /// decodes everything its bytes are made of, and produces none of the bytes.
@@ -28,7 +28,20 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// Fails if any byte of the range cannot be proven right; the output then holds nothing useful. Prefetching may
     /// succeed where the read itself fails.
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()>;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()>;
+
+    /// Writes the bytes from `offset` to `out`. The range must lie within the length: the callers at the edge (the
+    /// mount, `tilefs cat`) clip it.
+    ///
+    /// # Errors
+    /// As [`Content::fill`].
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        match offset.checked_add(out.len()) {
+            Some(end) if end <= self.len() && out.is_empty() => Ok(()),
+            Some(end) if end <= self.len() => self.fill(offset, out),
+            _ => Err(Error::internal(format!("read past the end, at offset {offset}"))),
+        }
+    }
 
     /// Returns the part of the file around a byte, which lies within the length, that comes from the same tiles; if the
     /// tiles are not known, about one MiB. Prefetching proceeds in these units.
@@ -72,16 +85,8 @@ pub(crate) fn unknown_band(length: u64, offset: u64) -> Range<u64> {
     start..start.saturating_add(BAND).min(length).max(offset.saturating_add(1))
 }
 
-/// Rejects a read that does not lie within `length` bytes.
-pub(crate) fn check_range(length: u64, offset: u64, wanted: u64) -> Result<()> {
-    match offset.checked_add(wanted) {
-        Some(end) if end <= length => Ok(()),
-        _ => Err(Error::internal(format!("read past the end, at offset {offset}"))),
-    }
-}
-
-/// Copies the part of `out` that lies in the head of a content, which is in memory. Returns the output for the rest,
-/// and the offset after the head at which it begins.
+/// Writes to `out` its part that lies within the head of a content, which is in memory; returns the offset behind the
+/// head at which the rest begins, and the output for the rest.
 pub(crate) fn read_head<'a>(head: &[u8], offset: u64, out: Output<'a>) -> (u64, Output<'a>) {
     let within = usize::try_from(offset).ok().and_then(|offset| head.get(offset..)).unwrap_or(&[]);
     let (mut now, rest) = out.split_at(within.len() as u64);
@@ -96,8 +101,8 @@ impl<C: Content + ?Sized> Content for Arc<C> {
         (**self).len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        (**self).read(offset, out)
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        (**self).fill(offset, out)
     }
 
     fn band(&self, offset: u64) -> Range<u64> {
@@ -115,8 +120,7 @@ impl Content for Vec<u8> {
         self.as_slice().len() as u64
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
-        check_range(Content::len(self), offset, out.len())?;
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         if let Some(out) = out.wanted() {
             // Lies within the length, which is a usize.
             out.copy_from_slice(&self[offset as usize..][..out.len()]);

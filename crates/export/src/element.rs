@@ -6,7 +6,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 
-use super::content::{Content, check_range};
+use super::content::Content;
 
 /// Splits a read of bytes into reads of whole elements of `width` bytes (at least 1). `produce` receives the number of
 /// the first element of each read. Reads into memory cover at most `most` elements at a time, which bounds the
@@ -77,8 +77,7 @@ impl Content for Swapped {
         self.of.len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         // One read, because a long one may be decoded on several cores.
         by_elements(self.width, usize::MAX, offset, out, |first, mut out| {
             let length = out.len();
@@ -138,8 +137,7 @@ impl Content for Converted {
         (self.of.len() / self.from as u64).saturating_mul(self.to as u64)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (from, to) = (self.from as u64, self.to as u64);
         let mut input = Vec::new();
         by_elements(self.to, BLOCK / self.from, offset, out, |first, mut out| {
@@ -148,6 +146,35 @@ impl Content for Converted {
                 Some(out) => (self.convert)(&input, out),
                 None => Ok(()),
             }
+        })
+    }
+}
+
+/// Computes the bytes of a number from its index.
+type Compute = dyn Fn(u64) -> [u8; 8] + Send + Sync;
+
+/// A sequence of numbers of 64 bits that are computed.
+pub(crate) struct Computed {
+    count: u64,
+    of: Box<Compute>,
+}
+
+impl Computed {
+    pub(crate) fn new(count: u64, of: impl Fn(u64) -> [u8; 8] + Send + Sync + 'static) -> Self {
+        Computed { count, of: Box::new(of) }
+    }
+}
+
+impl Content for Computed {
+    fn len(&self) -> u64 {
+        self.count.saturating_mul(8)
+    }
+
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        by_elements(8, usize::MAX, offset, out, |first, mut out| {
+            let numbers = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+            (first..).zip(numbers).for_each(|(number, bytes)| *bytes = (self.of)(number));
+            Ok(())
         })
     }
 }

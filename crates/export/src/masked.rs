@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::content::{Content, check_range};
+use super::content::Content;
 use super::element::{BLOCK, by_elements};
 
 /// A column's values, in which every null cell holds the same bytes.
@@ -29,8 +29,7 @@ impl Content for Masked {
         self.values.len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let size = self.null.len() as u64;
         let mut validity = Vec::new();
         by_elements(self.null.len(), BLOCK, offset, out, |first, mut out| {

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
 use super::column::{Column, Field, Summaries, Summary};
-use super::content::{Content, check_range};
+use super::content::Content;
 use super::element::{BLOCK, by_elements};
 
 /// Nanoseconds of a microsecond.
@@ -78,8 +78,7 @@ impl Content for Microseconds {
         self.of.len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(8, BLOCK / 8, offset, out, |first, mut out| {
             let length = out.len();
             self.of.read(first.saturating_mul(8), out.part(0..length))?;

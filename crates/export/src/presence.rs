@@ -9,7 +9,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 use super::column::{Column, Labels};
-use super::content::{Content, check_range};
+use super::content::Content;
 use super::element::{BLOCK, by_elements};
 use super::number;
 
@@ -116,8 +116,7 @@ impl Content for Presence {
         self.values.len() / self.datatype.size() as u64
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let size = self.datatype.size();
         let mut values = Vec::new();
         by_elements(1, BLOCK / size, offset, out, |first, mut out| {

@@ -6,7 +6,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
 use tilefs_reader::read::Output;
 
-use super::content::{Content, check_range, unknown_band};
+use super::content::{Content, unknown_band};
 use super::element::by_elements;
 
 /// A sequence of cells of one size, readable from any cell.
@@ -67,8 +67,7 @@ impl<C: Cells> Content for RawFile<C> {
         self.0.count().saturating_mul(self.0.cell_size() as u64)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(self.0.cell_size(), usize::MAX, offset, out, |first, out| self.0.read(first, out))
     }
 

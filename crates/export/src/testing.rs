@@ -126,7 +126,7 @@ impl Content for RecordedSource {
         self.of.len()
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let (range, is_ahead) = (offset..offset + out.len(), out.wanted().is_none());
         self.requests.lock().unwrap().push(Request { source: self.source, range, is_ahead, is_index: self.is_index });
         self.of.read(offset, out)

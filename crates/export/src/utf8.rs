@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
+use tilefs_reader::search::partition_point;
 
-use super::content::{Content, check_range};
+use super::content::Content;
 use super::var::read_offset;
 
 /// The most bytes of a character before or after one of its bytes.
@@ -68,15 +69,7 @@ impl Utf8Values {
 
     /// Returns the last row that begins at or before a byte.
     fn row_at(&self, byte: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, self.rows());
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            match self.start(middle)? <= byte {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        Ok(low)
+        Ok(partition_point(1..self.rows(), |row| Ok(self.start(row)? <= byte))? - 1)
     }
 
     /// Checks the cells that overlap `bytes`, the position of `read`.
@@ -139,8 +132,7 @@ impl Content for Utf8Values {
         self.values.len()
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let length = out.len();
         self.values.read(offset, out.part(0..length))?;
         match out.wanted() {

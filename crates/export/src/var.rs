@@ -74,7 +74,7 @@ impl<C: VarCells> Content for VarValues<C> {
         self.total
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         self.cells.read_values(offset, out)
     }
 }

@@ -2,153 +2,87 @@
 
 use crate::error::{Error, Result};
 
-/// A TileDB datatype, by its number on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "the names of TileDB's C API")]
-pub enum Datatype {
-    Int32 = 0,
-    Int64 = 1,
-    Float32 = 2,
-    Float64 = 3,
-    Char = 4,
-    Int8 = 5,
-    UInt8 = 6,
-    Int16 = 7,
-    UInt16 = 8,
-    UInt32 = 9,
-    UInt64 = 10,
-    StringAscii = 11,
-    StringUtf8 = 12,
-    StringUtf16 = 13,
-    StringUtf32 = 14,
-    StringUcs2 = 15,
-    StringUcs4 = 16,
-    Any = 17,
-    DateTimeYear = 18,
-    DateTimeMonth = 19,
-    DateTimeWeek = 20,
-    DateTimeDay = 21,
-    DateTimeHr = 22,
-    DateTimeMin = 23,
-    DateTimeSec = 24,
-    DateTimeMs = 25,
-    DateTimeUs = 26,
-    DateTimeNs = 27,
-    DateTimePs = 28,
-    DateTimeFs = 29,
-    DateTimeAs = 30,
-    TimeHr = 31,
-    TimeMin = 32,
-    TimeSec = 33,
-    TimeMs = 34,
-    TimeUs = 35,
-    TimeNs = 36,
-    TimePs = 37,
-    TimeFs = 38,
-    TimeAs = 39,
-    Blob = 40,
-    Bool = 41,
-    GeomWkb = 42,
-    GeomWkt = 43,
+/// Defines [`Datatype`] by a table: each with its number on disk, and its name in TileDB's C API without the prefix.
+macro_rules! datatypes {
+    ($($datatype:ident = $number:literal, $name:literal;)*) => {
+        /// A TileDB datatype, by its number on disk.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs, reason = "the names of TileDB's C API")]
+        pub enum Datatype {
+            $($datatype = $number,)*
+        }
+
+        impl Datatype {
+            /// Returns the datatype of a stored number.
+            ///
+            /// # Errors
+            /// [`Error::Unsupported`] for an unknown number.
+            pub fn from_number(number: u8) -> Result<Self> {
+                match number {
+                    $($number => Ok($datatype),)*
+                    _ => Err(Error::unsupported(format!("datatype number {number}"))),
+                }
+            }
+
+            /// Returns the name in TileDB's C API, without the prefix.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($datatype => $name,)*
+                }
+            }
+        }
+    };
+}
+
+datatypes! {
+    Int32 = 0, "INT32";
+    Int64 = 1, "INT64";
+    Float32 = 2, "FLOAT32";
+    Float64 = 3, "FLOAT64";
+    Char = 4, "CHAR";
+    Int8 = 5, "INT8";
+    UInt8 = 6, "UINT8";
+    Int16 = 7, "INT16";
+    UInt16 = 8, "UINT16";
+    UInt32 = 9, "UINT32";
+    UInt64 = 10, "UINT64";
+    StringAscii = 11, "STRING_ASCII";
+    StringUtf8 = 12, "STRING_UTF8";
+    StringUtf16 = 13, "STRING_UTF16";
+    StringUtf32 = 14, "STRING_UTF32";
+    StringUcs2 = 15, "STRING_UCS2";
+    StringUcs4 = 16, "STRING_UCS4";
+    Any = 17, "ANY";
+    DateTimeYear = 18, "DATETIME_YEAR";
+    DateTimeMonth = 19, "DATETIME_MONTH";
+    DateTimeWeek = 20, "DATETIME_WEEK";
+    DateTimeDay = 21, "DATETIME_DAY";
+    DateTimeHr = 22, "DATETIME_HR";
+    DateTimeMin = 23, "DATETIME_MIN";
+    DateTimeSec = 24, "DATETIME_SEC";
+    DateTimeMs = 25, "DATETIME_MS";
+    DateTimeUs = 26, "DATETIME_US";
+    DateTimeNs = 27, "DATETIME_NS";
+    DateTimePs = 28, "DATETIME_PS";
+    DateTimeFs = 29, "DATETIME_FS";
+    DateTimeAs = 30, "DATETIME_AS";
+    TimeHr = 31, "TIME_HR";
+    TimeMin = 32, "TIME_MIN";
+    TimeSec = 33, "TIME_SEC";
+    TimeMs = 34, "TIME_MS";
+    TimeUs = 35, "TIME_US";
+    TimeNs = 36, "TIME_NS";
+    TimePs = 37, "TIME_PS";
+    TimeFs = 38, "TIME_FS";
+    TimeAs = 39, "TIME_AS";
+    Blob = 40, "BLOB";
+    Bool = 41, "BOOL";
+    GeomWkb = 42, "GEOM_WKB";
+    GeomWkt = 43, "GEOM_WKT";
 }
 
 use Datatype::*;
-
-/// All datatypes in the order of their numbers, so that `ALL[n] as u8 == n`.
-const ALL: [Datatype; 44] = [
-    Int32,
-    Int64,
-    Float32,
-    Float64,
-    Char,
-    Int8,
-    UInt8,
-    Int16,
-    UInt16,
-    UInt32,
-    UInt64,
-    StringAscii,
-    StringUtf8,
-    StringUtf16,
-    StringUtf32,
-    StringUcs2,
-    StringUcs4,
-    Any,
-    DateTimeYear,
-    DateTimeMonth,
-    DateTimeWeek,
-    DateTimeDay,
-    DateTimeHr,
-    DateTimeMin,
-    DateTimeSec,
-    DateTimeMs,
-    DateTimeUs,
-    DateTimeNs,
-    DateTimePs,
-    DateTimeFs,
-    DateTimeAs,
-    TimeHr,
-    TimeMin,
-    TimeSec,
-    TimeMs,
-    TimeUs,
-    TimeNs,
-    TimePs,
-    TimeFs,
-    TimeAs,
-    Blob,
-    Bool,
-    GeomWkb,
-    GeomWkt,
-];
-
-const NAMES: [&str; 44] = [
-    "INT32",
-    "INT64",
-    "FLOAT32",
-    "FLOAT64",
-    "CHAR",
-    "INT8",
-    "UINT8",
-    "INT16",
-    "UINT16",
-    "UINT32",
-    "UINT64",
-    "STRING_ASCII",
-    "STRING_UTF8",
-    "STRING_UTF16",
-    "STRING_UTF32",
-    "STRING_UCS2",
-    "STRING_UCS4",
-    "ANY",
-    "DATETIME_YEAR",
-    "DATETIME_MONTH",
-    "DATETIME_WEEK",
-    "DATETIME_DAY",
-    "DATETIME_HR",
-    "DATETIME_MIN",
-    "DATETIME_SEC",
-    "DATETIME_MS",
-    "DATETIME_US",
-    "DATETIME_NS",
-    "DATETIME_PS",
-    "DATETIME_FS",
-    "DATETIME_AS",
-    "TIME_HR",
-    "TIME_MIN",
-    "TIME_SEC",
-    "TIME_MS",
-    "TIME_US",
-    "TIME_NS",
-    "TIME_PS",
-    "TIME_FS",
-    "TIME_AS",
-    "BLOB",
-    "BOOL",
-    "GEOM_WKB",
-    "GEOM_WKT",
-];
 
 /// The interpretation of a value's bytes, for arithmetic and comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -164,19 +98,6 @@ pub enum Kind {
 }
 
 impl Datatype {
-    /// Returns the datatype of a stored number.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for an unknown number.
-    pub fn from_number(number: u8) -> Result<Self> {
-        ALL.get(usize::from(number)).copied().ok_or_else(|| Error::unsupported(format!("datatype number {number}")))
-    }
-
-    /// Returns the name in TileDB's C API, without the prefix.
-    pub fn name(self) -> &'static str {
-        NAMES[self as usize]
-    }
-
     /// Returns the bytes of one value: 1, 2, 4 or 8.
     pub fn size(self) -> usize {
         match self {

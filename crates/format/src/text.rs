@@ -10,6 +10,11 @@ pub fn is_text(datatype: Datatype) -> bool {
     datatype.is_string() || datatype == Datatype::GeomWkt
 }
 
+/// Returns whether values of a datatype are text whose bytes are UTF-8. `CHAR` states no encoding.
+pub fn is_utf8(datatype: Datatype) -> bool {
+    matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt)
+}
+
 /// Decodes a stored string. UCS-2 is decoded as UTF-16, UCS-4 as UTF-32, `CHAR` and ASCII as UTF-8. Returns `None` for
 /// other datatypes, and for bytes that are invalid in their encoding.
 pub fn decode(datatype: Datatype, bytes: &[u8]) -> Option<Cow<'_, str>> {

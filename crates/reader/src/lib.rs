@@ -25,7 +25,7 @@
 //! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget;
 //! [`storage`], stored bytes in local folders and object stores; and what all of them use: [`threads`],
-//! [`address_space`], [`memory`], [`statistics`], [`vectors`], [`percent`]. Each uses only those after it.
+//! [`address_space`], [`memory`], [`statistics`], [`vectors`], [`recent`], [`search`], [`percent`]. Each uses only those after it.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -49,6 +49,10 @@ mod open;
 pub mod percent;
 #[doc(hidden)]
 pub mod read;
+#[doc(hidden)]
+pub mod recent;
+#[doc(hidden)]
+pub mod search;
 #[doc(hidden)]
 pub mod statistics;
 #[doc(hidden)]

@@ -3,7 +3,8 @@
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::schema::{Attribute, CellValNum};
 
-use super::description::{CellsSummary, Description, FileFacts, Format};
+use super::description::{CellsSummary, Description, FileFacts};
+use super::format::Format;
 use super::quoting::{literal, path_word, shell_word};
 use crate::tree::grammar::{coordinate_text, range_text};
 

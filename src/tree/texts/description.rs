@@ -11,6 +11,7 @@ use tilefs_reader::array::TimeWindow;
 use tilefs_reader::array::dense::AxisSelection;
 use tilefs_reader::array::sparse::RowCount;
 
+use super::format::Format;
 use crate::tree::listing::Listing;
 use crate::tree::soma::Element;
 
@@ -152,97 +153,6 @@ impl Files {
     /// Returns the files of a field, in the same order.
     pub fn of_field(&self, field: &str) -> impl Iterator<Item = &FileFacts> {
         self.by_field.get(field).into_iter().flatten().filter_map(|&number| self.all.get(number))
-    }
-}
-
-/// The kind of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// The values, end to end, little-endian.
-    Raw,
-    /// The values, first axis fastest.
-    RawColumnMajor,
-    /// Coordinates along an axis, or of each cell, end to end.
-    Coordinates,
-    Offsets,
-    Validity,
-    /// One value per line.
-    Lines,
-    EnviHeader,
-    Npy,
-    /// Numbers in columns of fixed width, one row of the array per line.
-    Grid,
-    Tsv,
-    Csv,
-    NetCdf,
-    NetCdf4,
-    Hdf5,
-    MatrixMarket,
-    Arrow,
-    Parquet,
-    /// The same table, with microseconds instead of nanoseconds.
-    ParquetMicroseconds,
-    /// The file that describes a Zarr group.
-    Zarr,
-    /// The same in version 2.
-    ZarrSecond,
-    Tiff,
-    /// GDAL's virtual raster over a raw file.
-    VirtualRaster,
-    /// Another file that points to a raw one: `.nhdr`, `.mhd`.
-    Sidecar,
-    /// The labels of an enumeration.
-    Labels,
-    Metadata,
-    /// The file that was stored in the array.
-    Original,
-    /// README.txt and similar files.
-    Explanation,
-}
-
-impl Format {
-    /// Returns its name in schema.json.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Raw => "raw",
-            Format::RawColumnMajor => "raw, column-major",
-            Format::Coordinates => "coordinates",
-            Format::Offsets => "offsets",
-            Format::Validity => "validity",
-            Format::Lines => "lines of text",
-            Format::EnviHeader => "ENVI header",
-            Format::Npy => "npy",
-            Format::Grid => "text",
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::NetCdf => "netCDF",
-            Format::NetCdf4 => "netCDF-4",
-            Format::Hdf5 => "HDF5",
-            Format::MatrixMarket => "Matrix Market",
-            Format::Arrow => "Arrow IPC",
-            Format::Parquet => "Parquet",
-            Format::ParquetMicroseconds => "Parquet, microseconds",
-            Format::Zarr => "Zarr",
-            Format::ZarrSecond => "Zarr, version 2",
-            Format::Tiff => "BigTIFF",
-            Format::VirtualRaster => "GDAL virtual raster",
-            Format::Sidecar => "sidecar",
-            Format::Labels => "labels",
-            Format::Metadata => "metadata",
-            Format::Original => "original file",
-            Format::Explanation => "explanation",
-        }
-    }
-
-    /// Returns whether it holds the values of all cells, so that copying two such files copies the values twice.
-    pub fn holds_values(self) -> bool {
-        use Format::*;
-        match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | NetCdf4 | Hdf5 | MatrixMarket | Arrow
-            | Parquet | ParquetMicroseconds | Zarr | ZarrSecond | Tiff | Original => true,
-            Coordinates | Offsets | Validity | EnviHeader | VirtualRaster | Sidecar | Labels | Metadata
-            | Explanation => false,
-        }
     }
 }
 

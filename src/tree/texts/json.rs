@@ -17,7 +17,7 @@ use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, Fil
 use super::filters::pipeline_json;
 use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 use crate::tree::grammar::coordinate_text;
-use crate::tree::meta::hex;
+use crate::tree::hex::hex;
 use crate::tree::names::dimension_name;
 use crate::tree::time;
 
@@ -241,7 +241,7 @@ fn optional_scalar(datatype: Datatype, scalar: Option<&Scalar>) -> Value {
 fn file(file: &FileFacts) -> Value {
     let mut all = Map::new();
     all.insert("path".to_owned(), file.path.clone().into());
-    all.insert("format".to_owned(), file.format.name().into());
+    all.insert("format".to_owned(), file.format.facts().name.into());
     if let Some(field) = &file.field {
         all.insert("field".to_owned(), field.clone().into());
     }

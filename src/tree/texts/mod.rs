@@ -4,6 +4,7 @@
 mod commands;
 mod description;
 mod filters;
+mod format;
 mod fragments;
 mod json;
 mod quoting;
@@ -15,11 +16,12 @@ mod testing;
 mod value;
 mod views;
 
-pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, Format, ImagePart};
+pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, ImagePart};
 pub use filters::{filter_json, filter_text, pipeline_text};
+pub use format::Format;
 pub use fragments::{FragmentFacts, FragmentsTsv};
 pub use json::schema_json;
-pub use quoting::{in_line, shell_word};
+pub use quoting::{heading, in_line, list_of_folders, shell_word};
 pub use readme::readme;
 pub use schema_text::schema_text;
 pub use size::{counted, dense_text, rows_text, sparse_text};

@@ -33,6 +33,26 @@ pub fn in_line(text: &str) -> String {
     out
 }
 
+/// Returns a title, underlined, and an empty line.
+pub fn heading(title: &str) -> String {
+    format!("{title}\n{}\n\n", "=".repeat(title.chars().count()))
+}
+
+/// Maximum number of folders that are listed.
+const MAX_LISTED: usize = 20;
+
+/// Returns a line for each of the first folders, and one that counts the others.
+pub fn list_of_folders(names: &[impl AsRef<str>]) -> String {
+    let mut text = String::new();
+    for name in names.iter().take(MAX_LISTED) {
+        text += &format!("    {}/\n", in_line(name.as_ref()));
+    }
+    if names.len() > MAX_LISTED {
+        text += &format!("    ... {} more\n", names.len() - MAX_LISTED);
+    }
+    text
+}
+
 /// Returns text in double quotes for use within a line, at most `most` characters of it.
 pub fn quoted(text: &str, most: usize) -> String {
     let mut out = String::from("\"");

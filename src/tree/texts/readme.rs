@@ -5,8 +5,9 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::commands::{IN_NONEMPTY, called, commands};
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
-use super::quoting::in_line;
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
+use super::format::Format;
+use super::quoting::{heading, in_line};
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
 use crate::tree::grammar::range_text;
@@ -31,10 +32,9 @@ fn title(description: &Description<'_>) -> String {
     let schema = description.schema;
     let name = in_line(description.name());
     let mut text = match &description.selection {
-        Some(selection) => format!("{name}, {}: part of a TileDB array, as plain files\n", in_line(selection)),
-        None => format!("{name}: a TileDB array, as plain files\n"),
+        Some(selection) => heading(&format!("{name}, {}: part of a TileDB array, as plain files", in_line(selection))),
+        None => heading(&format!("{name}: a TileDB array, as plain files")),
     };
-    text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
     let names: Vec<String> = dimension_names(schema).take(MAX_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
@@ -237,7 +237,7 @@ fn copies(description: &Description<'_>) -> String {
         );
     }
     let listed = || description.files.iter().filter(|file| file.is_listed());
-    let holds = |file: &&FileFacts| file.is_listed() && file.format.holds_values();
+    let holds = |file: &&FileFacts| file.is_listed() && file.format.facts().holds_values;
     // A netCDF file or a table holds all attributes, a raw file one.
     let of_all: Vec<&FileFacts> = description.files.iter().filter(|file| file.field.is_none()).filter(holds).collect();
     let count = |one: &Attribute| description.files_of(&one.name).filter(holds).count() + of_all.len();

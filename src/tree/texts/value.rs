@@ -9,7 +9,8 @@ use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 
 use super::quoting::quoted;
-use crate::tree::meta::{hex, number_json};
+use crate::tree::hex::hex;
+use crate::tree::meta::number_json;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
 /// replace the rest.

@@ -1,6 +1,6 @@
 //! `.tilefs/views.txt`: every form in which an array can be read, listed or not, with the programs that read it.
 
-use super::description::{Description, FileFacts, Format};
+use super::description::{Description, FileFacts};
 use super::quoting::in_line;
 
 /// The column at which names end, unless they are longer.
@@ -42,40 +42,7 @@ pub fn line(name: &str, what: &str) -> String {
 }
 
 fn of_file(file: &FileFacts) -> String {
-    line(&file.path, reader(file.format))
-}
-
-/// Returns the content of a file format, and the programs that read it.
-fn reader(format: Format) -> &'static str {
-    match format {
-        Format::Raw => "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
-        Format::RawColumnMajor => "values, the first dimension fastest: Fortran, R, MATLAB, Julia",
-        Format::Coordinates => "coordinates, little-endian: as for values",
-        Format::Offsets => "where each value begins in the file of values; 8 bytes each",
-        Format::Validity => "1 for valid and 0 for null, a byte each",
-        Format::Lines => "one value per line: cat, grep, awk, R (readLines)",
-        Format::EnviHeader => "ENVI header: ENVI, GDAL, R (terra), SPy",
-        Format::Npy => "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
-        Format::Grid => "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
-        Format::Tsv => "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
-        Format::Csv => "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
-        Format::NetCdf => "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)",
-        Format::NetCdf4 => "the same as netCDF-4, with text and 64-bit integers: ncdump, xarray, R (ncdf4), Panoply",
-        Format::Hdf5 => "the same as HDF5: MATLAB, IDL, R (rhdf5, hdf5r), Julia, h5py",
-        Format::MatrixMarket => "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
-        Format::Arrow => "the table: pyarrow, Polars, R (arrow)",
-        Format::Parquet => "the table: DuckDB, Polars, pandas, pyarrow, Spark",
-        Format::ParquetMicroseconds => "the table with times in microseconds: Spark",
-        Format::Zarr => "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
-        Format::ZarrSecond => "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
-        Format::Tiff => "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
-        Format::VirtualRaster => "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
-        Format::Sidecar => "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
-        Format::Labels => "labels of codes: line k + 1 is code k",
-        Format::Metadata => "metadata: cat, jq",
-        Format::Original => "the file that was stored",
-        Format::Explanation => "a description of the array: any pager, jq",
-    }
+    line(&file.path, file.format.facts().reader)
 }
 
 #[cfg(test)]

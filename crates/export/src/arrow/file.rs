@@ -1,10 +1,11 @@
 //! The whole file: schema and dictionaries, the batches, and the footer that locates them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::read::Output;
+use tilefs_reader::recent::Recent;
 
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
@@ -12,7 +13,7 @@ use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::compose::Concat;
-use crate::content::{Content, check_range, read_head};
+use crate::content::{Content, read_head};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.
 const RECENT_BATCHES: usize = 4;
@@ -32,7 +33,7 @@ pub struct File {
     places: SingleFlight<Vec<u64>>,
     tail: SingleFlight<Arc<Vec<u8>>>,
     /// Recently read batches, latest first: a reader uses one, and its prefetching the next.
-    recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
+    recent: Recent<usize, Arc<dyn Content>>,
 }
 
 impl File {
@@ -73,7 +74,7 @@ impl File {
             batches,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Mutex::default(),
+            recent: Recent::new(RECENT_BATCHES),
         })
     }
 
@@ -108,26 +109,16 @@ impl File {
 
     /// Returns a batch's message and body.
     fn batch(&self, number: usize) -> Result<Arc<dyn Content>> {
-        let take = || {
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = recent.iter().position(|(known, _)| *known == number)?;
-            recent[..=known].rotate_right(1);
-            Some(recent[0].1.clone())
-        };
-        if let Some(content) = take() {
-            return Ok(content);
-        }
-        // Made without the lock, so that other batches can be read meanwhile.
-        let batch = self.batches.batch(number as u64)?;
-        let message = message::record_batch(&batch.contents, 0);
-        if message.len() as u64 != self.message_length {
-            return Err(Error::unsupported("an Arrow record batch whose message differs in length from the others"));
-        }
-        let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.insert(0, (number, content.clone()));
-        recent.truncate(RECENT_BATCHES);
-        Ok(content)
+        self.recent.get_or_make(number, || {
+            let batch = self.batches.batch(number as u64)?;
+            let message = message::record_batch(&batch.contents, 0);
+            if message.len() as u64 != self.message_length {
+                return Err(Error::unsupported(
+                    "an Arrow record batch whose message differs in length from the others",
+                ));
+            }
+            Ok(Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)])))
+        })
     }
 }
 
@@ -137,8 +128,7 @@ impl Content for File {
     }
 
     /// Reading any part of a batch requires its message, so prefetching reads its validity into memory.
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = read_head(&self.head, offset, out);
         while !rest.is_empty() {
             let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < self.batches_end {

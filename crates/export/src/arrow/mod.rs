@@ -25,7 +25,7 @@ mod file;
 mod flatbuffer;
 mod message;
 pub(super) mod schema;
-mod types;
+pub(super) mod types;
 
 use std::sync::Arc;
 

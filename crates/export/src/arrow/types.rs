@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text::is_utf8;
 
 use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
@@ -110,44 +111,51 @@ fn list_type(field: &Field, elements: &Elements) -> (DataType, Layout) {
 fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
-    let list_length =
-        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells of that length"));
-    let items = |data_type| ArrowField::of_items("item", data_type);
-    if datatype.kind() == Kind::Bytes && size == 1 {
-        return Ok(match field.values_per_cell {
-            Some(values) => (DataType::FixedSizeBinary(list_length(values)?), Layout::Values(values.into())),
-            None => match datatype {
-                Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt => {
-                    (DataType::LargeUtf8, Layout::Bytes)
-                }
-                _ => (DataType::LargeBinary, Layout::Bytes),
-            },
-        });
+    if let Some(bytes) = bytes_type(field, "Arrow")? {
+        return Ok((bytes, field.values_per_cell.map_or(Layout::Bytes, |values| Layout::Values(values.into()))));
     }
     let value = value_type(datatype);
+    let items = || ArrowField::of_items("item", element_type(datatype));
     Ok(match field.values_per_cell {
-        Some(1) => match &field.labels {
-            Some(labels) if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && value != DataType::Boolean => {
-                (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), Layout::Values(size))
-            }
-            _ if value == DataType::Boolean => (value, Layout::Bits),
-            _ => (value, Layout::Values(size)),
+        Some(1) => match code_labels(field) {
+            Some(labels) => (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), Layout::Values(size)),
+            None if value == DataType::Boolean => (value, Layout::Bits),
+            None => (value, Layout::Values(size)),
         },
         Some(values) => {
-            let items = items(element_type(datatype));
             let layout = Layout::List { values: values.into(), size };
-            (DataType::FixedSizeList(items, list_length(values)?), layout)
+            (DataType::FixedSizeList(items(), cell_length(values, "Arrow")?), layout)
         }
-        None => {
-            let items = items(element_type(datatype));
-            (DataType::LargeList(items), Layout::VariableList(size))
-        }
+        None => (DataType::LargeList(items()), Layout::VariableList(size)),
     })
+}
+
+/// Returns the type of cells of bytes or one-byte characters; `None` for all other cells. `format` is the one that must
+/// hold them.
+pub fn bytes_type(field: &Field, format: &str) -> FormatResult<Option<DataType>> {
+    if !field.is_bytes() || field.datatype.size() != 1 {
+        return Ok(None);
+    }
+    Ok(Some(match field.values_per_cell {
+        Some(values) => DataType::FixedSizeBinary(cell_length(values, format)?),
+        None if is_utf8(field.datatype) => DataType::LargeUtf8,
+        None => DataType::LargeBinary,
+    }))
+}
+
+fn cell_length(values: u32, format: &str) -> FormatResult<i32> {
+    i32::try_from(values).map_err(|_| Unrepresentable::new(format!("{format} has no cells of that length")))
+}
+
+/// Returns the labels of a field whose cells are single codes of an enumeration.
+pub fn code_labels(field: &Field) -> Option<&Labels> {
+    let is_integer = matches!(field.datatype.kind(), Kind::Signed | Kind::Unsigned) && field.datatype != Datatype::Bool;
+    field.labels.as_deref().filter(|_| is_integer && field.values_per_cell == Some(1))
 }
 
 /// Returns the type of one of a cell's several values. None of them can be null, and "not a time" is not a date, so
 /// dates and times are the counts that TileDB stores. Bits of several cells could share a byte, so booleans are bytes.
-fn element_type(datatype: Datatype) -> DataType {
+pub fn element_type(datatype: Datatype) -> DataType {
     match value_type(datatype) {
         _ if datatype.time_unit().is_some() => DataType::Int64,
         DataType::Boolean => DataType::UInt8,
@@ -156,7 +164,7 @@ fn element_type(datatype: Datatype) -> DataType {
 }
 
 /// Returns the type of one value that is not a byte of text.
-fn value_type(datatype: Datatype) -> DataType {
+pub fn value_type(datatype: Datatype) -> DataType {
     let unit = match datatype.time_unit() {
         Some("ms") => Some(TimeUnit::Millisecond),
         Some("us") => Some(TimeUnit::Microsecond),
@@ -201,8 +209,6 @@ pub fn label_type(labels: &Labels) -> DataType {
         Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
         Kind::Bytes => DataType::LargeBinary,
         // Dates and booleans are rare as labels, so they are stored as numbers.
-        Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
-        _ if labels.datatype == Datatype::Bool => DataType::UInt8,
-        _ => value_type(labels.datatype),
+        _ => element_type(labels.datatype),
     }
 }

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use super::{Cells, ComputedColumns, Size};
-use crate::content::{Content, check_range};
+use crate::content::Content;
 
 /// A content of a column.
 pub struct PartOfColumn {
@@ -88,8 +88,7 @@ impl Content for PartOfColumn {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let measured = self.of.measured()?;
         let (rows, before) = (&measured.rows, measured.before.get(self.number));
         let before = before.ok_or_else(|| Error::internal("no such column"))?;

@@ -8,11 +8,11 @@ mod cells;
 mod content;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::for_all;
 
 use super::column::{Column, Elements, Field};
@@ -76,7 +76,8 @@ pub struct ComputedField {
 pub struct ComputedColumns {
     compute: Box<dyn Compute>,
     measured: SingleFlight<Measured>,
-    kept: Mutex<Kept>,
+    /// Recently computed blocks, by column and number.
+    kept: Recent<(usize, usize), Arc<Cells>>,
 }
 
 /// The blocks of a table, and the offsets at which each begins.
@@ -94,16 +95,10 @@ struct Size {
     elements: u64,
 }
 
-/// Recently computed blocks, by column and number.
-struct Kept {
-    blocks: LruCache<(usize, usize), Arc<Cells>>,
-    bytes: usize,
-}
-
 impl ComputedColumns {
     /// Creates the columns. Computes nothing.
     pub fn new(compute: Box<dyn Compute>) -> Arc<Self> {
-        let kept = Mutex::new(Kept { blocks: LruCache::unbounded(), bytes: 0 });
+        let kept = Recent::with_bytes(usize::MAX, KEPT_BYTES);
         Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept })
     }
 
@@ -192,9 +187,8 @@ impl ComputedColumns {
 
     /// Returns the cells of a block of a column.
     fn block(&self, column: usize, number: usize, rows: Range<u64>) -> Result<Arc<Cells>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = kept().blocks.get(&(column, number)) {
-            return Ok(block.clone());
+        if let Some(block) = self.kept.get(&(column, number)) {
+            return Ok(block);
         }
         let kind = self.compute.columns().get(column).ok_or_else(|| Error::internal("no such column"))?.kind;
         let mut cells = [Cells::new(kind)];
@@ -203,22 +197,8 @@ impl ComputedColumns {
         check_counts(&cells, &rows)?;
         let [cells] = cells;
         let block = Arc::new(cells);
-        kept().put((column, number), block.clone());
+        self.kept.change(|kept| kept.put((column, number), block.clone(), block.memory()));
         Ok(block)
-    }
-}
-
-impl Kept {
-    fn put(&mut self, key: (usize, usize), block: Arc<Cells>) {
-        self.bytes = self.bytes.saturating_add(block.memory());
-        if let Some(old) = self.blocks.put(key, block) {
-            self.bytes = self.bytes.saturating_sub(old.memory());
-        }
-        // The latest block is kept even if it is larger than that.
-        while self.bytes > KEPT_BYTES && self.blocks.len() > 1 {
-            let Some((_, old)) = self.blocks.pop_lru() else { return };
-            self.bytes = self.bytes.saturating_sub(old.memory());
-        }
     }
 }
 

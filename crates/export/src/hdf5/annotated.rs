@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Tree};
 use serde_json::Value;
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 
 use super::file::{Hdf5, Values};
 use super::tree::{heap_plan, unsupported};
@@ -73,7 +73,7 @@ impl Builder {
     }
 
     fn dataset(&mut self, parent: ObjectId, name: &str, array: &Array) -> Result<()> {
-        let datatype = datatype(array.data_type()).map_err(|reason| Error::unsupported(reason.to_string()))?;
+        let datatype = datatype(array.data_type())?;
         let space = match array.shape() {
             [] => Dataspace::Scalar,
             shape => Dataspace::Simple(shape.to_vec()),

@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
 
-use crate::content::{Content, check_range, unknown_band};
+use crate::content::{Content, unknown_band};
 use crate::var::read_offset;
 
 /// Maximum number of bytes of the texts of a collection.
@@ -112,8 +112,7 @@ impl Content for Hdf5 {
         self.layout.len()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let mut rest = out;
         for segment in self.layout.segments(offset..offset + rest.len()) {
             let (mut now, later) = rest.split_at(segment.len());

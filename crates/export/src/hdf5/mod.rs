@@ -19,9 +19,9 @@ mod tree;
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 
-use super::column::{Columns, Unrepresentable};
+use super::column::Columns;
 use super::content::Content;
 use super::netcdf::Version;
 use super::netcdf::variables::FilePlan;
@@ -42,9 +42,7 @@ pub enum Form {
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the array.
 pub fn hdf5(columns: &Columns, form: Form) -> Result<Arc<dyn Content>> {
-    let unsupported = |reason: Unrepresentable| Error::unsupported(reason.to_string());
-    let plan = FilePlan::of(columns, Version::NetCdf4).map_err(unsupported)?;
-    Ok(Arc::new(tree::file(&plan, form)?))
+    Ok(Arc::new(tree::file(&FilePlan::of(columns, Version::NetCdf4)?, form)?))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text::is_text;
 
 use super::Version;
 use crate::cf::days_of;
@@ -58,7 +59,7 @@ impl Encoding {
         let old = version == Version::Cdf2;
         let unsigned = |old_type, new_type| if old { (old_type, true) } else { (new_type, false) };
         let (nc_type, unsigned) = match (datatype.kind(), datatype.size()) {
-            (Kind::Bytes, 1) if datatype.is_string() || datatype == Datatype::GeomWkt => (NcType::Char, false),
+            (Kind::Bytes, 1) if is_text(datatype) => (NcType::Char, false),
             _ if datatype == Datatype::Bool => (NcType::Byte, false),
             (Kind::Signed, 1) => (NcType::Byte, false),
             (Kind::Signed, 2) => (NcType::Short, false),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text::is_utf8;
 
 use super::Version;
 use super::header::{Attribute, Dimension};
@@ -292,7 +293,7 @@ impl Builder {
         let is_text = encoding.nc_type == NcType::Char;
         let padded = padded_width(column).filter(|_| is_text && self.version.is_classic());
         // Not all readers accept characters without an encoding as strings.
-        let is_encoded = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt);
+        let is_encoded = is_utf8(field.datatype);
         let strings = column.offsets.as_ref().filter(|_| is_encoded && self.has_strings(column.cells()));
         let mut dimensions = cell_dimensions.to_vec();
         let mut meaning = if field.datatype == Datatype::Bool { Meaning::Booleans } else { Meaning::Values };

@@ -1,12 +1,12 @@
 //! The whole file: the chunks of all row groups, and the footer that locates them.
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::read::Output;
+use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
@@ -16,7 +16,7 @@ use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::compose::{Concat, Repeat};
-use crate::content::{Content, check_range, read_head};
+use crate::content::{Content, read_head};
 use crate::var::read_offset;
 
 /// Number of recently read chunks to keep: making one may require reading all its rows.
@@ -36,7 +36,7 @@ pub struct File {
     places: SingleFlight<Places>,
     tail: SingleFlight<Concat>,
     /// Recently read chunks, latest first.
-    recent: Mutex<VecDeque<(usize, Arc<dyn Content>)>>,
+    recent: Recent<usize, Arc<dyn Content>>,
 }
 
 /// The positions of the chunks.
@@ -95,7 +95,7 @@ impl File {
             length: 0,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Mutex::default(),
+            recent: Recent::new(RECENT_CHUNKS),
         };
         file.length = file.reserved_for_tail().and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
         if file.length > i64::MAX as u64 {
@@ -215,25 +215,11 @@ impl File {
     }
 
     fn chunk(&self, number: usize, places: &Places) -> Result<Arc<dyn Content>> {
-        let take = || {
-            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = recent.iter().position(|(known, _)| *known == number)?;
-            let known = recent.remove(known)?;
-            let content = known.1.clone();
-            recent.push_front(known);
-            Some(content)
-        };
-        if let Some(content) = take() {
-            return Ok(content);
-        }
-        // Made without the lock, so that other chunks can be read meanwhile.
-        let column = &self.columns[number % self.columns.len()];
-        let reserved = places.starts[number + 1] - places.starts[number];
-        let content: Arc<dyn Content> = Arc::new(column.content(&self.rows_of(number, places), reserved)?);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.push_front((number, content.clone()));
-        recent.truncate(RECENT_CHUNKS);
-        Ok(content)
+        self.recent.get_or_make(number, || {
+            let column = &self.columns[number % self.columns.len()];
+            let reserved = places.starts[number + 1] - places.starts[number];
+            Ok(Arc::new(column.content(&self.rows_of(number, places), reserved)?))
+        })
     }
 }
 
@@ -257,8 +243,7 @@ impl Content for File {
 
     /// The positions of the values in a chunk with nulls depend on all of its nulls, so prefetching reads these into
     /// memory.
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = read_head(&MAGIC, offset, out);
         while !rest.is_empty() {
             if at >= self.chunks_end {

@@ -13,7 +13,7 @@ use super::chunk::packed_head;
 use super::values::BLOCK_ROWS;
 use crate::bits::zeros;
 use crate::compose::{Concat, Slice};
-use crate::content::{Content, check_range};
+use crate::content::Content;
 
 /// Number of blocks counted at a time.
 const BLOCKS_AT_ONCE: u64 = 32;
@@ -302,8 +302,7 @@ impl Content for Levels {
         self.of.levels().div_ceil(8) * self.bits
     }
 
-    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let per_byte = 8 / self.bits;
         let levels = offset * per_byte..(offset + out.len()) * per_byte;
         match out.wanted() {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::datatype::Datatype;
 
 use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
+use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
@@ -28,17 +29,13 @@ pub enum Physical {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logical {
     String,
-    Integer { bits: i8, is_signed: bool },
+    Integer {
+        bits: i8,
+        is_signed: bool,
+    },
     Date,
-    Timestamp(Unit),
-}
-
-/// The units of times, by their numbers in Parquet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    Millis = 1,
-    Micros = 2,
-    Nanos = 3,
+    /// In a unit other than seconds, which Parquet lacks. The numbers of the others are those of Arrow.
+    Timestamp(TimeUnit),
 }
 
 /// The arrangement of a column's values in its pages.
@@ -74,6 +71,46 @@ pub struct Leaf {
     pub logical: Option<Logical>,
     /// For [`Physical::FixedLenByteArray`].
     pub length: Option<i32>,
+}
+
+impl Leaf {
+    /// Returns the leaf for values of an Arrow type, which is neither a list nor a dictionary.
+    fn of(arrow: &DataType) -> Self {
+        use Physical::{Boolean, ByteArray, Double, FixedLenByteArray, Float, Int32, Int64};
+        let integer = |bits, is_signed| Some(Logical::Integer { bits, is_signed });
+        let (physical, logical) = match arrow {
+            DataType::Boolean => (Boolean, None),
+            DataType::Int8 => (Int32, integer(8, true)),
+            DataType::Int16 => (Int32, integer(16, true)),
+            DataType::Int32 => (Int32, None),
+            DataType::UInt8 => (Int32, integer(8, false)),
+            DataType::UInt16 => (Int32, integer(16, false)),
+            DataType::UInt32 => (Int32, integer(32, false)),
+            DataType::UInt64 => (Int64, integer(64, false)),
+            DataType::Float32 => (Float, None),
+            DataType::Float64 => (Double, None),
+            DataType::Date32 => (Int32, Some(Logical::Date)),
+            DataType::Timestamp(unit) => (Int64, Some(Logical::Timestamp(*unit))),
+            DataType::FixedSizeBinary(_) => (FixedLenByteArray, None),
+            DataType::LargeBinary => (ByteArray, None),
+            DataType::LargeUtf8 => (ByteArray, Some(Logical::String)),
+            // Parquet has no durations.
+            _ => (Int64, None),
+        };
+        let length = if let DataType::FixedSizeBinary(length) = arrow { Some(*length) } else { None };
+        Leaf { physical, logical, length }
+    }
+
+    /// Returns the arrangement of cells with one value each.
+    fn layout(&self) -> Layout {
+        match self.physical {
+            Physical::Boolean => Layout::Bits,
+            Physical::ByteArray => Layout::Bytes,
+            Physical::Int32 | Physical::Float => Layout::Values(4),
+            Physical::Int64 | Physical::Double => Layout::Values(8),
+            Physical::FixedLenByteArray => Layout::Values(self.length.unwrap_or(0).unsigned_abs().into()),
+        }
+    }
 }
 
 /// A conversion of the values before they are stored.
@@ -187,45 +224,42 @@ struct Stored {
 
 impl Stored {
     fn of(field: &Field) -> FormatResult<Self> {
+        if let Some(bytes) = bytes_type(field, "Parquet")? {
+            return Ok(Stored::of_type(bytes));
+        }
         let datatype = field.datatype;
-        if datatype.kind() == Kind::Bytes && datatype.size() == 1 {
-            return Stored::of_bytes(field);
+        if let Some(labels) = code_labels(field) {
+            return Ok(Stored::of_codes(datatype, labels));
         }
-        match (field.values_per_cell, &field.labels) {
-            (Some(1), Some(labels))
-                if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && datatype != Datatype::Bool =>
-            {
-                Ok(Stored::of_codes(datatype, labels))
-            }
-            (Some(1), _) => Ok(Stored::of_number(datatype)),
-            (values, _) => {
-                let element = Stored::of_element(datatype);
-                let Layout::Values(size) = element.layout else {
-                    return Err(Unrepresentable::new("Parquet cannot hold such lists"));
-                };
-                let items = ArrowField::of_items("element", element.arrow);
-                let (layout, arrow) = match values {
-                    None => (Layout::VaryingList { size }, DataType::LargeList(items)),
-                    Some(values) => {
-                        let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
-                        let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
-                        let layout = match field.nullable {
-                            true => Layout::VaryingList { size },
-                            false => Layout::List { values: values.into(), size },
-                        };
-                        (layout, DataType::FixedSizeList(items, length))
-                    }
-                };
-                Ok(Stored { layout, arrow, ..element })
-            }
+        if field.values_per_cell == Some(1) {
+            let stored = Stored::of_type(single_type(datatype));
+            return Ok(Stored { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
         }
+        let element = Stored::of_type(element_type(datatype));
+        let Layout::Values(size) = element.layout else {
+            return Err(Unrepresentable::new("Parquet cannot hold such lists"));
+        };
+        let items = ArrowField::of_items("element", element.arrow);
+        let (layout, arrow) = match field.values_per_cell {
+            None => (Layout::VaryingList { size }, DataType::LargeList(items)),
+            Some(values) => {
+                let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
+                let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
+                let layout = match field.nullable {
+                    true => Layout::VaryingList { size },
+                    false => Layout::List { values: values.into(), size },
+                };
+                (layout, DataType::FixedSizeList(items, length))
+            }
+        };
+        Ok(Stored { layout, arrow, ..element })
     }
 
     /// Returns the type of lists of texts, or of numbers that can be null.
     fn of_elements(field: &Field, elements: &Elements) -> FormatResult<Self> {
         let element = match elements.offsets {
-            Some(_) => Stored::of_bytes(field)?,
-            None => Stored::of_element(field.datatype),
+            Some(_) => Stored::of(field)?,
+            None => Stored::of_type(element_type(field.datatype)),
         };
         let size = match element.layout {
             Layout::Values(size) => size,
@@ -234,25 +268,6 @@ impl Stored {
         };
         let arrow = DataType::LargeList(ArrowField::of_nullable_items("element", element.arrow));
         Ok(Stored { layout: Layout::Elements { size }, arrow, ..element })
-    }
-
-    fn of_bytes(field: &Field) -> FormatResult<Self> {
-        let leaf = |physical, logical, length| Leaf { physical, logical, length };
-        let (leaf, layout, arrow) = match field.values_per_cell {
-            Some(values) => {
-                let length = i32::try_from(values);
-                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells of that length"))?;
-                let leaf = leaf(Physical::FixedLenByteArray, None, Some(length));
-                (leaf, Layout::Values(values.into()), DataType::FixedSizeBinary(length))
-            }
-            None => match field.datatype {
-                Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt => {
-                    (leaf(Physical::ByteArray, Some(Logical::String), None), Layout::Bytes, DataType::LargeUtf8)
-                }
-                _ => (leaf(Physical::ByteArray, None, None), Layout::Bytes, DataType::LargeBinary),
-            },
-        };
-        Ok(Stored { leaf, layout, conversion: None, arrow })
     }
 
     fn of_codes(datatype: Datatype, labels: &Labels) -> Self {
@@ -273,105 +288,48 @@ impl Stored {
             _ => (4, Some(narrowed::<8, 4>)),
         };
         let (width, conversion) = conversion;
-        let values = Stored::of_labels(labels);
-        let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values.arrow));
-        Stored { leaf: values.leaf, layout: Layout::Indices(width), conversion, arrow }
+        let values = label_type(labels);
+        let leaf = Leaf::of(&values);
+        let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
+        Stored { leaf, layout: Layout::Indices(width), conversion, arrow }
     }
 
-    fn of_labels(labels: &Labels) -> Self {
-        match labels.datatype.kind() {
-            Kind::Bytes => {
-                let are_text = labels.are_text();
-                let logical = are_text.then_some(Logical::String);
-                Stored {
-                    leaf: Leaf { physical: Physical::ByteArray, logical, length: None },
-                    layout: Layout::Bytes,
-                    conversion: None,
-                    arrow: if are_text { DataType::LargeUtf8 } else { DataType::LargeBinary },
-                }
-            }
-            _ => Stored::of_element(labels.datatype),
-        }
+    /// Returns the type of cells with one value each of an Arrow type. Parquet has no integers below 32 bits.
+    fn of_type(arrow: DataType) -> Self {
+        let leaf = Leaf::of(&arrow);
+        let conversion: Option<Conversion> = match arrow {
+            DataType::Int8 => Some(widened::<1, true>),
+            DataType::Int16 => Some(widened::<2, true>),
+            DataType::UInt8 => Some(widened::<1, false>),
+            DataType::UInt16 => Some(widened::<2, false>),
+            _ => None,
+        };
+        Stored { layout: leaf.layout(), leaf, conversion, arrow }
     }
+}
 
-    /// Returns the type of a number as an element of a list or as a label. Neither can be null here, and "not a time"
-    /// is not a date, so dates and times are the counts that TileDB stores. Booleans are numbers.
-    fn of_element(datatype: Datatype) -> Self {
-        match datatype {
-            _ if datatype.time_unit().is_some() => Stored::of_number(Datatype::Int64),
-            Datatype::Bool => Stored::of_number(Datatype::UInt8),
-            _ => Stored::of_number(datatype),
-        }
+/// Returns the Arrow type of single values that are not bytes of text. Parquet has dates, and no seconds.
+fn single_type(datatype: Datatype) -> DataType {
+    match (value_type(datatype), datatype.time_unit()) {
+        (DataType::Timestamp(_), Some("Y" | "M" | "W" | "D")) => DataType::Date32,
+        (DataType::Timestamp(TimeUnit::Second), _) => DataType::Timestamp(TimeUnit::Millisecond),
+        (other, _) => other,
     }
+}
 
-    /// Returns the type of a single value per cell that is not a byte of text.
-    fn of_number(datatype: Datatype) -> Self {
-        let plain = |physical, size, arrow| Stored {
-            leaf: Leaf { physical, logical: None, length: None },
-            layout: Layout::Values(size),
-            conversion: None,
-            arrow,
-        };
-        let logical =
-            |logical, stored: Stored| Stored { leaf: Leaf { logical: Some(logical), ..stored.leaf }, ..stored };
-        let converted = |conversion, stored| Stored { conversion: Some(conversion), ..stored };
-        let integer = |bits, is_signed, physical, size, arrow| {
-            logical(Logical::Integer { bits, is_signed }, plain(physical, size, arrow))
-        };
-        if let Some(unit) = datatype.time_unit() {
-            return Stored::of_time(datatype, unit);
-        }
-        if datatype == Datatype::Bool {
-            return Stored { layout: Layout::Bits, ..plain(Physical::Boolean, 1, DataType::Boolean) };
-        }
-        use Physical::{Double, Float, Int32, Int64};
-        match (datatype.kind(), datatype.size()) {
-            (Kind::Signed, 1) => converted(widened::<1, true>, integer(8, true, Int32, 4, DataType::Int8)),
-            (Kind::Signed, 2) => converted(widened::<2, true>, integer(16, true, Int32, 4, DataType::Int16)),
-            (Kind::Signed, 4) => plain(Int32, 4, DataType::Int32),
-            (Kind::Signed, _) => plain(Int64, 8, DataType::Int64),
-            (Kind::Float, 4) => plain(Float, 4, DataType::Float32),
-            (Kind::Float, _) => plain(Double, 8, DataType::Float64),
-            (_, 1) => converted(widened::<1, false>, integer(8, false, Int32, 4, DataType::UInt8)),
-            (_, 2) => converted(widened::<2, false>, integer(16, false, Int32, 4, DataType::UInt16)),
-            (_, 4) => integer(32, false, Int32, 4, DataType::UInt32),
-            _ => integer(64, false, Int64, 8, DataType::UInt64),
-        }
-    }
-
-    fn of_time(datatype: Datatype, unit: &str) -> Self {
-        let stored = |physical, logical, size, arrow, conversion| Stored {
-            leaf: Leaf { physical, logical, length: None },
-            layout: Layout::Values(size),
-            conversion,
-            arrow,
-        };
-        let date = |conversion| stored(Physical::Int32, Some(Logical::Date), 4, DataType::Date32, Some(conversion));
-        let timestamp = |unit, arrow, conversion| {
-            let arrow = DataType::Timestamp(arrow);
-            stored(Physical::Int64, Some(Logical::Timestamp(unit)), 8, arrow, conversion)
-        };
-        let duration = |unit, conversion| stored(Physical::Int64, None, 8, DataType::Duration(unit), conversion);
-        let millis = |conversion: Conversion| timestamp(Unit::Millis, TimeUnit::Millisecond, Some(conversion));
-        match (datatype.is_datetime(), unit) {
-            (true, "Y") => date(|values| days(values, calendar::days_of_years)),
-            (true, "M") => date(|values| days(values, calendar::days_of_months)),
-            (true, "W") => date(|values| days(values, |weeks| weeks.checked_mul(7))),
-            (true, "D") => date(|values| days(values, Some)),
-            (true, "h") => millis(|values| multiplied(values, 3_600_000, "milliseconds")),
-            (true, "m") => millis(|values| multiplied(values, 60_000, "milliseconds")),
-            (true, "s") => millis(|values| multiplied(values, 1000, "milliseconds")),
-            (true, "ms") => timestamp(Unit::Millis, TimeUnit::Millisecond, None),
-            (true, "us") => timestamp(Unit::Micros, TimeUnit::Microsecond, None),
-            (true, "ns") => timestamp(Unit::Nanos, TimeUnit::Nanosecond, None),
-            (false, "h") => duration(TimeUnit::Second, Some(|values| multiplied(values, 3600, "seconds"))),
-            (false, "m") => duration(TimeUnit::Second, Some(|values| multiplied(values, 60, "seconds"))),
-            (false, "s") => duration(TimeUnit::Second, None),
-            (false, "ms") => duration(TimeUnit::Millisecond, None),
-            (false, "us") => duration(TimeUnit::Microsecond, None),
-            (false, "ns") => duration(TimeUnit::Nanosecond, None),
-            _ => stored(Physical::Int64, None, 8, DataType::Int64, None),
-        }
+/// Returns the conversion of dates and times to the unit of their type.
+fn time_conversion(datatype: Datatype) -> Option<Conversion> {
+    match (datatype.is_datetime(), datatype.time_unit()?) {
+        (true, "Y") => Some(|values| days(values, calendar::days_of_years)),
+        (true, "M") => Some(|values| days(values, calendar::days_of_months)),
+        (true, "W") => Some(|values| days(values, |weeks| weeks.checked_mul(7))),
+        (true, "D") => Some(|values| days(values, Some)),
+        (true, "h") => Some(|values| multiplied(values, 3_600_000, "milliseconds")),
+        (true, "m") => Some(|values| multiplied(values, 60_000, "milliseconds")),
+        (true, "s") => Some(|values| multiplied(values, 1000, "milliseconds")),
+        (false, "h") => Some(|values| multiplied(values, 3600, "seconds")),
+        (false, "m") => Some(|values| multiplied(values, 60, "seconds")),
+        _ => None,
     }
 }
 
@@ -412,7 +370,7 @@ fn multiplied(values: Arc<dyn Content>, factor: i64, what: &'static str) -> Arc<
 fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
-    let stored = Stored::of_labels(labels);
+    let stored = Stored::of_type(label_type(labels));
     let mut plain = Vec::new();
     if stored.layout == Layout::Bytes {
         for label in labels.utf8_or_stored() {

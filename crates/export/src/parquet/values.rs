@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use crate::content::{Content, check_range};
+use crate::content::Content;
 use crate::var::read_offset;
 
 /// Number of rows between remembered positions.
@@ -90,8 +90,7 @@ impl Content for Compacted {
         self.present.values() * self.size
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         let (mut values, mut marks) = (Vec::new(), Vec::new());
         let before = &self.present.before;
@@ -389,11 +388,7 @@ impl Content for LengthsAndBytes {
     }
 
     /// Prefetching reads the lengths into memory.
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
-        if out.is_empty() {
-            return Ok(());
-        }
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut block, mut start) = self.find(offset)?;
         let (mut at, mut rest) = (offset, out);
         while !rest.is_empty() {

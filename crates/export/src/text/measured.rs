@@ -8,7 +8,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::threads::{self, for_all};
 
 use super::table::Table;
-use crate::content::{Content, check_range, read_head};
+use crate::content::{Content, read_head};
 
 /// Minimum distance between checkpoints in bytes, which is the most that a read formats in vain before its first byte.
 const SPACING: u64 = 32 << 10;
@@ -234,8 +234,7 @@ impl<T: TextRows> Content for Measured<T> {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (start, rest) = read_head(self.table.header(), offset, out);
         if rest.is_empty() {
             return Ok(());

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
+use tilefs_reader::search::partition_point;
 
 use super::cells::ColumnCells;
 use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::content::{Content, check_range, read_head};
+use crate::content::{Content, read_head};
 use crate::element::Converted;
 use crate::number;
 
@@ -153,16 +154,12 @@ impl Rows {
             }
         }
         // The row is in low..high.
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            let middle_place = self.place(middle)?;
-            if middle_place > place {
-                high = middle;
-            } else {
-                (low, low_place) = (middle, middle_place);
-            }
-        }
-        Ok((low, low_place))
+        let behind = partition_point(low + 1..high, |row| {
+            let row_place = self.place(row)?;
+            low_place = if row_place > place { low_place } else { row_place };
+            Ok(row_place <= place)
+        })?;
+        Ok((behind - 1, low_place))
     }
 }
 
@@ -171,8 +168,7 @@ impl Content for Rows {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (offset, mut rest) = read_head(&self.header, offset, out);
         if rest.is_empty() {
             return Ok(());

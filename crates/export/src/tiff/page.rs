@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 
 use super::directory::{Directory, Value};
-use super::tiles::{Computed, Layout};
+use super::tiles::Layout;
+use crate::element::Computed;
 
 /// The interpretation of an image's values for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,9 @@ impl Page {
         let numbers = |of: fn(&Layout, u64) -> u64, plus: u64| {
             let (layout, first) = (self.layout.clone(), tiles.start);
             let count = tiles.end.saturating_sub(first);
-            Value::Computed(Arc::new(Computed::new(count, move |number| plus + of(&layout, first + number))))
+            Value::Computed(Arc::new(Computed::new(count, move |number| {
+                (plus + of(&layout, first + number)).to_le_bytes()
+            })))
         };
         directory.add(offsets, numbers(Layout::offset, start));
         directory.add(counts, numbers(Layout::length, 0));

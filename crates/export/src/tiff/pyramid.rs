@@ -28,7 +28,7 @@ use super::{check_size, start_of_tiles, too_large};
 use crate::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::compose::{Concat, Repeat};
-use crate::content::{Content, check_range};
+use crate::content::Content;
 use crate::pyramid::{Level, Pyramid};
 
 /// Maximum number of planes: OME-XML numbers them with 31 bits.
@@ -257,8 +257,7 @@ impl Content for Directories {
         self.bytes(self.planes.saturating_sub(1)).end
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         while !rest.is_empty() {
             let plane = self.plane(at);

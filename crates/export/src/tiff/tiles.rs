@@ -1,17 +1,15 @@
 //! The tiles or strips of an image: the cells and the position of each.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
+use tilefs_reader::recent::Recent;
 
 use crate::boxes::{Boxes, Framed};
-use crate::content::{Content, check_range};
-use crate::element::by_elements;
+use crate::content::Content;
 
 /// TIFF requires the sides of tiles to be multiples of this.
 const SIDE: u64 = 16;
@@ -188,28 +186,23 @@ impl Layout {
 pub struct Tiles {
     cells: Arc<dyn Boxes>,
     layout: Arc<Layout>,
-    kept: Mutex<LruCache<u64, Arc<dyn Content>>>,
+    kept: Recent<u64, Arc<dyn Content>>,
 }
 
 impl Tiles {
     pub fn new(cells: Arc<dyn Boxes>, layout: Arc<Layout>) -> Self {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        Tiles { cells, layout, kept }
+        Tiles { cells, layout, kept: Recent::new(KEPT) }
     }
 
     fn tile(&self, number: u64) -> Result<Arc<dyn Content>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tile) = kept().get(&number) {
-            return Ok(tile.clone());
-        }
-        let outside = || Error::internal(format!("there is no tile {number} of an image"));
-        let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
-        let column = self.cells.column(&cells)?;
-        let size = column.field.cell_size().unwrap_or(1) as usize;
-        let fill = if column.field.fill.len() == size { column.field.fill } else { vec![0; size] };
-        let tile = Framed::within(column.values, &column.shape, &frame, fill);
-        kept().put(number, tile.clone());
-        Ok(tile)
+        self.kept.get_or_make(number, || {
+            let outside = || Error::internal(format!("there is no tile {number} of an image"));
+            let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
+            let column = self.cells.column(&cells)?;
+            let size = column.field.cell_size().unwrap_or(1) as usize;
+            let fill = if column.field.fill.len() == size { column.field.fill } else { vec![0; size] };
+            Ok(Framed::within(column.values, &column.shape, &frame, fill))
+        })
     }
 }
 
@@ -218,8 +211,7 @@ impl Content for Tiles {
         self.layout.bytes()
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         while !rest.is_empty() {
             let number = self.layout.at(at);
@@ -237,35 +229,5 @@ impl Content for Tiles {
         let first = self.layout.at(offset) / together * together;
         let last = (first + together).min(self.layout.count()) - 1;
         self.layout.offset(first)..self.layout.offset(last) + self.layout.length(last)
-    }
-}
-
-/// Computes a number from its index.
-type Compute = Box<dyn Fn(u64) -> u64 + Send + Sync>;
-
-/// A sequence of computed 64-bit numbers.
-pub struct Computed {
-    count: u64,
-    of: Compute,
-}
-
-impl Computed {
-    pub fn new(count: u64, of: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Self {
-        Computed { count, of: Box::new(of) }
-    }
-}
-
-impl Content for Computed {
-    fn len(&self) -> u64 {
-        self.count.saturating_mul(8)
-    }
-
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
-        by_elements(8, usize::MAX, offset, out, |first, mut out| {
-            let numbers = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
-            (first..).zip(numbers).for_each(|(number, bytes)| *bytes = (self.of)(number).to_le_bytes());
-            Ok(())
-        })
     }
 }

@@ -11,7 +11,7 @@ use flate2::Crc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use crate::content::{Content, Forward, check_range, unknown_band};
+use crate::content::{Content, Forward, unknown_band};
 
 /// Bytes of text in a block, as in files that htslib writes.
 const TEXT: usize = 0xff00;
@@ -86,11 +86,7 @@ impl Content for Bgzf {
         self.length
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.length, offset, out.len())?;
-        if out.is_empty() {
-            return Ok(());
-        }
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let end = offset + out.len();
         let mut rest = match out {
             Output::Into(rest) => rest,

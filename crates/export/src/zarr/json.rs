@@ -64,14 +64,21 @@ fn of_array(array: &Array) -> Value {
     })
 }
 
-/// Returns a number of a datatype in Zarr's form for fill values: not-a-number and infinities as words.
+/// Returns a number of a datatype in Zarr's form for fill values: not-a-number and infinities as words. Bytes and
+/// characters are unsigned numbers.
 pub fn number(datatype: Datatype, value: &[u8]) -> Value {
     let bits = || -> String { value.iter().rev().map(|byte| format!("{byte:02x}")).collect() };
     let float = match (datatype, value) {
         (Datatype::Float32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
         (Datatype::Float64, value) => value.try_into().map(f64::from_le_bytes).unwrap_or(f64::NAN),
         _ => {
-            let Some(integer) = numbers::integer(datatype, value) else { return Value::Null };
+            let plain = match (datatype.kind(), datatype.size()) {
+                (Kind::Bytes, 1) => Datatype::UInt8,
+                (Kind::Bytes, 2) => Datatype::UInt16,
+                (Kind::Bytes, _) => Datatype::UInt32,
+                _ => datatype,
+            };
+            let Some(integer) = numbers::integer(plain, value) else { return Value::Null };
             return match i64::try_from(integer) {
                 Ok(signed) => signed.into(),
                 Err(_) => u64::try_from(integer).unwrap_or(u64::MAX).into(),
@@ -98,15 +105,9 @@ pub fn metadatum(metadatum: &Metadatum) -> Value {
     if let Some(text) = texts::decode(datatype, &metadatum.value) {
         return text.into_owned().into();
     }
-    let plain = match (datatype.kind(), datatype.size()) {
-        (Kind::Bytes, 1) => Datatype::UInt8,
-        (Kind::Bytes, 2) => Datatype::UInt16,
-        (Kind::Bytes, _) => Datatype::UInt32,
-        _ => datatype,
-    };
     let one = |value: &[u8]| match datatype {
         Datatype::Bool => value.iter().any(|&byte| byte != 0).into(),
-        _ => number(plain, value),
+        _ => number(datatype, value),
     };
     let mut values: Vec<Value> = metadatum.value.chunks_exact(datatype.size()).map(one).collect();
     match values.len() {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
+use tilefs_reader::search::partition_point;
 
 use crate::boxes::Frame;
-use crate::content::{Content, check_range, read_head};
+use crate::content::{Content, read_head};
 use crate::var::read_offset;
 
 /// Size of a length in bytes.
@@ -45,15 +46,8 @@ impl Interleaved {
 
     /// Returns the last cell whose bytes begin at or before `at`, an offset after the number of cells.
     fn cell_at(&self, at: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, u64::from(self.cells));
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match middle * LENGTH + self.value_start(middle)? <= at {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        Ok(low)
+        let behind = partition_point(1..self.cells.into(), |cell| Ok(cell * LENGTH + self.value_start(cell)? <= at))?;
+        Ok(behind - 1)
     }
 
     /// Reads a non-empty range of bytes from `at`, an offset after the number of cells.
@@ -108,8 +102,7 @@ impl Content for Interleaved {
         (LENGTH + LENGTH * u64::from(self.cells)).saturating_add(self.values.len())
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (offset, rest) = read_head(&self.cells.to_le_bytes(), offset, out);
         if rest.is_empty() {
             return Ok(());

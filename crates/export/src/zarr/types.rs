@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
+use tilefs_format::text::{self, is_utf8};
 
 use super::json::number;
 use super::strings::Interleaved;
@@ -53,7 +54,7 @@ impl ZarrType {
     pub fn of(field: &Field) -> FormatResult<Self> {
         let (datatype, size) = (field.datatype, field.datatype.size() as u64);
         let is_bytes = datatype.kind() == Kind::Bytes && size == 1;
-        let is_text = matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt);
+        let is_text = is_utf8(datatype);
         let Some(cell_size) = field.cell_size() else {
             let (data_type, codec) = match is_bytes {
                 true if is_text => ("string", "vlen-utf8"),
@@ -72,7 +73,7 @@ impl ZarrType {
                 is_text,
             });
         };
-        let is_characters = is_bytes && (datatype.is_string() || datatype == Datatype::GeomWkt);
+        let is_characters = is_bytes && text::is_text(datatype);
         let fill = match field.fill.len() as u64 == cell_size {
             true => in_days(datatype, &field.fill).unwrap_or_else(|| vec![0; field.fill.len()]),
             false => vec![0; usize::try_from(cell_size).unwrap_or(0)],
@@ -87,7 +88,7 @@ impl ZarrType {
             _ if datatype == Datatype::Bool => ("bool".into(), one.iter().any(|&byte| byte != 0).into()),
             (Kind::Signed, _) => (format!("int{}", 8 * size).into(), number(datatype, &one)),
             (Kind::Float, _) => (format!("float{}", 8 * size).into(), number(datatype, &one)),
-            (Kind::Unsigned | Kind::Bytes, _) => (format!("uint{}", 8 * size).into(), number(unsigned(datatype), &one)),
+            (Kind::Unsigned | Kind::Bytes, _) => (format!("uint{}", 8 * size).into(), number(datatype, &one)),
         };
         Ok(ZarrType {
             data_type,
@@ -165,7 +166,7 @@ impl ZarrType {
     /// Returns one value in the array's type; `None` if it does not fit.
     pub fn value(&self, value: &[u8]) -> Option<Value> {
         let value = in_days(self.datatype, value)?;
-        (value.len() == self.datatype.size()).then(|| number(unsigned(self.datatype), &value))
+        (value.len() == self.datatype.size()).then(|| number(self.datatype, &value))
     }
 
     /// Returns a value in the form of xarray's attribute `_FillValue`: floats as the bytes of a double in base 64.
@@ -195,14 +196,4 @@ fn in_days(datatype: Datatype, value: &[u8]) -> Option<Vec<u8>> {
     let counts = value.as_chunks().0.iter().map(|count| i64::from_le_bytes(*count));
     let days = counts.map(|count| if count == i64::MIN { Some(count) } else { days(count) });
     Some(days.collect::<Option<Vec<i64>>>()?.into_iter().flat_map(i64::to_le_bytes).collect())
-}
-
-/// Returns the unsigned type for bytes or characters; other types unchanged.
-fn unsigned(datatype: Datatype) -> Datatype {
-    match (datatype.kind(), datatype.size()) {
-        (Kind::Bytes, 1) => Datatype::UInt8,
-        (Kind::Bytes, 2) => Datatype::UInt16,
-        (Kind::Bytes, _) => Datatype::UInt32,
-        _ => datatype,
-    }
 }

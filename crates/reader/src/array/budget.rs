@@ -44,6 +44,11 @@ impl Budget {
         self.decoded_units() as u64 / turns.max(ALTERNATING_TILES)
     }
 
+    /// The tiles of a matrix's band that contain the same row: together they stay while its rows are read.
+    pub fn band_tiles(self) -> usize {
+        self.bytes / 4
+    }
+
     /// A tile in column-major order that is kept in row-major order.
     pub fn reordered_tile(self) -> usize {
         self.decoded_units() / 8
@@ -117,12 +122,12 @@ impl Budget {
         self.bytes / 8
     }
 
-    /// One band of a matrix while its rows are arranged ...
+    /// The runs of cells in one band of a matrix's rows ...
     pub fn band(self) -> usize {
         self.bytes / 16
     }
 
-    /// ... and all bands of one of its files that are kept.
+    /// ... and in all of its bands that are kept.
     pub fn bands(self) -> usize {
         self.bytes / 8
     }

@@ -54,7 +54,7 @@ pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
-pub use saved::SavedIndexes;
+pub use saved::{SavedIndexes, decode_sums, encode_sums};
 pub use single_flight::SingleFlight;
 pub use tile_boxes::TileBoxes;
 pub use tile_numbers::TileNumbers;
@@ -132,6 +132,11 @@ impl Array {
     /// Returns the time window.
     pub fn window(&self) -> TimeWindow {
         self.window
+    }
+
+    /// Returns the time of the newest commit that the array shows, in milliseconds since 1970.
+    pub fn last_commit(&self) -> Option<u64> {
+        self.folder.directory().commit_times().into_iter().rfind(|&time| time <= self.window.end)
     }
 
     /// Returns the schema in force at the end of the time window.

@@ -44,6 +44,26 @@ impl SavedIndexes {
         found
     }
 
+    /// Returns what an entry has, or makes it and saves the entry. Without a key, nothing is saved.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get_or_make<T>(
+        &self,
+        key: Option<EntryKey>,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+        encode: impl FnOnce(&T) -> Vec<u8>,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let Some(key) = key else { return make() };
+        if let Some(known) = self.get(&key, decode) {
+            return Ok(known);
+        }
+        let made = make()?;
+        self.put(&key, &encode(&made));
+        Ok(made)
+    }
+
     /// Returns whether there is an entry for a key, valid or not.
     pub fn has(&self, key: &EntryKey) -> bool {
         self.store.as_ref().is_some_and(|store| store.has(key))
@@ -139,6 +159,18 @@ impl Array {
         key.part(format_args!("{} {end}", self.window.start));
         Ok(key.finish())
     }
+}
+
+/// Encodes sums that [`decode_sums`] accepts.
+pub fn encode_sums(sums: &Vec<u64>) -> Vec<u8> {
+    sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
+}
+
+/// Decodes `count` sums, of which the first is 0 and none is less than the one before; `None` for other bytes.
+pub fn decode_sums(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
+    let (sums, []) = bytes.as_chunks() else { return None };
+    let sums: Vec<u64> = sums.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
+    (sums.len() == count && sums.first() == Some(&0) && sums.is_sorted()).then_some(sums)
 }
 
 /// Returns the complete contents of a schema as text.

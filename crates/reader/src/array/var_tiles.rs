@@ -94,10 +94,7 @@ impl VarTiles {
         units: &mut Vec<TileUnit>,
     ) -> Result<()> {
         if self.is_whole(tile, cells)? {
-            if !self.is_spilled(tile, cells)? {
-                units.push(self.whole_unit(tile, cells)?);
-            }
-            return Ok(());
+            return self.add_whole_unit(tile, cells, units);
         }
         let end = first.saturating_add(count).saturating_add(1).min(cells);
         let bytes = first.saturating_mul(OFFSET)..end.saturating_mul(OFFSET);
@@ -116,10 +113,7 @@ impl VarTiles {
         units: &mut Vec<TileUnit>,
     ) -> Result<()> {
         if self.is_whole(tile, cells)? {
-            if !self.is_spilled(tile, cells)? {
-                units.push(self.whole_unit(tile, cells)?);
-            }
-            return Ok(());
+            return self.add_whole_unit(tile, cells, units);
         }
         self.values.units(tile, self.size(tile)?, bytes, units)
     }
@@ -130,6 +124,14 @@ impl VarTiles {
     /// Any damage in them.
     pub(crate) fn check_values(&self, tile: u64) -> Result<()> {
         self.values.check(tile, self.size(tile)?)
+    }
+
+    /// Adds the unit of a tile that is one, unless it is too large for memory.
+    fn add_whole_unit(&self, tile: u64, cells: u64, units: &mut Vec<TileUnit>) -> Result<()> {
+        if !self.is_spilled(tile, cells)? {
+            units.push(self.whole_unit(tile, cells)?);
+        }
+        Ok(())
     }
 
     fn whole_unit(&self, tile: u64, cells: u64) -> Result<TileUnit> {

@@ -1,19 +1,19 @@
 //! Matrices: sparse ones by compressed rows or columns, and those with a value in every cell.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
+use tilefs_reader::recent::Recent;
+use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
 use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
 use crate::compose::Slice;
-use crate::content::{Content, check_range};
+use crate::content::Content;
 use crate::element::{Converted, by_elements};
 use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
@@ -148,13 +148,12 @@ struct Starts {
     /// The number of elements of `indptr`.
     count: u64,
     /// Coordinates before which reads ended, each with a cell that is not behind the first with that coordinate.
-    ends: Mutex<LruCache<u64, u64>>,
+    ends: Recent<u64, u64>,
 }
 
 impl Starts {
     fn new(coordinates: Arc<dyn Content>, count: u64) -> Self {
-        let ends = Mutex::new(LruCache::new(NonZeroUsize::new(ENDS).unwrap_or(NonZeroUsize::MIN)));
-        Starts { coordinates, count, ends }
+        Starts { coordinates, count, ends: Recent::new(ENDS) }
     }
 
     fn cells(&self) -> u64 {
@@ -163,23 +162,16 @@ impl Starts {
 
     /// Returns how many cells precede the first with this coordinate or a greater one.
     fn cells_before(&self, coordinate: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, self.cells());
         let mut bytes = [0; 8];
-        while low < high {
-            let middle = low + (high - low) / 2;
-            self.coordinates.read_at(middle * 8, &mut bytes)?;
-            match parsed(bytes)? < coordinate {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        Ok(low)
+        partition_point(0..self.cells(), |cell| {
+            self.coordinates.read_at(cell * 8, &mut bytes)?;
+            Ok(parsed(bytes)? < coordinate)
+        })
     }
 
     /// Returns a cell from which to search forward for the first with this coordinate or a greater one.
     fn cell_near(&self, coordinate: u64) -> Result<u64> {
-        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&coordinate).copied();
-        match known {
+        match self.ends.get(&coordinate) {
             _ if coordinate == 0 => Ok(0),
             Some(cell) => Ok(cell),
             None => self.cells_before(coordinate),
@@ -223,7 +215,7 @@ impl Starts {
             last = self.cells();
             numbers.for_each(|number| *number = last.to_le_bytes());
         }
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).put(end, last);
+        self.ends.put(end, last);
         Ok(())
     }
 }
@@ -238,8 +230,7 @@ impl Content for Starts {
         self.count.saturating_mul(8)
     }
 
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(8, usize::MAX, offset, out, |first, out| self.read_from(first, out))
     }
 }

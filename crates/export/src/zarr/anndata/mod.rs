@@ -6,16 +6,21 @@
 
 mod bands;
 mod frame;
+mod in_row_order;
 mod matrix;
+mod runs;
+mod starts;
 mod unstructured;
 
 use super::array::Attributes;
 use super::{Group, METADATA, Node};
 use crate::names::Names;
 
-pub use bands::{BandLimits, InRowOrder, RowBands, RowStarts, SavedStarts};
+pub use bands::{BandLimits, RowBands};
 pub use frame::{DataFrame, FrameColumn, check};
+pub use in_row_order::InRowOrder;
 pub use matrix::{Compressed, Matrix, dense, full, starts_of};
+pub use starts::{CellOrder, RowStarts, SavedStarts};
 pub use unstructured::scalar;
 
 /// Number of cells of a matrix's chunks.

@@ -16,10 +16,12 @@ use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
+use crate::array::saved::{decode_sums, encode_sums};
 use crate::array::single_flight::SingleFlight;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
+use crate::search::partition_point;
 use crate::storage::EntryKey;
 use crate::threads;
 
@@ -185,12 +187,8 @@ impl DenseVarColumn {
 
     /// Returns the last block that begins at or before a byte, or the first block.
     fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, checkpoints.len() as u64 - 1);
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if self.start_of_block(checkpoints, middle)? <= byte { low = middle } else { high = middle }
-        }
-        Ok(low)
+        let blocks = 1..checkpoints.len() as u64 - 1;
+        Ok(partition_point(blocks, |block| Ok(self.start_of_block(checkpoints, block)? <= byte))? - 1)
     }
 
     /// Writes the part of `window` that lies in a block and in the gaps after its cells to `out`.
@@ -258,25 +256,24 @@ impl DenseVarColumn {
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
         let saved = &self.view.array().context().saved;
-        let key = self.saved_key()?;
-        let decode = |bytes: &[u8]| decode_checkpoints(bytes, blocks);
-        if let Some(saved) = key.as_ref().and_then(|key| saved.get(key, decode)) {
-            return Ok(saved);
-        }
-        let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
-        let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
-        saved.note_measured(self.cells.cells());
-        let mut checkpoints = Vec::with_capacity(sums.len() + 1);
-        let mut offset = 0u64;
-        checkpoints.push(0);
-        for sum in sums {
-            offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
-            checkpoints.push(offset);
-        }
-        if let Some(key) = key {
-            saved.put(&key, &checkpoints.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<u8>>());
-        }
-        Ok(checkpoints)
+        saved.get_or_make(
+            self.saved_key()?,
+            |bytes| decode_sums(bytes, blocks + 1),
+            encode_sums,
+            || {
+                let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
+                let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
+                saved.note_measured(self.cells.cells());
+                let mut checkpoints = Vec::with_capacity(sums.len() + 1);
+                let mut offset = 0u64;
+                checkpoints.push(0);
+                for sum in sums {
+                    offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
+                    checkpoints.push(offset);
+                }
+                Ok(checkpoints)
+            },
+        )
     }
 
     /// Returns the key of the checkpoints, if they are saved for later mounts.
@@ -367,14 +364,6 @@ impl DenseVarColumn {
         let open = || self.view.array().attribute_var_tiles(fragment, self.attribute).map(Arc::new);
         self.files.get_or_open(fragment, open)
     }
-}
-
-/// Decodes the checkpoints of `blocks` blocks, if the bytes are valid.
-fn decode_checkpoints(bytes: &[u8], blocks: usize) -> Option<Vec<u64>> {
-    let (checkpoints, rest) = bytes.as_chunks();
-    let checkpoints: Vec<u64> = checkpoints.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
-    let is_whole = rest.is_empty() && checkpoints.len() == blocks + 1;
-    (is_whole && checkpoints.is_sorted() && checkpoints.first() == Some(&0)).then_some(checkpoints)
 }
 
 /// Returns the part of `value` in `window`: the number of its bytes to skip, and its range in the window.

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::box_tree::BoxTree;
@@ -13,13 +11,14 @@ use super::grid::{Grid, PositionBox};
 use super::pieces::TileOwner;
 use super::scattered::ScatteredCells;
 use crate::array::Array;
+use crate::recent::Recent;
 
 /// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
 /// overlap.
 const CACHED_TILES: usize = 4096;
 
 /// The owners of cells, by tile.
-type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
+type Owners = Recent<Box<[u64]>, Arc<[TileOwner]>>;
 
 /// The boxes of all visible fragments of a dense array, in positions. Memory: that of the box tree, and the owners
 /// of the last 4096 tiles.
@@ -30,7 +29,7 @@ pub struct DenseView {
     boxes: BoxTree,
     /// The cells of sparse fragments, by the number of the fragment.
     scattered: HashMap<usize, ScatteredCells>,
-    owners: Mutex<Owners>,
+    owners: Owners,
 }
 
 impl DenseView {
@@ -67,8 +66,7 @@ impl DenseView {
     }
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
-        let capacity = NonZeroUsize::new(CACHED_TILES).unwrap_or(NonZeroUsize::MIN);
-        DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
+        DenseView { array, grid, boxes, scattered, owners: Recent::new(CACHED_TILES) }
     }
 
     /// Returns the array.
@@ -102,8 +100,8 @@ impl DenseView {
     /// Returns the fragments that own cells of a tile, newest first. As in libtiledb, a fragment is left out if its
     /// part of the tile lies within that of a single newer one, whatever attributes they have.
     pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
-        if let Some(known) = self.lock().get(tile) {
-            return Ok(known.clone());
+        if let Some(known) = self.owners.get(tile) {
+            return Ok(known);
         }
         let mut owners: Vec<TileOwner> = Vec::new();
         self.boxes.newest_first(&self.grid.tile_box(tile), |found| {
@@ -116,7 +114,7 @@ impl DenseView {
             Ok(true)
         })?;
         let owners: Arc<[TileOwner]> = owners.into();
-        self.lock().put(tile.into(), owners.clone());
+        self.owners.put(tile.into(), owners.clone());
         Ok(owners)
     }
 
@@ -147,9 +145,5 @@ impl DenseView {
                 .in_array(self.array.path())
         })?;
         Ok(Some(TileOwner { fragment, positions, tile: number, cells: None }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Owners> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

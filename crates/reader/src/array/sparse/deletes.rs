@@ -92,7 +92,7 @@ impl<'a> FragmentCondition<'a> {
             }
             other => self.node(other, cells, Combination::Or, &mut result)?,
         }
-        and(kept, &result);
+        combine(Combination::And, kept, &result);
         Ok(())
     }
 
@@ -113,11 +113,7 @@ impl<'a> FragmentCondition<'a> {
                 if *combination == Combination::Not {
                     result.iter_mut().for_each(|cell| *cell = !*cell);
                 }
-                if with == Combination::And {
-                    and(known, &result)
-                } else {
-                    or(known, &result)
-                }
+                combine(with, known, &result);
                 Ok(())
             }
         }
@@ -136,11 +132,7 @@ impl<'a> FragmentCondition<'a> {
                 }
             },
         };
-        if with == Combination::And {
-            and(known, &result)
-        } else {
-            or(known, &result)
-        }
+        combine(with, known, &result);
         Ok(())
     }
 
@@ -202,12 +194,12 @@ fn is_equality(operator: Operator) -> bool {
     matches!(operator, Operator::Equal | Operator::NotEqual)
 }
 
-fn and(known: &mut [bool], result: &[bool]) {
-    known.iter_mut().zip(result).for_each(|(known, result)| *known &= result);
-}
-
-fn or(known: &mut [bool], result: &[bool]) {
-    known.iter_mut().zip(result).for_each(|(known, result)| *known |= result);
+fn combine(with: Combination, known: &mut [bool], result: &[bool]) {
+    let cells = known.iter_mut().zip(result);
+    match with {
+        Combination::And => cells.for_each(|(known, result)| *known &= result),
+        _ => cells.for_each(|(known, result)| *known |= result),
+    }
 }
 
 fn fixed_cells(file: &FixedFile, cells: TileCells, size: usize) -> Result<Vec<u8>> {

@@ -4,12 +4,10 @@
 //! read. If cells cannot be searched, or all R-trees are read anyway, segments are cut at keys instead.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::coincidence::{self, Coincidence, Stretch};
@@ -24,6 +22,7 @@ use super::rows::Segment;
 use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
+use crate::recent::Recent;
 use crate::storage::together;
 use crate::threads;
 
@@ -42,7 +41,7 @@ pub struct LazyMerge {
     coincidence: Coincidence,
     cut: Cut,
     /// For each segment number, the position in each part at which the segment begins.
-    places: Mutex<LruCache<usize, Arc<[u64]>>>,
+    places: Recent<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
 }
@@ -64,7 +63,7 @@ impl LazyMerge {
     pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
-        let places = Mutex::new(LruCache::new(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)));
+        let places = Recent::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
         let cut = Cut::ByRank { cells };
         let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new() };
@@ -124,8 +123,7 @@ impl LazyMerge {
 
     /// Returns the position in each part at which a segment begins, and the previous one ends.
     fn place(&self, number: usize) -> Result<Arc<[u64]>> {
-        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
-        if let Some(known) = known {
+        if let Some(known) = self.places.get(&number) {
             return Ok(known);
         }
         let place = match &self.cut {
@@ -189,7 +187,7 @@ impl LazyMerge {
             return Err(disorder());
         }
         let place: Arc<[u64]> = place.into();
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).put(number, place.clone());
+        self.places.put(number, place.clone());
         Ok(place)
     }
 

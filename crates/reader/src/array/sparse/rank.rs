@@ -6,6 +6,7 @@ use std::ops::Range;
 use tilefs_format::error::{Error, Result};
 
 use super::overlap::KeyRanges;
+use crate::search::partition_point;
 use crate::threads::cancellation;
 
 /// Lists of items, each sorted by key. Several items may have the same key, even within one list.
@@ -151,16 +152,7 @@ pub fn window(lists: &impl SortedLists, list: usize, key: &[u64]) -> (u64, u64) 
 /// # Errors
 /// Those of reading keys.
 pub fn first_not_before(lists: &impl SortedLists, list: usize, window: (u64, u64), key: &[u64]) -> Result<u64> {
-    let (mut low, mut high) = window;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if &lists.key_at(list, middle)?[..key.len()] < key {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
+    partition_point(window.0..window.1, |item| Ok(&lists.key_at(list, item)?[..key.len()] < key))
 }
 
 fn start_sum(lists: &impl SortedLists) -> u128 {

@@ -20,6 +20,7 @@ use crate::array::single_flight::SingleFlight;
 use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::read::{Batches, Decoding, Output};
+use crate::search::partition_point;
 use crate::storage::EntryKey;
 use crate::threads::for_all;
 
@@ -198,18 +199,13 @@ impl VarColumn {
     pub fn row_at(&self, byte: u64) -> Result<u64> {
         let map = self.view.map()?;
         let last = self.segment_of_byte(byte)?.min(map.segment_count().saturating_sub(1));
-        let (mut low, mut high) = (0, if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 });
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
+        let rows = if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 };
+        let behind = partition_point(1..rows, |row| {
             let mut start = [0];
-            self.offsets(middle, &mut start[..])?;
-            if start[0] <= byte {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+            self.offsets(row, &mut start[..])?;
+            Ok(start[0] <= byte)
+        })?;
+        Ok(behind - 1)
     }
 
     fn files(&self) -> Result<VarFiles<'_>> {

@@ -13,9 +13,10 @@ use super::narrow::narrowed;
 use super::parts::{self, MapPart};
 use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
-use super::rows::Rows;
+use super::rows::{Rows, Segment};
 use super::saved_rows::SavedRows;
 use super::selection::{CoordinateRange, Selection, Share};
+use super::store::Store;
 use crate::array::Array;
 use crate::array::single_flight::SingleFlight;
 use crate::storage::{EntryKey, together};
@@ -210,6 +211,28 @@ impl SparseView {
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
         Self::with(self.query.clone(), Some(stored.clone()), format!("{} by row", stored.description))
+    }
+
+    /// Returns a view of the same rows fragment by fragment, each as stored, for results that do not depend on their
+    /// order: it merges nothing. Returns `None` if footers do not prove that every cell is a row.
+    ///
+    /// # Errors
+    /// Any damage in the footers.
+    pub fn unmerged(&self) -> Result<Option<Self>> {
+        if !self.shows_every_cell()? {
+            return Ok(None);
+        }
+        let slab = |(fragment, cells): (usize, &FragmentCells)| {
+            (cells.count() > 0).then(|| Segment::CellSlab {
+                fragment: fragment as u32,
+                position: 0,
+                rows: cells.count(),
+            })
+        };
+        let slabs = self.query.cells.iter().enumerate().filter_map(slab).collect();
+        let view = Self::with(self.query.clone(), None, format!("{} unmerged", self.description));
+        view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(Store::new(0))))))?;
+        Ok(Some(view))
     }
 
     /// Divides the rows into parts of at most `most` rows, or of one tile if that has more. Each part has the most rows

@@ -23,6 +23,7 @@ use super::sorted_file::SortedFile;
 use super::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Batches, Decoded, Decoding};
+use crate::search::partition_point;
 use crate::storage::{StoreKey, is_far};
 
 pub(super) use offsets::{OFFSET, OffsetTiles};
@@ -149,16 +150,10 @@ impl Tiles {
         if self.file_size <= length {
             return Ok(self.count());
         }
-        // The last tile ends with the file. Offsets ascend, so this is a binary search.
-        let (mut whole, mut end) = (0, self.count().saturating_sub(1));
-        while whole < end {
-            let middle = whole + (end - whole) / 2;
-            match self.offsets.get(middle + 1)? {
-                Some(offset) if offset <= length => whole = middle + 1,
-                _ => end = middle,
-            }
-        }
-        Ok(whole)
+        // The last tile ends with the file. Offsets ascend.
+        partition_point(0..self.count().saturating_sub(1), |tile| {
+            Ok(self.offsets.get(tile + 1)?.is_some_and(|offset| offset <= length))
+        })
     }
 
     /// Returns the decoder of this file's pipeline.

@@ -1,0 +1,371 @@
+//! Runs: stored cells of one row that follow each other, and so stay together when cells are put in row order.
+//!
+//! Within a space tile the cells of a row are consecutive, so a run is as long as a row of a space tile has cells. Whole
+//! runs are counted and moved instead of single cells.
+
+use std::ops::Range;
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::memory;
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::{cancellation, for_all};
+
+use crate::content::Content;
+
+/// Number of cells that a thread counts at a time: their coordinates are one batch from a local storage, and those of
+/// all threads are one from a remote storage.
+const PIECE: u64 = 1 << 19;
+
+/// Number of coordinates looked at at a time: they stay in a core's cache.
+const BLOCK: u64 = 1 << 15;
+
+/// Number of coordinates compared at a time; the compiler uses vector instructions for them.
+const AT_ONCE: usize = 16;
+
+/// Stored cells that are not wanted, between wanted ones, are read along if they are at most so many: copying them takes
+/// less time than another read.
+const GAP: u32 = 1 << 10;
+
+/// Decodes the coordinates of a piece of cells. Reading it block by block then takes no more requests.
+pub fn fetch(coordinates: &dyn Content, cells: &Range<u64>) -> Result<()> {
+    coordinates.read(cells.start * 8, Output::Ahead((cells.end - cells.start) * 8))
+}
+
+/// Calls `work` with the pieces of some cells on all decoding threads; returns the results in order.
+pub fn for_all_pieces<T: Send>(cells: &Range<u64>, work: impl Fn(Range<u64>) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let count = (cells.end - cells.start).div_ceil(PIECE);
+    let count = usize::try_from(count).map_err(|_| Error::internal("more pieces of cells than memory"))?;
+    for_all(count, |number| {
+        let first = cells.start + number as u64 * PIECE;
+        work(first..first.saturating_add(PIECE).min(cells.end))
+    })
+}
+
+/// Calls `visit` with the coordinates of cells, `i64`, block by block.
+pub fn for_each_block(
+    coordinates: &dyn Content,
+    cells: Range<u64>,
+    mut visit: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut first, mut buffer) = (cells.start, Vec::new());
+    while first < cells.end {
+        cancellation::check()?;
+        let count = (cells.end - first).min(BLOCK);
+        memory::resize(&mut buffer, count as usize * 8, "coordinates of cells")?;
+        coordinates.read_at(first * 8, &mut buffer)?;
+        visit(&buffer)?;
+        first += count;
+    }
+    Ok(())
+}
+
+/// Calls `visit` with each row among coordinates, `i64`, and the number of consecutive cells that are in it.
+pub fn for_each_row(coordinates: &[u8], mut visit: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+    let (mut cells, _) = coordinates.as_chunks::<8>();
+    while let Some(first) = cells.first() {
+        let row = u64::try_from(i64::from_le_bytes(*first));
+        let row = row.map_err(|_| Error::damaged("a cell of a matrix before its first row"))?;
+        let count = leading(*first, cells);
+        visit(row, count as u64)?;
+        cells = &cells[count..];
+    }
+    Ok(())
+}
+
+/// Returns the number of cells at the beginning that equal the first one.
+fn leading(first: [u8; 8], cells: &[[u8; 8]]) -> usize {
+    let wanted = u64::from_le_bytes(first);
+    let differences =
+        |group: &[[u8; 8]]| group.iter().fold(0, |bits, cell| bits | (u64::from_le_bytes(*cell) ^ wanted));
+    let mut count = 0;
+    // Short runs are not worth it.
+    if cells.get(1) == Some(&first) {
+        let (groups, _) = cells.as_chunks::<AT_ONCE>();
+        count = groups.iter().take_while(|group| differences(&group[..]) == 0).count() * AT_ONCE;
+    }
+    count + cells[count..].iter().take_while(|cell| **cell == first).count()
+}
+
+pub fn out_of_order() -> Error {
+    Error::damaged("cells that are not in the order of the array")
+}
+
+/// A run, by the numbers of its first cell among the cells of its band: as stored, and in row order. It ends where the
+/// next one, as stored, begins.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    from: u32,
+    to: u32,
+}
+
+/// The runs of a band of rows. Memory: 8 bytes per run.
+pub struct Runs {
+    /// In stored order; the last one is empty, behind the last cell.
+    runs: Vec<Run>,
+    /// Numbers of the runs whose row is not behind that of the run before, and of the last one. From one of them to the
+    /// next, runs ascend both as stored and in row order.
+    ascents: Vec<usize>,
+}
+
+/// Finds the runs of a band.
+pub struct RunFinder {
+    first_row: u64,
+    /// For each row, the place in row order of its next cell, and of the end of the row.
+    places: Vec<(u32, u32)>,
+    last_row: Option<u64>,
+    stored: u32,
+    most: usize,
+    runs: Vec<Run>,
+    ascents: Vec<usize>,
+}
+
+impl RunFinder {
+    /// Starts with the first stored cell of a band of rows from `first_row` on. `starts` has for each row the number of
+    /// the matrix's cells before it, and the end of the last.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for more cells than 32 bits count.
+    pub fn new(first_row: u64, starts: &[u64], most: usize) -> Result<Self> {
+        let before = starts.first().copied().unwrap_or(0);
+        let place = |start: u64| u32::try_from(start.saturating_sub(before));
+        let rows = starts.windows(2).map(|ends| Ok((place(ends[0])?, place(ends[1])?)));
+        let places = rows.collect::<std::result::Result<_, std::num::TryFromIntError>>();
+        let places = places.map_err(|_| Error::unsupported("a band of more than 2^32 cells"))?;
+        Ok(RunFinder { first_row, places, last_row: None, stored: 0, most, runs: Vec::new(), ascents: Vec::new() })
+    }
+
+    /// Adds the coordinates of the next stored cells.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for cells of other rows, and for more cells of a row than `starts` said.
+    pub fn add(&mut self, coordinates: &[u8]) -> Result<()> {
+        for_each_row(coordinates, |row, cells| self.add_cells(row, cells))
+    }
+
+    fn add_cells(&mut self, row: u64, cells: u64) -> Result<()> {
+        let number = row.checked_sub(self.first_row).and_then(|number| usize::try_from(number).ok());
+        let (next, end) = number.and_then(|number| self.places.get_mut(number)).ok_or_else(out_of_order)?;
+        let to = *next;
+        let behind = u32::try_from(cells).ok().and_then(|cells| to.checked_add(cells)).filter(|behind| *behind <= *end);
+        *next = behind.ok_or_else(out_of_order)?;
+        if self.last_row != Some(row) && self.runs.len() < self.most {
+            if self.last_row.is_none_or(|last| row < last) {
+                self.ascents.push(self.runs.len());
+            }
+            self.runs.push(Run { from: self.stored, to });
+        }
+        self.last_row = Some(row);
+        // Not more than the cells of all rows, which 32 bits count.
+        self.stored += *next - to;
+        Ok(())
+    }
+
+    /// Returns the runs of all cells that were added; `None` if there are `most` or more.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if cells of a row are missing.
+    pub fn finish(mut self) -> Result<Option<Runs>> {
+        if self.places.iter().any(|(next, end)| next != end) {
+            return Err(out_of_order());
+        }
+        if self.runs.len() >= self.most {
+            return Ok(None);
+        }
+        self.ascents.push(self.runs.len());
+        self.runs.push(Run { from: self.stored, to: self.stored });
+        self.runs.shrink_to_fit();
+        Ok(Some(Runs { runs: self.runs, ascents: self.ascents }))
+    }
+}
+
+/// Stored cells that contain some wanted ones.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// In stored order.
+    pub parts: Vec<Part>,
+    copies: Vec<Copy>,
+}
+
+/// Consecutive stored cells.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Their numbers in the band.
+    pub stored: Range<u32>,
+    copies: Range<usize>,
+}
+
+/// Cells that are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Copy {
+    /// The number of the first one in its part.
+    from: u32,
+    /// The number of the first one among those wanted.
+    to: u32,
+    count: u32,
+}
+
+impl Runs {
+    /// Returns the memory in bytes that this takes.
+    pub fn memory(&self) -> usize {
+        self.runs.len() * size_of::<Run>() + self.ascents.len() * size_of::<usize>()
+    }
+
+    /// Returns the number of groups of runs in which rows ascend: usually the number of space tiles of the band.
+    pub fn ascents(&self) -> usize {
+        self.ascents.len().saturating_sub(1)
+    }
+
+    /// Returns what to read to get cells whose numbers in row order are given.
+    pub fn parts_of(&self, wanted: Range<u32>) -> Parts {
+        let Parts { mut parts, mut copies } = Parts::default();
+        for ascent in self.ascents.windows(2) {
+            // With the run behind, which is the end of the last one.
+            let Some(runs) = self.runs.get(ascent[0]..=ascent[1]) else { continue };
+            let own = &runs[..runs.len() - 1];
+            let end = own.partition_point(|run| run.to < wanted.end);
+            let first = own.partition_point(|run| run.to <= wanted.start).saturating_sub(1);
+            for pair in runs[first.min(end)..=end].windows(2) {
+                let [Run { from, to }, Run { from: behind, .. }] = [pair[0], pair[1]];
+                let skipped = wanted.start.saturating_sub(to).min(behind - from);
+                let count = (behind - from - skipped).min(wanted.end - to - skipped);
+                if count > 0 {
+                    add(&mut parts, &mut copies, Copy { from: from + skipped, to: to + skipped - wanted.start, count });
+                }
+            }
+        }
+        Parts { parts, copies }
+    }
+}
+
+/// Adds a copy from a number among all stored cells, which is behind those of the copies before.
+fn add(parts: &mut Vec<Part>, copies: &mut Vec<Copy>, copy: Copy) {
+    let end = copy.from + copy.count;
+    match parts.last_mut() {
+        Some(part) if copy.from - part.stored.end <= GAP => {
+            copies.push(Copy { from: copy.from - part.stored.start, ..copy });
+            part.stored.end = end;
+            part.copies.end = copies.len();
+        }
+        _ => {
+            parts.push(Part { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
+            copies.push(Copy { from: 0, ..copy });
+        }
+    }
+}
+
+impl Parts {
+    /// Returns the number of stored cells, with those that are only read along.
+    pub fn cells(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.stored.end - part.stored.start)).sum()
+    }
+
+    /// Copies the wanted cells of a part, each `size` bytes, from `cells`, all cells of the part, to `out`, all that are
+    /// wanted. `None` if one of them is shorter.
+    pub fn copy(&self, part: &Part, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
+        for Copy { from, to, count } in self.copies.get(part.copies.clone())? {
+            let [from, to, count] = [from, to, count].map(|number| *number as usize * size);
+            out.get_mut(to..to + count)?.copy_from_slice(cells.get(from..from + count)?);
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(rows: &[i64]) -> Vec<u8> {
+        rows.iter().flat_map(|row| row.to_le_bytes()).collect()
+    }
+
+    /// Runs of rows, some long.
+    fn stored_rows() -> impl Strategy<Value = Vec<i64>> {
+        let run = (0i64..9, prop_oneof![1usize..3, 1usize..80, Just(2000)]);
+        let runs = prop::collection::vec(run, 0..30);
+        runs.prop_map(|runs| runs.into_iter().flat_map(|(row, count)| vec![row; count]).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_with_the_number_of_their_cells(rows in stored_rows()) {
+            let mut found = Vec::new();
+            for_each_row(&bytes(&rows), |row, count| {
+                found.push((row as i64, count as usize));
+                Ok(())
+            })
+            .unwrap();
+            let expected: Vec<_> = rows.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        /// Beside a stable sort of the cells by their rows.
+        #[test]
+        fn parts_have_the_wanted_cells(
+            rows in stored_rows(),
+            blocks in prop::collection::vec(1usize..3000, 1..5),
+            asked in prop::collection::vec((any::<u32>(), any::<u32>()), 1..10),
+        ) {
+            let mut sorted: Vec<usize> = (0..rows.len()).collect();
+            sorted.sort_by_key(|cell| rows[*cell]);
+            let starts: Vec<u64> = (0..=9).map(|row| 77 + rows.iter().filter(|own| **own < row).count() as u64).collect();
+            let mut finder = RunFinder::new(0, &starts, usize::MAX).unwrap();
+            let mut rest = &rows[..];
+            for block in blocks.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (now, later) = rest.split_at((*block).min(rest.len()));
+                finder.add(&bytes(now)).unwrap();
+                rest = later;
+            }
+            let runs = finder.finish().unwrap().unwrap();
+            let count = rows.chunk_by(|a, b| a == b).count();
+            prop_assert_eq!(runs.runs.len(), count + 1);
+            let falls = rows.windows(2).filter(|pair| pair[0] > pair[1]).count();
+            prop_assert_eq!(runs.ascents(), falls + usize::from(!rows.is_empty()));
+            for (a, b) in asked {
+                let (a, b) = (a % (rows.len() as u32 + 1), b % (rows.len() as u32 + 1));
+                let wanted = a.min(b)..a.max(b);
+                let parts = runs.parts_of(wanted.clone());
+                let mut out = vec![0xff; wanted.len() * 4];
+                for part in &parts.parts {
+                    let cells: Vec<u8> = part.stored.clone().flat_map(u32::to_le_bytes).collect();
+                    parts.copy(part, 4, &cells, &mut out).unwrap();
+                }
+                let expected: Vec<u8> = sorted[wanted.start as usize..wanted.end as usize].iter().flat_map(|cell| (*cell as u32).to_le_bytes()).collect();
+                prop_assert!(out == expected, "{wanted:?}");
+                // What is not wanted lies between wanted cells that are near each other.
+                let is_wanted = |cell: u32| expected.as_chunks().0.contains(&cell.to_le_bytes());
+                let ends = parts.parts.iter().flat_map(|part| [part.stored.start, part.stored.end - 1]);
+                prop_assert!(ends.clone().all(is_wanted));
+                prop_assert!(parts.parts.windows(2).all(|pair| pair[0].stored.end + GAP < pair[1].stored.start));
+                prop_assert_eq!(parts.cells(), parts.parts.iter().map(|part| part.stored.len() as u64).sum::<u64>());
+            }
+        }
+    }
+
+    #[test]
+    fn other_cells_than_those_counted_are_an_error() {
+        let found = |rows: &[i64]| {
+            let mut finder = RunFinder::new(4, &[10, 12, 12, 13], 100)?;
+            finder.add(&bytes(rows))?;
+            finder.finish()
+        };
+        assert!(found(&[4, 6, 4]).is_ok_and(|runs| runs.is_some()));
+        for rows in [&[4, 4][..], &[4, 6], &[4, 4, 4], &[4, 5, 6], &[4, 4, 6, 6], &[3, 4, 6], &[4, 4, 7], &[-1, 4, 6]] {
+            assert!(matches!(found(rows), Err(Error::Damaged { .. })), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_runs_are_not_kept() {
+        for (most, is_kept) in [(0, false), (2, false), (3, false), (4, true)] {
+            let mut finder = RunFinder::new(0, &[0, 2, 3], most).unwrap();
+            finder.add(&bytes(&[0, 1, 0])).unwrap();
+            assert_eq!(finder.finish().unwrap().is_some(), is_kept, "{most}");
+        }
+        assert!(RunFinder::new(0, &[0, 1 << 32], 1).is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! The formats of files, and what the texts say about each.
+
+use crate::tree::shown::View;
+
+/// The kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The values, end to end, little-endian.
+    Raw,
+    /// The values, first axis fastest.
+    RawColumnMajor,
+    /// Coordinates along an axis, or of each cell, end to end.
+    Coordinates,
+    Offsets,
+    Validity,
+    /// One value per line.
+    Lines,
+    EnviHeader,
+    Npy,
+    /// Numbers in columns of fixed width, one row of the array per line.
+    Grid,
+    Tsv,
+    Csv,
+    NetCdf,
+    NetCdf4,
+    Hdf5,
+    MatrixMarket,
+    Arrow,
+    Parquet,
+    /// The same table, with microseconds instead of nanoseconds.
+    ParquetMicroseconds,
+    /// The file that describes a Zarr group.
+    Zarr,
+    /// The same in version 2.
+    ZarrSecond,
+    Tiff,
+    /// GDAL's virtual raster over a raw file.
+    VirtualRaster,
+    /// Another file that points to a raw one: `.nhdr`, `.mhd`.
+    Sidecar,
+    /// The labels of an enumeration.
+    Labels,
+    Metadata,
+    /// The file that was stored in the array.
+    Original,
+    /// README.txt and similar files.
+    Explanation,
+}
+
+/// What is to be known of a format.
+#[derive(Debug, Clone, Copy)]
+pub struct FormatFacts {
+    /// Its name in schema.json.
+    pub name: &'static str,
+    /// The content of its files, and the programs that read them.
+    pub reader: &'static str,
+    /// Whether a file holds the values of all cells, so that copying two such files copies the values twice.
+    pub holds_values: bool,
+    /// The view with which its files are listed; `None` if they always are, or never.
+    pub view: Option<View>,
+}
+
+impl FormatFacts {
+    fn shown_as(self, view: View) -> Self {
+        FormatFacts { view: Some(view), ..self }
+    }
+}
+
+impl Format {
+    /// Returns what is to be known of it.
+    pub fn facts(self) -> FormatFacts {
+        use Format::*;
+        let about = |name, reader| FormatFacts { name, reader, holds_values: false, view: None };
+        let values = |name, reader| FormatFacts { holds_values: true, ..about(name, reader) };
+        match self {
+            Raw => {
+                values("raw", "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od")
+            }
+            RawColumnMajor => {
+                values("raw, column-major", "values, the first dimension fastest: Fortran, R, MATLAB, Julia")
+                    .shown_as(View::Other)
+            }
+            Coordinates => about("coordinates", "coordinates, little-endian: as for values"),
+            Offsets => about("offsets", "where each value begins in the file of values; 8 bytes each"),
+            Validity => about("validity", "1 for valid and 0 for null, a byte each"),
+            Lines => values("lines of text", "one value per line: cat, grep, awk, R (readLines)"),
+            EnviHeader => about("ENVI header", "ENVI header: ENVI, GDAL, R (terra), SPy"),
+            Npy => values("npy", "NumPy (load, memory-mapped), Julia, R (RcppCNPy)"),
+            Grid => values("text", "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)"),
+            Tsv => values("tsv", "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets"),
+            Csv => {
+                values("csv", "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets").shown_as(View::Csv)
+            }
+            NetCdf => values("netCDF", "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)"),
+            NetCdf4 => values(
+                "netCDF-4",
+                "the same as netCDF-4, with text and 64-bit integers: ncdump, xarray, R (ncdf4), Panoply",
+            )
+            .shown_as(View::Other),
+            Hdf5 => {
+                values("HDF5", "the same as HDF5: MATLAB, IDL, R (rhdf5, hdf5r), Julia, h5py").shown_as(View::Other)
+            }
+            MatrixMarket => {
+                values("Matrix Market", "a sparse matrix: SciPy (mmread), R (Matrix), Julia").shown_as(View::Other)
+            }
+            Arrow => values("Arrow IPC", "the table: pyarrow, Polars, R (arrow)").shown_as(View::Arrow),
+            Parquet => values("Parquet", "the table: DuckDB, Polars, pandas, pyarrow, Spark").shown_as(View::Parquet),
+            ParquetMicroseconds => values("Parquet, microseconds", "the table with times in microseconds: Spark"),
+            Zarr => values("Zarr", "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari")
+                .shown_as(View::Zarr),
+            ZarrSecond => values(
+                "Zarr, version 2",
+                "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
+            )
+            .shown_as(View::Other),
+            Tiff => values("BigTIFF", "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile").shown_as(View::Tiff),
+            VirtualRaster => about("GDAL virtual raster", "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)")
+                .shown_as(View::Vrt),
+            Sidecar => about("sidecar", "header of an image: ITK, 3D Slicer, ParaView, ImageJ").shown_as(View::Other),
+            Labels => about("labels", "labels of codes: line k + 1 is code k"),
+            Metadata => about("metadata", "metadata: cat, jq"),
+            Original => values("original file", "the file that was stored"),
+            Explanation => about("explanation", "a description of the array: any pager, jq"),
+        }
+    }
+}
