@@ -258,7 +258,7 @@ fn copies(description: &Description<'_>) -> String {
     };
     match (sum(&|_| true), sum(&beside)) {
         (Some(all), Some(once)) => {
-            text += &format!("That is {} in all. SingleFlight is {}:\n", size(all), size(once));
+            text += &format!("That is {} in all. One copy of every value is {}:\n", size(all), size(once));
         }
         _ => text += "For one copy:\n",
     }
@@ -474,7 +474,7 @@ data.i64.hdr: ENVI has no dates
         let known = description.files.iter().filter(|file| file.bytes.is_some()).cloned();
         description.files = Arc::new(Files::new(known.collect()));
         let text = readme(&description);
-        assert!(text.contains("That is 267 kB in all. SingleFlight is 106 kB:\n"), "{text}");
+        assert!(text.contains("That is 267 kB in all. One copy of every value is 106 kB:\n"), "{text}");
         assert_eq!([0, 999, 1500, 20_000].map(size), ["0 bytes", "999 bytes", "1.5 kB", "20 kB"]);
         assert_eq!(size(u64::MAX), "18 EB");
     }
