@@ -192,7 +192,7 @@ fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
     check(".", &all(6, 15));
     check("nonempty", &all(6, 15));
     for root in ["", "nonempty/"] {
-        // Past what is shown on both sides, on one, and beside it.
+        // Beyond the written box on both sides, on one side, and beside it.
         check(&format!("{root}slice/4..17"), &all(4, 17));
         check(&format!("{root}slice/-2..7"), &all(-2, 7));
         check(&format!("{root}slice/15..21"), &all(15, 21));
@@ -202,7 +202,7 @@ fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
         // The ends of the domain, to which ranges are clipped.
         check(&format!("{root}slice/{}..{}", -HALF - 5, 1 - HALF), &[-HALF, 1 - HALF]);
         check(&format!("{root}slice/{}..{}", HALF - 2, i64::MAX), &[HALF - 2, HALF - 1]);
-        // What has no coordinate of its own is of what is shown.
+        // Ends without a coordinate are those of the box shown.
         for (name, expected) in [("first", all(6, 6)), ("last", all(15, 15)), ("..7", all(6, 7)), ("14..", all(14, 15))]
         {
             check(&format!("{root}slice/{name}"), &expected);
@@ -213,7 +213,7 @@ fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
             assert!(find(&enormous, &format!("{root}{missing}")).is_none(), "{root}{missing}");
         }
     }
-    // A file of 2^60 values: too large to be read, and each of them is there.
+    // A file of 2^60 values is too large to be read as a whole, but each value can be read.
     let quarter = content(&enormous, &format!("slice/0..{}/v.i32", HALF / 2 - 1));
     assert_eq!(quarter.len(), 2 * HALF as u64);
     assert_eq!(part::<12>(&*quarter, 4 * 5), [-1, 6, 7].map(i32::to_le_bytes).concat()[..]);
@@ -222,7 +222,7 @@ fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
 
 #[test]
 fn a_hundred_thousand_ranges_are_one_selection() {
-    // Rows of a dense array in any order, again and again; each begins with 1000 times its number.
+    // Rows of a dense array in any order, repeatedly; each row begins with 1000 times its number.
     let demo = fixture("demo");
     let rows: Vec<u64> = (0..100_000_u64).map(|number| number * 37 % 100).collect();
     let ranges: Vec<String> = rows.iter().map(u64::to_string).collect();
@@ -252,7 +252,7 @@ fn names_with_broken_escapes_are_no_files_and_are_explained() {
         ["%zz", "1%", "1%4", "y=%", "y=1%2", "%FF=1", "y%3=1", "%%", "%e9..1", "é%", "%00", "1,%", "+", "=", ",,,"];
     for root in ["demo", "arrays/sparse/dim_text", "arrays/sparse/dims_3", "arrays/dense/odd_names"] {
         let opened = fixture(root);
-        // Text is any text: there what is whole is a selection.
+        // Any valid text is a selection of a string dimension.
         let text = root.ends_with("text");
         for name in names.iter().filter(|name| !text || name.contains("zz") || name.ends_with("%4")) {
             for by in ["slice", "islice"] {

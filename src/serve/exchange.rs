@@ -28,14 +28,15 @@ const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 /// Maximum size of the body of a PROPFIND.
 const MAX_BODY: usize = 16 << 10;
 
-/// What all requests of a server share.
+/// The state that all requests of a server share.
 pub struct Service {
     pub site: Arc<Site>,
     pub workers: Arc<Workers>,
     pub access: Access,
     /// The origin whose pages may read, or `*`.
     pub cors: Option<String>,
-    /// How long a client may take to send the head of a request, or its body, and how long it may take nothing of a reply.
+    /// How long a client may take to send the head of a request or its body, and how long it may receive nothing of a
+    /// reply.
     pub client_timeout: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! The values of fields to whose files nothing was done: they must be those of the whole array, not an error.
+//! The values of fields whose files are intact: they must equal those of the intact array, and not be an error.
 //!
-//! What a field depends on is told by the names of files alone, and not by what the reader asks for: the schema, the
-//! commits and the metadata of fragments, its own files, and in a sparse array the coordinates.
+//! File names alone determine the dependencies of a field, not the reader's requests: the schema, the commits and the
+//! metadata of fragments, its own files, and in a sparse array the coordinates.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::fields::{contents, fields, subarray};
 /// The bytes of the raw files of each field.
 type Fields = Vec<(FieldId, Result<Vec<Vec<u8>>>)>;
 
-/// What the fields of an array hold.
+/// The values of an array's fields.
 pub struct Values {
     fields: Fields,
-    /// Whether the values of one field decide on the rows of all, as delete conditions do, or its files have other
+    /// Whether the values of one field determine the rows of all, as delete conditions do, or its files have other
     /// numbers in older fragments.
     is_entangled: bool,
 }
 
-/// What a file belongs to.
+/// The owner of a file.
 #[derive(PartialEq, Eq, Hash)]
 enum Owner {
     Field(FieldId),
-    /// Metadata, labels and enumerations, which no value depends on.
+    /// Metadata, labels and enumerations, on which no values depend.
     Nobody,
-    /// Whatever is read needs it.
+    /// All fields depend on it.
     Everybody,
 }
 

@@ -1,4 +1,4 @@
-//! Arrays, groups and limits that would have a daemon wait for ever: it must answer, and end when it is told to.
+//! Arrays, groups and limits that could make a daemon wait forever: it must answer, and end when told to.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,7 +12,7 @@ use crate::harness::{
     memory_of, one_line, processes_with_argument, signal, skipped, tilefs, toy_program,
 };
 
-/// Runs a program that must end within a few seconds, even where it is killed for that.
+/// Runs a program that must end within a few seconds; it is killed if it does not.
 fn ends(program: &str, arguments: &[&std::ffi::OsStr]) -> Output {
     let mut limited = Command::new("timeout");
     limited.args(["-k", "1", "20", program]).args(arguments);
@@ -25,12 +25,12 @@ fn cat(file: &Path) -> Output {
     ends("cat", &[file.as_os_str()])
 }
 
-/// The newest fragment of an array.
+/// Returns the newest fragment of an array.
 fn fragment_of(array: &Path) -> PathBuf {
     fs::read_dir(array.join("__fragments")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap()
 }
 
-/// The metadata of a group with these members, by their URIs; those with a `:` are absolute.
+/// Writes the metadata of a group with these members, given by their URIs; those with a `:` are absolute.
 fn make_group(path: &Path, uris: &[&str]) {
     let mut payload = 2u32.to_le_bytes().to_vec();
     payload.extend((uris.len() as u64).to_le_bytes());
@@ -185,7 +185,7 @@ fn a_stopped_daemon_can_be_taken_away() {
     drop(daemon);
 }
 
-/// A folder of many copies of the sample array, as groups were before they had members.
+/// Makes a folder with many copies of the sample array, the form of groups before they had members.
 fn many_arrays(beside: &Path, count: usize) -> PathBuf {
     let group = beside.join("group");
     fs::create_dir(&group).unwrap();
@@ -247,7 +247,7 @@ fn a_limit_of_processes_means_fewer_threads() {
     for limit in [1, 2, 3, 5] {
         let run = |command: &str, rest: &[&str]| {
             let mut limited = Command::new("setpriv");
-            // A number that nobody else has, as the limit counts all processes of a user.
+            // A user that nobody else is, because the limit counts all processes of a user.
             limited.args(["--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", &format!("--nproc={limit}")]);
             let output = limited.arg(&program).arg(command).arg(&array).args(rest).output().unwrap();
             assert!(output.status.success(), "{limit} {command}: {output:?}");
@@ -261,7 +261,7 @@ fn a_limit_of_processes_means_fewer_threads() {
     }
 }
 
-/// What serving with a cache of 16 MiB needs of the address space, beside the program.
+/// The address space for serving with a cache of 16 MiB, in addition to the program's own.
 const NEEDED_MIB: u64 = 128;
 
 #[test]
@@ -302,7 +302,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
         } else {
             let line = one_line(&output);
             assert!(!line.contains("internal error") && !line.contains("memory allocation"), "{kilobytes} {line}");
-            // With less there is no room for the program itself.
+            // With less, the program itself does not fit.
             assert!(kilobytes < 80_000 || line.contains("address space"), "{kilobytes} {line}");
             if let Some((_, text)) = line.split_once("16 of it for the cache, and ") {
                 let left: u64 = text.split_once(" are left").unwrap().0.parse().unwrap();
@@ -313,7 +313,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
         eventually("the server exits", || processes_with_argument(place.path()).is_empty());
         assert!(!is_mounted(place.path()), "{kilobytes}");
     }
-    // What the program itself takes is the same under each limit; beside that, no more is refused than is needed.
+    // The program's own share is the same under each limit, and no more than needed is required in addition.
     let (least, most) = (own.iter().min().unwrap(), own.iter().max().unwrap());
     assert!(most - least <= 2 && *most < 48, "{own:?}");
     let enough = (NEEDED_MIB + most + 1) * 1024;

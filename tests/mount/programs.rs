@@ -1,5 +1,5 @@
-//! Programs that copy, search, list and serve files, on a mount of arrays with values of every kind. What they make of
-//! it is compared with what is read plainly, and that with libtiledb's values.
+//! Programs that copy, search, list and serve files, on a mount of arrays with values of every kind. Their results are
+//! compared with plain reads, and these with libtiledb's values.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ struct Seen {
     mode: u32,
 }
 
-/// A mount of a group of these arrays, and what is in it.
+/// A mount of a group of these arrays, and its files.
 struct Shelf {
     daemon: Daemon,
     files: BTreeMap<PathBuf, Seen>,
@@ -62,21 +62,21 @@ impl Shelf {
         self.daemon.place()
     }
 
-    /// Runs a line of shell beside the mount, which is `mnt` there.
+    /// Runs a line of shell beside the mount `mnt`.
     fn run(&self, line: &str) -> Output {
         let mut shell = Command::new("sh");
         shell.args(["-ec", line]).current_dir(self.daemon.beside()).env("LC_ALL", "C").stdin(Stdio::null());
         shell.output().unwrap()
     }
 
-    /// What such a line prints.
+    /// Returns the output of such a line.
     fn printed(&self, line: &str) -> String {
         let output = self.run(line);
         assert!(output.status.success(), "{line}: {}", errors(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Has all files copied to `copy` by such a line, and compares.
+    /// Checks that such a line copies all files to `copy`.
     fn is_copied_by(&self, line: &str) {
         self.printed(line);
         let copies = files_below(&self.daemon.beside().join("copy"));
@@ -96,7 +96,7 @@ impl Shelf {
     }
 }
 
-/// All files of a folder and of those in it, by their paths below it.
+/// Returns all files in a folder and its subfolders, by relative path.
 fn files_below(folder: &Path) -> BTreeMap<PathBuf, Seen> {
     let (mut files, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(inner) = folders.pop() {
@@ -127,7 +127,7 @@ fn rsync_tar_and_cp_copy_values_times_and_modes() {
     shelf.is_copied_by("tar -cf all.tar -C mnt .; tar -df all.tar -C mnt; mkdir copy; tar -xpf all.tar -C copy");
     if program_is_there("rsync") {
         shelf.is_copied_by("rsync -a mnt/ copy; test -z \"$(rsync -ac --itemize-changes mnt/ copy)\"");
-        // Its own way of comparing blocks, against files that differ.
+        // It compares blocks in its own way, against files that differ.
         shelf.is_copied_by(
             "cp -a mnt copy; chmod -R u+w copy; find copy -name '*.i32' -exec sh -c 'echo x >> \"$0\"' {} \\;; \
              rsync -a --no-whole-file mnt/ copy",
@@ -237,13 +237,13 @@ fn mappings_and_direct_reads_give_the_values() {
         let shelf = Shelf::mount(options);
         for (path, expected) in shelf.some_files() {
             let file = File::open(&path).unwrap();
-            // The kernel shares no mapping of files that it does not keep pages of.
+            // The kernel does not map files that bypass its page cache as shared.
             if options.is_empty() {
                 assert!(calls::read_mapped(&file, 0, expected.len()) == *expected, "{} mapped", path.display());
             }
             let direct = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path).unwrap();
             let length = expected.len().next_multiple_of(4096);
-            // Memory for such reads must begin at a page.
+            // The buffer of such reads must be aligned to a page.
             let mut bytes = vec![0; length + 4096];
             let start = bytes.as_ptr().align_offset(4096);
             let mut read = 0;
@@ -259,7 +259,7 @@ fn mappings_and_direct_reads_give_the_values() {
     }
 }
 
-/// A port of this machine that nobody uses.
+/// Returns an unused port of this machine.
 fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
@@ -319,7 +319,7 @@ fn samba_serves_a_mount() {
         fs::read(shelf.path().join("demo/slice/42,17/temp.f32")).unwrap()
     );
     assert!(!client("put one demo/temp.f32").status.success());
-    // With those that it started, so that nothing holds on to the mount.
+    // Including its child processes, so that none holds on to the mount.
     signal(server.0.id(), "-TERM");
     eventually("smbd ends", || server.0.try_wait().unwrap().is_some());
     eventually("the mount is idle", || tilefs(&["umount".as_ref(), shelf.path().as_ref()]).status.success());

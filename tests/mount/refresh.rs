@@ -1,4 +1,4 @@
-//! Mounts of arrays that are written to meanwhile: what is opened after a refresh is new, and nothing else changes.
+//! Mounts of arrays that are written to meanwhile: files opened after a refresh are new, and nothing else changes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -101,7 +101,7 @@ tiledb.consolidate(path)
     assert_eq!(unread.metadata().unwrap().modified().unwrap(), before.modified().unwrap());
     assert!(!daemon.log().contains("ERROR") && daemon.log().contains("refreshed: "), "{}", daemon.log());
 
-    // What is there no more is told, and it is not what came after it.
+    // Reads of removed data fail, and do not return its replacement.
     run(&python, &array, "write(path, 9)");
     eventually("the commit shows", || value(&path) == 9);
     let old = File::open(daemon.path("w.i32")).unwrap();
@@ -140,7 +140,8 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
     }
 }
 
-/// One array is moved away, and another is moved in later: between the two nothing is there, and a refresh that meets
+/// An array is moved away, and another one moves in later. A refresh in between keeps the previous state, and retries
+/// soon.
 /// that keeps what it had, and soon tries again.
 #[test]
 fn a_refresh_while_an_array_is_replaced_shows_the_new_one_soon_and_nothing_else() {
@@ -187,7 +188,7 @@ with tiledb.Group(path, 'w') as group:
     let daemon = Daemon::start(place, &group, &["--refresh=1"]);
     let [a, b, c] = ["a/v.i32", "b/v.i32", "inner/c/v.i32"].map(|name| daemon.path(name));
     let numbers = || [&a, &b, &c].map(|path| fs::metadata(path).unwrap().ino());
-    // A number is that of another file as long as somebody has the old one.
+    // The inode number of a file is not reused while the old file is open.
     let old = File::open(&a).unwrap();
     let before = numbers();
     assert_eq!([&a, &b, &c].map(|path| value(path)), [1; 3]);
@@ -195,7 +196,7 @@ with tiledb.Group(path, 'w') as group:
     eventually("the commit shows", || value(&a) == 2);
     let asked = reads(&daemon);
     assert_eq!([&b, &c].map(|path| value(path)), [1; 2]);
-    // These came from the kernel's cache: what was read is the statistics themselves, and once that there are no more.
+    // These came from the kernel's cache: the only reads are those of the statistics, and of their end.
     assert_eq!(reads(&daemon), asked + 2);
     let after = numbers();
     assert_eq!((after[1..] == before[1..], after[0] == before[0]), (true, false));

@@ -1,4 +1,5 @@
-//! Recently used values: the least recently used one goes when there are too many, or when they take too much memory.
+//! Recently used values: the least recently used ones are evicted if there are too many, or if they take too much
+//! memory.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -8,30 +9,31 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 use tilefs_format::error::Result;
 
-/// Recently used values by key. The latest is always kept, however much memory it takes.
+/// Recently used values by key. The latest is never evicted, however much memory it takes.
 pub struct Recent<K: Hash + Eq, V> {
     kept: Mutex<Kept<K, V>>,
-    /// The most values, and the most bytes that they may take together.
+    /// Maximum number of values, and maximum size of all together in bytes.
     most: usize,
     most_bytes: usize,
 }
 
-/// The values that are kept.
+/// The cached values.
 pub struct Kept<K: Hash + Eq, V> {
-    /// Each with the bytes that it takes.
+    /// Each value with its size in bytes.
     values: LruCache<K, (V, usize)>,
     bytes: usize,
-    /// Values to be dropped after the lock is released: dropping one may be expensive, or wait for other locks.
+    /// Evicted values, which are dropped after the lock is released: dropping one may be expensive, or wait for other
+    /// locks.
     gone: Vec<V>,
 }
 
 impl<K: Hash + Eq, V: Clone> Recent<K, V> {
-    /// Creates a place for at most so many values.
+    /// Creates a cache of at most this many values.
     pub fn new(most: usize) -> Self {
         Self::with_bytes(most, usize::MAX)
     }
 
-    /// Creates a place for at most so many values, which take at most so many bytes together.
+    /// Creates a cache of at most this many values, with at most this many bytes together.
     pub fn with_bytes(most: usize, most_bytes: usize) -> Self {
         let kept = Kept { values: LruCache::unbounded(), bytes: 0, gone: Vec::new() };
         Recent { kept: Mutex::new(kept), most: most.max(1), most_bytes }
@@ -45,8 +47,8 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         self.change(|kept| kept.values.get(key).map(|(value, _)| value.clone()))
     }
 
-    /// Returns the value of a key, or makes it. Others are not kept waiting while a value is made, so two threads may
-    /// make the same one.
+    /// Returns the value of a key; makes it on a miss. No lock is held meanwhile, so two threads may make the same
+    /// value.
     ///
     /// # Errors
     /// Those of `make`.
@@ -59,12 +61,12 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         Ok(made)
     }
 
-    /// Keeps a value that takes no memory worth counting.
+    /// Adds a value of negligible size.
     pub fn put(&self, key: K, value: V) {
         self.change(|kept| kept.put(key, value, 0));
     }
 
-    /// Changes what is kept. Afterwards, the least recently used values go.
+    /// Changes the contents. Afterwards, evicts the least recently used values.
     pub fn change<T>(&self, change: impl FnOnce(&mut Kept<K, V>) -> T) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut kept);
@@ -94,7 +96,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Kept<K, V> {
-    /// Keeps a value that takes so many bytes.
+    /// Adds a value of this many bytes.
     pub fn put(&mut self, key: K, value: V, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some((value, bytes)) = self.values.put(key, (value, bytes)) {
@@ -103,7 +105,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         }
     }
 
-    /// Takes a value for used, and counts the bytes that it takes now.
+    /// Marks a value as used, and updates its size.
     pub fn resize(&mut self, key: &K, bytes_of: impl FnOnce(&V) -> usize) {
         if let Some((value, bytes)) = self.values.get_mut(key) {
             let now = bytes_of(value);
@@ -111,7 +113,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         }
     }
 
-    /// Drops a value.
+    /// Removes a value.
     pub fn remove(&mut self, key: &K) {
         if let Some((value, bytes)) = self.values.pop(key) {
             self.bytes = self.bytes.saturating_sub(bytes);
@@ -119,7 +121,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         }
     }
 
-    /// Drops all values.
+    /// Removes all values.
     pub fn clear(&mut self) {
         while let Some((_, (value, _))) = self.values.pop_lru() {
             self.gone.push(value);
