@@ -43,6 +43,7 @@ mod tests {
     fn an_error_ends_the_search() {
         let unreadable = |number| if number == 4 { Err(Error::damaged("4")) } else { Ok(false) };
         assert!(matches!(partition_point(0..9, unreadable), Err(Error::Damaged { .. })));
-        assert_eq!(partition_point(5..3, unreadable).unwrap(), 5);
+        let (first, end) = (5, 3);
+        assert_eq!(partition_point(first..end, unreadable).unwrap(), 5);
     }
 }

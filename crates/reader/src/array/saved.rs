@@ -162,7 +162,7 @@ impl Array {
 }
 
 /// Encodes sums that [`decode_sums`] accepts.
-pub fn encode_sums(sums: &Vec<u64>) -> Vec<u8> {
+pub fn encode_sums(sums: &[u64]) -> Vec<u8> {
     sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
 }
 

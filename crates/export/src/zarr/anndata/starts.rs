@@ -41,11 +41,16 @@ impl SavedStarts {
     fn get_or_make(&self, rows: usize, cells: u64, make: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
         let saved = &self.array.context().saved;
         let decode = |bytes: &[u8]| decode_sums(bytes, rows + 1).filter(|starts| starts.last() == Some(&cells));
-        saved.get_or_make(self.key, decode, encode_sums, || {
-            let starts = make()?;
-            saved.note_measured(starts.last().copied().unwrap_or(0));
-            Ok(starts)
-        })
+        saved.get_or_make(
+            self.key,
+            decode,
+            |starts| encode_sums(starts),
+            || {
+                let starts = make()?;
+                saved.note_measured(starts.last().copied().unwrap_or(0));
+                Ok(starts)
+            },
+        )
     }
 }
 

@@ -259,7 +259,7 @@ impl DenseVarColumn {
         saved.get_or_make(
             self.saved_key()?,
             |bytes| decode_sums(bytes, blocks + 1),
-            encode_sums,
+            |sums| encode_sums(sums),
             || {
                 let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
                 let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
