@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of recently used files that are kept open.
 const MAX_OPEN: usize = 128;
 
-/// The recently used nodes of a tree. Memory: at most [`MAX_NODES`] nodes, of approximately [`MAX_BYTES`].
+/// The recently used nodes of a tree. Memory: at most `MAX_NODES` nodes, of approximately `MAX_BYTES`.
 pub struct RecentNodes {
     root: Arc<dyn Folder>,
     /// By path; each with its memory when it was found.
@@ -43,7 +43,7 @@ pub enum Lookup {
     Absent(Option<String>),
 }
 
-/// Recently used files that are kept open, if their bytes never change. Memory: at most [`MAX_OPEN`] files.
+/// Recently used files that are kept open, if their bytes never change. Memory: at most `MAX_OPEN` files.
 pub struct RecentFiles<T: ?Sized>(Recent<String, Arc<T>>);
 
 impl RecentNodes {

@@ -65,7 +65,7 @@ const ANSWERS_AT_ONCE: usize = 32;
 /// Object stores, with objects named by URI. An object that was listed or read is pinned: if it is replaced, reading it
 /// is an error.
 ///
-/// Memory: some hundred bytes per listed object, and that of [`Buckets`].
+/// Memory: some hundred bytes per listed object, and that of the buckets.
 pub struct ObjectStorage {
     buckets: Buckets,
     pins: Pins,
