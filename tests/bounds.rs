@@ -72,7 +72,7 @@ fn what_was_prepared_is_not_decoded_again() {
         let first = subarray(first).unwrap();
         for field in fields(&*first) {
             for number in 0..contents(&*first, field).unwrap().len() {
-                // Nothing of the other files may be cached.
+                // Opens the array anew, so that no tile of the other files is cached.
                 let subarray = subarray(array(&folder).unwrap()).unwrap();
                 let content = &contents(&*subarray, field).unwrap()[number];
                 let length = content.len();

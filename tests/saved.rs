@@ -390,7 +390,7 @@ fn commands_tell_each_other_how_many_rows_there_are() {
     let array = path.to_str().unwrap();
     let info = || tilefs(&cache, &["info", array]).unwrap();
     assert!(info().contains("rows_at_most"), "{}", info());
-    // Nothing was computed, or there was no folder to save it in.
+    // No count is saved: none was computed, or there was no folder for it.
     tilefs(&cache, &["ls", "-l", array, "--index-dir", "none"]).unwrap();
     assert!(info().contains("rows_at_most"), "{}", info());
     let listed = tilefs(&cache, &["ls", "-lR", array]).unwrap();

@@ -100,7 +100,7 @@ fn a_client_that_sends_no_whole_request_is_cut_off() {
 fn a_client_that_takes_nothing_is_cut_off_and_frees_what_it_held() {
     const CLIENTS: usize = 100;
     const WAVES: usize = 8;
-    /// What the server holds for a client: the piece of the reply that is sent, and the next one, each 512 KiB.
+    /// The memory that the server holds for a client: the piece of the reply that is sent, and the next one, each 512 KiB.
     const HELD: usize = 1 << 20;
     let options = ["--client-timeout", "1", "--cache-size", "32M"];
     let server = Program::start(&tilefs_fixtures::fixtures().join("huge"), &options);
@@ -126,7 +126,7 @@ fn a_client_that_takes_nothing_is_cut_off_and_frees_what_it_held() {
             connections() == 1
         });
         assert!(start.elapsed() >= TIMEOUT * 9 / 10 && start.elapsed() < LATE, "{:?}", start.elapsed());
-        // What the kernel holds for a client can still be read; then the reply ends before its length.
+        // A client can still read the bytes that the kernel has buffered; then the reply ends before its length.
         let mut stream = stuck.pop().unwrap();
         let left = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_or(0);
         assert!(left < 100 << 20, "{left}");

@@ -47,7 +47,7 @@ pub enum Format {
     Explanation,
 }
 
-/// What is to be known of a format.
+/// The names of a format, and what the texts say about it.
 #[derive(Debug, Clone, Copy)]
 pub struct FormatFacts {
     /// Its name in schema.json.
@@ -67,7 +67,7 @@ impl FormatFacts {
 }
 
 impl Format {
-    /// Returns what is to be known of it.
+    /// Returns the facts of this format.
     pub fn facts(self) -> FormatFacts {
         use Format::*;
         let about = |name, reader| FormatFacts { name, reader, holds_values: false, view: None };

@@ -2,7 +2,7 @@
 
 use crate::threads;
 
-/// Reads alternate between at most this many tiles of a file if nothing more is known.
+/// The cache holds at least this many tiles of a file, between which reads may alternate.
 const ALTERNATING_TILES: u64 = 8;
 
 /// Records that one thread sorts at once may take this many bytes, however small the budget is.

@@ -38,7 +38,7 @@ struct State {
     entered: Option<Arc<CacheFolder>>,
     /// Bytes that this process has added since the folder's size was computed.
     added: u64,
-    /// Nothing is stored until then.
+    /// The time until which this process stores nothing.
     paused_until: Option<Instant>,
     has_warned: bool,
 }

@@ -336,7 +336,7 @@ mod tests {
                 }
                 let expected: Vec<u8> = sorted[wanted.start as usize..wanted.end as usize].iter().flat_map(|cell| (*cell as u32).to_le_bytes()).collect();
                 prop_assert!(out == expected, "{wanted:?}");
-                // What is not wanted lies between wanted cells that are near each other.
+                // A part begins and ends with wanted cells; unwanted cells between them are read along.
                 let is_wanted = |cell: u32| expected.as_chunks().0.contains(&cell.to_le_bytes());
                 let ends = parts.parts.iter().flat_map(|part| [part.stored.start, part.stored.end - 1]);
                 prop_assert!(ends.clone().all(is_wanted));

@@ -215,7 +215,7 @@ impl FixedColumn {
     }
 }
 
-/// What reading some rows takes: the units to fetch, and the cells to copy from them.
+/// The plan of reading some rows: the units to fetch, and the cells to copy from them.
 #[derive(Default)]
 struct Plan {
     units: Vec<TileUnit>,

@@ -1,6 +1,6 @@
 //! Saves the rows of a view for later mounts: how many there are, and the segments that were made by reading cells.
 //!
-//! Where a segment begins depends on how the map was cut, so the keys of segments depend on it, too. Saved bytes are
+//! The keys of segments include how the map was cut, because that determines where each segment begins. Saved bytes are
 //! checked like everything stored: each cell that they name must exist in its fragment.
 
 use std::sync::Arc;

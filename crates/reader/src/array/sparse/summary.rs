@@ -1,4 +1,4 @@
-//! What the metadata of fragments tell about rows: where tiles begin among them, and the bounds of their values.
+//! Summaries of rows from the metadata of fragments: the row at which each tile begins, and the bounds of its values.
 
 use std::ops::Range;
 use std::sync::Arc;

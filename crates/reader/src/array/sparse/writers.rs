@@ -1,4 +1,4 @@
-//! What the format version of a fragment tells about the order of its cells. Some releases numbered space tiles,
+//! The orders of cells that the format version of a fragment implies. Some releases numbered space tiles,
 //! computed the Hilbert curve or compared times by other rules.
 //!
 //! A release also writes fragments of older versions, from version 7 on, if the array was created with that version. So
