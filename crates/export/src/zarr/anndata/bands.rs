@@ -105,6 +105,10 @@ impl RowBands {
     }
 
     fn find_runs(&self, band: &Band) -> Result<Option<Runs>> {
+        if band.cells.end - band.cells.start > u64::from(u32::MAX) {
+            // Runs count the cells of a band in 32 bits.
+            return Ok(None);
+        }
         let starts = self.starts.get()?.get(band.rows.start as usize..=band.rows.end as usize).unwrap_or_default();
         let mut finder = RunFinder::new(band.rows.start, starts, self.limits.band / 8)?;
         for_all_pieces(&band.cells, |piece| fetch(&*self.rows, &piece))?;
