@@ -1,7 +1,7 @@
 //! Lists of commits: consolidated commits (`.con`), ignored commits (`.ign`) and vacuum files (`.vac`). They are plain
 //! text, except for the deletes embedded in `.con` files.
 //!
-//! A mark is the path of a commit in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
+//! A mark is the path of a commit file in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
 //!
 //! Errors give the offset in the file and quote none of its text: a symbolic link may have led to a file that the
 //! reader of the message is not allowed to see.
@@ -100,7 +100,7 @@ pub fn fragment_of_mark(mark: &str) -> Option<String> {
         }
         None => mark.strip_suffix(".ok").map(|path| (path.to_owned(), path))?,
     };
-    // Without its extension, a name may be empty or lead out of the folder.
+    // A name without its extension may be empty or lead out of the folder.
     let is_name = !matches!(name.rsplit('/').next(), None | Some("" | "." | ".."));
     is_name.then_some(path)
 }
@@ -134,7 +134,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
     Ok(lines)
 }
 
-/// Splits off the first line at its line break, which the last line may lack.
+/// Splits off the first line. Only the last line may lack a line break.
 fn line(bytes: &[u8]) -> Result<(&str, &[u8])> {
     let ahead = bytes.get(..MAX_LINE).unwrap_or(bytes);
     let (line, behind) = match memchr::memchr(b'\n', ahead) {

@@ -13,8 +13,8 @@ use crate::error::{Error, Locate, Result};
 /// The greatest depth that is accepted. It bounds the recursion of parsing and evaluation.
 const MAX_DEPTH: usize = 256;
 
-/// The most nodes that are accepted. Nodes take more memory than their stored bytes, so the file size is not bound
-/// enough.
+/// The most nodes that are accepted. A node takes more memory than its stored bytes, so the size of the file alone does
+/// not bound the memory.
 const MAX_NODES: usize = 1 << 20;
 
 /// The stored bytes of the smallest node: an expression without children.
@@ -23,7 +23,7 @@ const MIN_BYTES: usize = 10;
 /// A condition that is true or false for a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// Has at least one child; exactly one for [`Combination::Not`].
+    /// A combination of at least one child; of exactly one for [`Combination::Not`].
     Expression {
         /// How the results of the children combine.
         combination: Combination,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Locate, Result};
 
-/// A position in a byte slice. Every read is given the name of its field, for the error.
+/// A position in a byte slice. Every read takes the name of its field, for error messages.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],

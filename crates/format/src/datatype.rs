@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Result};
 
-/// Defines [`Datatype`] by a table: each with its number on disk, and its name in TileDB's C API without the prefix.
+/// Defines [`Datatype`] from a table: the variant, its number on disk, and its name in TileDB's C API without the
+/// prefix.
 macro_rules! datatypes {
     ($($datatype:ident = $number:literal, $name:literal;)*) => {
-        /// A TileDB datatype, by its number on disk.
+        /// A TileDB datatype. The discriminant is its number on disk.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the names of TileDB's C API")]

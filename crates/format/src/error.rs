@@ -91,7 +91,8 @@ impl Deref for Source {
 
 /// An error of tilefs. It is cloneable, so that all readers that wait for the same decode get it.
 ///
-/// `place` is where it was met, as far as that is known; `reason` says what is wrong; `source` is the error behind it.
+/// `place` is the place of the error, as far as it is known; `reason` says what is wrong; `source` is the underlying
+/// error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are explained above")]
 pub enum Error {
@@ -198,7 +199,7 @@ impl Error {
         }
     }
 
-    /// Marks an [`Error::Io`] as one that a retry does not help.
+    /// Marks an [`Error::Io`] as permanent: a retry does not help.
     pub fn lasting(mut self) -> Self {
         if let Error::Io { passing, .. } = &mut self {
             *passing = false;

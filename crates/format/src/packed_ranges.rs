@@ -2,8 +2,8 @@
 
 use super::scalar::{Range, Scalar};
 
-/// Ranges, one per dimension, as bytes. An array may have a million fragments, each with a non-empty domain. Memory:
-/// 18 bytes for each range of numbers, where a [`Range`] takes 48; text as long as it is.
+/// Ranges, one per dimension, as bytes. An array may have a million fragments, each with a non-empty domain. Memory: 18
+/// bytes for each range of numbers (a [`Range`] takes 48); for text, also its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackedRanges(Box<[u8]>);
 
@@ -18,7 +18,7 @@ impl PackedRanges {
         PackedRanges(bytes.into())
     }
 
-    /// Returns the ranges in order, each made anew.
+    /// Decodes the ranges in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range> + '_ {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {

@@ -82,7 +82,7 @@ macro_rules! filters {
             }
 
             /// Reads the options of a filter of the compressor family. The number of the compressor, stored before the
-            /// options, decides, not the number of the filter; 0 is a no-op.
+            /// options, determines the filter; the filter's own number does not. Compressor 0 is a no-op.
             fn compressor(options: &mut Cursor<'_>) -> Result<Self> {
                 match options.u8("compressor")? {
                     0 => Ok(Filter::Noop),
@@ -126,7 +126,7 @@ filters! {
 /// The layout of decoded pixels in a tile of the WebP filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebpFormat {
-    /// The order of channels is not said.
+    /// The pipeline does not state the order of the channels.
     Unspecified,
     /// Red, green, blue.
     Rgb,
@@ -193,7 +193,7 @@ impl FilterOption for bool {
     }
 }
 
-/// The type as which the filter interprets values, instead of their own. It is unset if `ANY` is stored, and in
+/// The type that the filter assumes for the values instead of their own. It is unset if `ANY` is stored, and in
 /// versions that do not store it.
 impl FilterOption for Option<Datatype> {
     fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
@@ -251,8 +251,8 @@ impl Pipeline {
         Ok(Pipeline { max_chunk_size, filters })
     }
 
-    /// Whether what is read may be other values than those that were written: scaled numbers are rounded, and pictures are
-    /// approximated (also without loss, where pixels are transparent).
+    /// Returns whether the values read may differ from those written: scaled numbers are rounded, and pictures are
+    /// approximated (even lossless ones, where pixels are transparent).
     pub fn is_lossy(&self) -> bool {
         self.filters.iter().any(|filter| matches!(filter, Filter::ScaleFloat { .. } | Filter::Webp { .. }))
     }

@@ -15,7 +15,7 @@ use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// Binds the filter. It leaves values unchanged that are not integers of two bytes or more.
+/// Binds the filter. It changes only integers of two bytes or more.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let reduction = is_signed(input).map(|signed| BitWidthReduction { width: input.width(), signed });
     Ok(reduction.map_or_else(|| input.pass_through(), |reduction| input.transform(reduction)))

@@ -26,8 +26,8 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
         }
     }
 
-    /// Undoes a filter. Writes to `out` if it is given, whose length must be exactly right, else to a scratch buffer. A
-    /// filter that changes nothing, such as a checksum, reads `out`, which has been filled before.
+    /// Undoes a filter. Writes to `out` if it is given, else to a scratch buffer; the length of `out` must be exact. A
+    /// filter that changes nothing, such as a checksum, reads `out`, which is already filled.
     pub fn undo(&mut self, stage: &Stage, out: Option<&mut [u8]>) -> Result<()> {
         let result = match &stage.undo {
             Undo::Nothing => Ok(()),

@@ -93,7 +93,7 @@ fn adler32(bytes: &[u8]) -> u32 {
 }
 
 /// Checks that the filter accepts what flate2 accepts, and decodes it to the same bytes. It must report all other
-/// streams as damaged, unless the decoded bytes match the checksum, as damage that changes no decoded byte leaves them.
+/// streams as damaged, unless the decoded bytes match the checksum: some damage changes no decoded byte.
 fn check_against_flate2(
     states: &mut CodecStates,
     stream: &[u8],

@@ -115,8 +115,8 @@ impl Decoder {
     /// Decodes one chunk into `out`, whose length is the chunk's original length.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the chunk does not decode to exactly that length, [`Error::Key`] if the key does not fit.
-    /// The content of `out` is then unspecified.
+    /// [`Error::Damaged`] if the chunk does not decode to exactly that length, [`Error::Key`] if the key is wrong. The
+    /// content of `out` is then unspecified.
     pub fn decode(&self, metadata: &[u8], data: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         self.run(metadata, data, out, None, scratch)
     }

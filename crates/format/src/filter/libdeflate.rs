@@ -1,5 +1,5 @@
-//! The zlib decoder of libdeflate, behind a safe interface. It requires that the decoded length is known beforehand, as
-//! it is here, and takes about half the time of a streaming decoder.
+//! The zlib decoder of libdeflate, behind a safe interface. It needs the decoded length in advance, which is known
+//! here, and takes about half the time of a streaming decoder.
 //!
 //! It accepts all streams that zlib accepts, and two forms that no encoder writes: reserved DEFLATE codes (length code
 //! 287, which also exists among the fixed codes, is decoded as 285), and the unused half of a code with a single
@@ -115,7 +115,7 @@ mod tests {
         outcome.map(|read| (memory[GUARD..GUARD + length].to_vec(), read))
     }
 
-    /// Bytes that compress more or less.
+    /// Bytes that compress well or badly.
     fn values() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec((any::<u8>(), 1..40usize), 0..300)
             .prop_map(|runs| runs.into_iter().flat_map(|(byte, count)| vec![byte; count]).collect())

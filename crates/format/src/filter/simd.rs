@@ -168,12 +168,12 @@ mod x86 {
 mod none {
     use crate::filter::integer::Width;
 
-    /// Makes no values.
+    /// Writes no values.
     pub fn interleave(_: Width, _: &[u8], _: &mut [u8]) -> usize {
         0
     }
 
-    /// Makes no values.
+    /// Writes no values.
     pub fn interleave_bits(_: Width, _: &[u8], _: &mut [u8]) -> usize {
         0
     }

@@ -48,7 +48,7 @@ pub(super) fn bind(filter: &Filter, input: &FilterInput<'_>) -> Result<Stage> {
     }
 }
 
-/// The input that a filter got when the tile was written, and everything besides the chunk that undoing it may need.
+/// The input of a filter when the tile was written, and everything besides the chunk that undoing the filter may need.
 pub(super) struct FilterInput<'a> {
     /// The name of the filter.
     pub name: Cow<'static, str>,
@@ -114,7 +114,7 @@ pub(super) struct Stage {
     /// The type of the values after filtering.
     pub output: Datatype,
     pub undo: Undo,
-    /// The decoder of strings stored with their offsets, if the filter can store them so.
+    /// The decoder of strings stored with their offsets, if the filter can store them that way.
     pub strings: Option<DecodeStrings>,
 }
 

@@ -1,7 +1,7 @@
 //! zlib streams of known decoded length, by two decoders.
 //!
 //! libdeflate takes about half the time of a streaming decoder, and keeps its state without allocating for each stream.
-//! flate2 has the last word on streams that libdeflate rejects: such a stream is damage only if both say so.
+//! flate2 decodes the streams that libdeflate rejects: only a stream that both reject counts as damaged.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -39,7 +39,7 @@ fn decompress_with_flate2(stream: &[u8], out: &mut [u8]) -> Result<usize, Decomp
     let mut decoder = Decompress::new(true);
     let decoded = decoder.decompress(stream, out, FlushDecompress::Finish);
     let status = decoded.map_err(|_| DecompressError::Damaged)?;
-    // Neither is longer than the slices it counts.
+    // Neither count exceeds the length of its slice.
     let (read, written) = (decoder.total_in() as usize, decoder.total_out() as usize);
     match status {
         Status::StreamEnd if written == out.len() => Ok(read),
@@ -84,7 +84,7 @@ mod tests {
             }
             let mut out = vec![0; length];
             for cut in [0, 1, stream.len() / 2, stream.len() - 1] {
-                // libdeflate takes the end of a stream for zeros, and may find that these decode to too much.
+                // libdeflate reads zeros past the end of a stream, and may find that they decode to too many bytes.
                 assert!(states.decompress(&stream[..cut], &mut out).is_err(), "{length}, {cut}");
                 let cut_off = decompress_with_flate2(&stream[..cut], &mut out);
                 assert_eq!(cut_off, Err(DecompressError::Damaged), "{length}, {cut}");

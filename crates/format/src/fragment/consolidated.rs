@@ -44,8 +44,8 @@ pub fn parse_consolidated_footers(payload: &[u8]) -> Result<Vec<FooterCopy<'_>>>
     Ok(copies)
 }
 
-/// A streaming reader of the payload of a `.meta` file, which has some hundred MiB for 10^6 fragments. It visits the
-/// footers of the wanted fragments; of several copies of one, the first.
+/// A streaming reader of the payload of a `.meta` file, which has a few hundred MiB for 10^6 fragments. It visits the
+/// footers of the wanted fragments; if a footer has several copies, only the first.
 ///
 /// Memory: 32 bytes for each wanted fragment, the longest footer, and one part.
 #[derive(Debug, Default)]

@@ -125,7 +125,7 @@ impl FragmentFacts {
         if !self.dense {
             return Ok(self.sparse_tiles);
         }
-        // Without a list of the ranges: this is asked for each tile.
+        // Do not collect the ranges in a list: this function runs for each tile.
         let Some(ranges) = &self.non_empty_domain else { return Ok(0) };
         schema
             .dimensions

@@ -195,8 +195,8 @@ impl RTreeLayout {
             if let Some(kept) = &mut kept {
                 kept.extend_from_slice(bytes);
             }
-            // Some writers compare bytes as signed numbers when they compute upper boxes, so that those do not bound
-            // texts beyond ASCII in our order.
+            // Some writers compare bytes as signed numbers when they compute upper boxes. In our order, such boxes do
+            // not bound texts beyond ASCII.
             let is_plain = |value: &Scalar| !matches!(value, Scalar::Text(text) if !text.is_ascii());
             self.descends &= is_plain(&range.low) && is_plain(&range.high);
             ranges.push(range);

@@ -99,7 +99,7 @@ fn rtrees_without_levels_and_wrong_ones() {
     assert!(RTree::parse(bytes.clone(), 4, &schema).unwrap_err().to_string().contains("3 dimensions"));
 }
 
-/// Returns the decision for a box of a tree when the tiles in the box `wanted` are wanted.
+/// Returns the decision for a box of a tree if only the tiles that overlap the box `wanted` are wanted.
 fn descent(wanted: &[Range], ranges: &[Range]) -> Descent {
     let inside = |(wanted, own): (&Range, &Range)| wanted.contains(&own.low) && wanted.contains(&own.high);
     if !wanted.iter().zip(ranges).all(|(wanted, own)| wanted.overlaps(own)) {

@@ -162,7 +162,7 @@ fn extremes_are_those_of_each_tile() {
     for (payload, tiles) in [(section(&[1, 2, 3], b""), 2), (section(&[1; 4], b""), 3), (vec![255; 40], 1)] {
         assert!(sections::TileExtremes::parse(&payload, tiles, Some(2)).is_err());
     }
-    // Offsets that leave the values.
+    // Offsets outside the values.
     let wrong: Vec<u8> = [9u64, 2].iter().flat_map(|offset| offset.to_le_bytes()).collect();
     let wrong = sections::TileExtremes::parse(&section(&wrong, b"abc"), 2, None).unwrap().unwrap();
     assert_eq!((wrong.get(0), wrong.get(1)), (None, Some(&b"c"[..])));
@@ -285,7 +285,7 @@ fn footers_are_found() {
         assert!(footer_range(version, Some(&schema), size - 1, [0; 8]).is_err());
         assert!(footer_range(version, None, 5000, [0; 8]).is_err());
     }
-    // With a length.
+    // Footers that store their length.
     schema.dimensions[1] = fixture::string_dimension("cols");
     for (version, schema) in [(5, Some(&schema)), (9, Some(&schema)), (10, None), (23, None)] {
         assert_eq!(footer_range(version, schema, 500, 100u64.to_le_bytes()).unwrap(), 392..492);

@@ -26,7 +26,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, dimensions: &[Dimension]) -> Result
             Some(domain) => domain.contains(&range.low) && domain.contains(&range.high),
             None => true,
         };
-        // String dimensions have no domain, and an empty bound of theirs means unbounded.
+        // String dimensions have no domain, and an empty bound means unbounded.
         if !inside || (dimension.domain.is_some() && !range.is_ordered()) {
             let reason = format!("current domain from {} to {}", range.low, range.high);
             return Err(Error::damaged(reason).in_field(&dimension.name).at(start));
