@@ -62,19 +62,19 @@ impl Attribute {
         Attribute::new(Datatype::Float { size: 8 }, Dataspace::Scalar, value.to_le_bytes().to_vec())
     }
 
-    /// Creates an attribute without a value, of some type.
+    /// Creates an attribute of this type without a value.
     pub fn null(datatype: Datatype) -> Self {
         Attribute::new(datatype, Dataspace::Null, Vec::new())
     }
 
-    /// Creates the scales of each axis of a dataset (dimension scales specification, DIMENSION_LIST).
+    /// Creates the attribute DIMENSION_LIST of a dataset: the scales of each axis (dimension scales specification).
     pub(crate) fn dimension_list(scales: Vec<Vec<ObjectId>>) -> Self {
         let datatype = Datatype::Sequence { element: Box::new(Datatype::ObjectReference) };
         let dataspace = Dataspace::vector(scales.len() as u64);
         Attribute { datatype, dataspace, value: Value::ReferenceLists(scales) }
     }
 
-    /// Creates the axes to which a scale belongs (dimension scales specification, REFERENCE_LIST).
+    /// Creates the attribute REFERENCE_LIST of a scale: the axes that use it (dimension scales specification).
     pub(crate) fn reference_list(axes: Vec<(ObjectId, u32)>) -> Self {
         let member = |name: &str, offset, datatype| Member { name: name.to_owned(), offset, datatype };
         // As in the HDF5 library: a C structure with padding at its end.
@@ -109,8 +109,8 @@ impl Attribute {
         if bytes == wanted { Ok(()) } else { Err(Problem::ValueLength { what: what(), bytes, wanted }) }
     }
 
-    /// Returns the Attribute message of a checked attribute. `address` returns the object headers of objects; values of
-    /// variable length are added to `heap`.
+    /// Returns the Attribute message of a checked attribute. `address` returns the address of an object's header;
+    /// values of variable length are added to `heap`.
     pub(crate) fn encode(&self, name: &str, address: &dyn Fn(ObjectId) -> u64, heap: &mut AttributeHeap) -> Vec<u8> {
         let (mut datatype, mut dataspace) = (Vec::new(), Vec::new());
         self.datatype.encode(&mut datatype);

@@ -1,8 +1,8 @@
 //! The version 1 B-tree of a dataset's chunks (specification, III.A.1, nodes of type 1).
 //!
-//! All chunks exist, have the same size and are consecutive, so a node follows from its number: nodes are computed when
-//! read, and none is kept. All readers support this index; those introduced by HDF5 1.10 require a library of that
-//! version.
+//! All chunks exist, have the same size and are consecutive, so each node is computed from its number when it is read,
+//! and none is kept in memory. All readers support this index; the indexes that HDF5 1.10 introduced require a library
+//! of that version.
 
 use std::ops::Range;
 
@@ -107,14 +107,14 @@ impl ChunkIndex {
         start..start.saturating_add(CHILDREN).min(all)
     }
 
-    /// Returns the first chunk below a child of a node on a level; the number of chunks behind the last child.
+    /// Returns the first chunk below a child of a node on a level; the number of chunks after the last child.
     fn first_chunk(&self, level: usize, child: u64) -> u64 {
         let chunks = (0..level).try_fold(child, |chunks, _| chunks.checked_mul(CHILDREN));
         chunks.unwrap_or(self.chunks).min(self.chunks)
     }
 
     /// Appends the key of a chunk: its size, the mask of skipped filters, and its offset along each axis and within an
-    /// element. The key behind the last chunk is that of the next one along all axes.
+    /// element. The key after the last chunk is that of the next one along all axes.
     fn key(&self, chunk: u64, out: &mut Vec<u8>) {
         let is_end = chunk >= self.chunks;
         out.extend(if is_end { 0 } else { self.chunk_bytes }.to_le_bytes());

@@ -39,7 +39,7 @@ impl Dataset {
 
     /// Stores the elements in chunks of this shape. The chunks are in row-major order of their grid, and the elements
     /// in row-major order within a chunk. Chunks on the edge have the same size as the others, with arbitrary elements
-    /// behind the edge.
+    /// past the edge.
     #[must_use]
     pub fn chunked(self, chunk_shape: Vec<u64>) -> Self {
         Dataset { chunk_shape: Some(chunk_shape), ..self }
@@ -109,7 +109,7 @@ impl Dataset {
         elements.checked_mul(u64::from(self.datatype.size()?)).ok_or_else(too_many)
     }
 
-    /// Returns the number of stored elements, including those behind the edge.
+    /// Returns the number of stored elements, including those past the edge.
     pub(crate) fn stored_elements(&self) -> Result<u64, Problem> {
         match &self.chunk_shape {
             Some(chunk) => self.chunks()?.checked_mul(product(chunk)?).ok_or_else(too_many),

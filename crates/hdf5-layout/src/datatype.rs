@@ -47,7 +47,7 @@ pub struct Member {
     pub datatype: Datatype,
 }
 
-/// The padding behind the text in a string of fixed length.
+/// The padding after the text in a string of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringPadding {
     /// At least one NUL.
@@ -348,7 +348,7 @@ mod tests {
         let members = vec![Member { name: "a".to_owned(), offset: 0, datatype: array }];
         let compound = encoded(&Datatype::Compound { size: 6, members });
         assert_eq!(compound[0], 0x26);
-        // The name, its offset, and directly behind it the array.
+        // The name, its offset, and directly after it the array.
         assert_eq!(compound[8..21], [b'a', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x2a]);
     }
 

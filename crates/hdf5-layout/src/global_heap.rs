@@ -26,8 +26,8 @@ pub(crate) const NIL: [u8; ID as usize] = [0; ID as usize];
 
 /// The positions of a dataset's elements in the global heap.
 ///
-/// Takes 16 bytes of memory per collection, any two neighbours of which exceed 64 KiB together, and 16 more per element
-/// longer than that.
+/// Memory: 16 bytes per collection, and 16 more per element longer than 64 KiB. Any two neighbouring collections
+/// together exceed 64 KiB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapPlan {
     /// The first element and the start of each collection.
@@ -169,7 +169,7 @@ impl Collection {
         Ok(out)
     }
 
-    /// Returns the bytes before a long element, and those behind it.
+    /// Returns the bytes before a long element, and those after it.
     pub fn around(&self, long: u64) -> (Vec<u8>, Vec<u8>) {
         let length = self.bytes.end - self.bytes.start;
         let mut before = Vec::with_capacity(2 * HEADER as usize);
@@ -203,7 +203,7 @@ fn object_header(index: u16, length: u64, out: &mut Vec<u8>) {
     out.extend(length.to_le_bytes());
 }
 
-/// Appends the free space behind the last object: the object 0, if its header fits.
+/// Appends the free space after the last object: the object 0, if its header fits.
 fn free_space(length: u64, out: &mut Vec<u8>) {
     let end = out.len() + length as usize;
     if length >= HEADER {

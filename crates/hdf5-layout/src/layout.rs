@@ -109,7 +109,7 @@ impl Layout {
     }
 
     /// Returns the length of the file in bytes.
-    #[allow(clippy::len_without_is_empty)] // no file is
+    #[allow(clippy::len_without_is_empty)] // no file is empty
     pub fn len(&self) -> u64 {
         self.length
     }
@@ -134,14 +134,14 @@ impl Layout {
         &self.metadata
     }
 
-    /// Returns the region that contains a byte behind the metadata or, for bytes between regions, the one before it.
+    /// Returns the region that contains a byte after the metadata or, for bytes between regions, the one before it.
     pub(crate) fn region_at(&self, byte: u64) -> Option<(&Region, &Stored)> {
         let number = self.regions.partition_point(|region| region.start <= byte).checked_sub(1)?;
         let region = self.regions.get(number)?;
         Some((region, self.datasets.get(region.dataset)?))
     }
 
-    /// Returns the start of the next region behind a byte, or the end of the file.
+    /// Returns the start of the next region after a byte, or the end of the file.
     pub(crate) fn next_region(&self, byte: u64) -> u64 {
         let number = self.regions.partition_point(|region| region.start <= byte);
         self.regions.get(number).map_or(self.length, |region| region.start)
@@ -219,7 +219,7 @@ fn encode(
     Ok(Encoded { bytes, addresses, heap, heap_bytes })
 }
 
-/// Assigns datasets their positions behind the metadata; returns the regions and the length of the file.
+/// Assigns datasets their positions after the metadata; returns the regions and the length of the file.
 fn place(tree: &Tree, datasets: &mut [Stored], start: u64) -> Result<(Vec<Region>, u64)> {
     let mut regions = Vec::new();
     let mut end = start;
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(layout.address(ObjectId::ROOT), Some(48));
         assert_eq!(layout.len(), layout.metadata_bytes());
         assert_eq!(layout.metadata()[48..52], *b"OHDR");
-        // Attribute Info comes first, because a reader (pyfive) takes it for longer than it is.
+        // Attribute Info comes first, because a reader (pyfive) reads past its end.
         assert_eq!(layout.metadata()[58], 0x15);
     }
 

@@ -170,7 +170,7 @@ fn check_name(name: &str, is_link: bool) -> std::result::Result<(), Problem> {
     if is_wrong {
         return Err(Problem::Name { name: name.to_owned() });
     }
-    // The rest of the message must fit behind the name.
+    // The rest of the message must fit after the name.
     if name.len() > 0xff00 {
         return Err(Problem::TooLarge { what: "a name".to_owned(), limit: 0xff00 });
     }

@@ -72,7 +72,7 @@ fn very_many_attributes_and_members() {
     objects.extend((0..60).map(group));
     let model = Model(objects);
     check(&model);
-    // Only h5py, whose process is not started anew for each object.
+    // Only h5py: the other readers start a process for each object.
     let mut objects = vec![root(Vec::new())];
     objects.extend((0..20_000).map(group));
     let model = Model(objects);

@@ -1,10 +1,10 @@
 //! Support for the tests of files.
 //!
 //! * [`model`]: files with their values in memory
-//! * [`random`]: random ones
-//! * [`expected`]: what a reader is to find in one, as JSON
+//! * [`random`]: random files
+//! * [`expected`]: the contents that a reader must find in a file, as JSON
 //! * [`readers`]: h5py and the programs of HDF5
-//! * [`skip`]: what cannot be done here, said aloud
+//! * [`skip`]: skips tests whose requirements are missing, with a message
 
 #![allow(dead_code)] // each test program uses a part
 

@@ -44,10 +44,10 @@ pub struct ModelDataset {
 
 #[derive(Debug, Clone)]
 pub struct ModelObject {
-    /// The number of its group among all objects; the root, which is the first, is its own.
+    /// The index of its group among all objects. The root comes first and is its own parent.
     pub parent: usize,
     pub name: String,
-    /// A group has none.
+    /// `None` for a group.
     pub dataset: Option<ModelDataset>,
     pub attributes: Vec<ModelAttribute>,
     /// The number of the one-dimensional dataset that is the scale of the first axis.
@@ -81,7 +81,7 @@ impl ModelAttribute {
 }
 
 impl ModelDataset {
-    /// For each stored element its number, or none past the edge.
+    /// Returns the number of each stored element; `None` past the edge.
     fn order(&self) -> Vec<Option<usize>> {
         let shape = self.dataspace.shape();
         let elements = self.dataspace.elements().unwrap() as usize;
@@ -121,7 +121,7 @@ impl ModelDataset {
     }
 }
 
-/// All indexes of a box, in row-major order.
+/// Returns all indexes of a box, in row-major order.
 fn indexes(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> + use<> {
     let shape = shape.to_vec();
     (0..shape.iter().product()).map(move |number: u64| {
@@ -133,7 +133,7 @@ fn indexes(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> + use<> {
 }
 
 impl Model {
-    /// The path of an object.
+    /// Returns the path of an object.
     pub fn path(&self, number: usize) -> String {
         let object = &self.0[number];
         match (number, object.parent) {
@@ -143,7 +143,7 @@ impl Model {
         }
     }
 
-    /// Lays the file out.
+    /// Computes the layout of the file.
     pub fn store(&self) -> Stored {
         let mut tree = Tree::new();
         let mut ids = vec![ObjectId::ROOT];
@@ -185,7 +185,7 @@ impl Model {
 }
 
 impl Stored {
-    /// The whole file.
+    /// Returns the whole file.
     pub fn bytes(&mut self) -> Vec<u8> {
         self.read(0..self.layout.len())
     }
@@ -193,7 +193,7 @@ impl Stored {
     /// Returns a range of the file.
     pub fn read(&mut self, range: Range<u64>) -> Vec<u8> {
         let layout = self.layout.clone();
-        // Bytes that are not filled in become visible.
+        // Bytes that are not filled in remain visible.
         let mut out = vec![0xdd; (range.end - range.start) as usize];
         layout.read(range.start, self, &mut out).unwrap();
         out

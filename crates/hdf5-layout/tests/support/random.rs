@@ -16,7 +16,7 @@ pub fn models() -> impl Strategy<Value = Model> {
         for (parent, name, dataset, attributes, has_scale) in objects {
             let groups: Vec<usize> = (0..all.len()).filter(|number| all[*number].dataset.is_none()).collect();
             let parent = groups[parent as usize % groups.len()];
-            // Names differ by their ends, which also keeps "." away.
+            // The number at the end makes names unique, and prevents the name ".".
             let name = format!("{name}{}", all.len());
             let scale = if has_scale { scale_for(&all, dataset.as_ref()) } else { None };
             all.push(ModelObject { parent, name, dataset, attributes, scale });
@@ -42,7 +42,7 @@ fn names() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Bytes from a seed: what they are does not matter, so they need not get simpler.
+/// Generates bytes from a seed: their values do not matter, so they need not shrink.
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = || {
@@ -139,14 +139,14 @@ fn elements(is_attribute: bool) -> impl Strategy<Value = (Datatype, Dataspace, E
     let texts = (dataspaces(), any::<u64>(), any::<bool>(), character_set()).prop_map(
         move |(dataspace, seed, are_long, character_set)| {
             let count = dataspace.elements().unwrap() as usize;
-            // Attributes have their texts in UTF-8 only.
+            // Texts of attributes are UTF-8 only.
             let character_set = if is_attribute { CharacterSet::Utf8 } else { character_set };
             let text = |(number, length): (usize, u8)| text(length, number % 7 == 3 && are_long && count < 100);
             let texts = bytes(seed, count).into_iter().enumerate().map(text).collect();
             (Datatype::VariableString { character_set }, dataspace, Elements::Variable(texts))
         },
     );
-    // h5py has no more than numbers in sequences: of others it cannot convert some.
+    // Sequences contain only numbers: h5py cannot convert some of the other types.
     let numbers = prop_oneof![integers(), floats()];
     let sequences = (numbers, dataspaces(), any::<u64>()).prop_map(|(element, dataspace, seed)| {
         let count = dataspace.elements().unwrap() as usize;

@@ -1,7 +1,7 @@
-"""Reads HDF5 files with h5py and compares them with what they are to hold.
+"""Reads HDF5 files with h5py and compares them with their expected contents.
 
-Each line of the standard input names a file and a JSON text (support/expected.rs); each line of the output says "same", or
-what differs.
+Each line of the standard input names a file and a JSON text (support/expected.rs); each line of the output says "same",
+or names the difference.
 """
 
 import json
@@ -31,7 +31,7 @@ def check(is_so, *what):
 
 
 def check_array(found, expected, where):
-    """The same bytes, but for the gaps of compound types."""
+    """Checks that the bytes are the same, except in the gaps of compound types."""
     if expected.dtype.names:
         for name in expected.dtype.names:
             check_array(found[name], expected[name], f"{where}.{name}")
@@ -122,7 +122,7 @@ def check_object(file, expected):
         return
     chunks = expected["chunks"]
     check(found.chunks == (chunks and tuple(chunks)), path, "has the chunks", found.chunks, "not", chunks)
-    # h5py has no fill values of array types.
+    # h5py does not support fill values of array types.
     if expected["fill_value"] is not None and "array" not in dataset["type"]:
         fill_value = from_hex(dataset["type"], expected["fill_value"], ())
         check_array(np.asarray(found.fillvalue), fill_value, f"{path} fill value")

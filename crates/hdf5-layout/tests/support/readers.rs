@@ -20,7 +20,7 @@ pub struct H5py {
 }
 
 impl H5py {
-    /// Starts it; skips the test with a message if it is missing.
+    /// Starts h5py; skips the test with a message if it is missing.
     pub fn start() -> Option<Self> {
         let python = python_with("h5py, numpy")?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/read_back.py");
@@ -63,7 +63,7 @@ pub fn has_programs() -> bool {
 /// Runs a program on a file; returns its output.
 ///
 /// # Panics
-/// If it fails, or reports an error.
+/// If the program fails, or reports an error.
 pub fn run(program: &str, arguments: &[&str], file: &Path, behind: &[u64]) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -98,7 +98,7 @@ pub fn run_all(model: &Model, stored: &Stored, bytes: &[u8], folder: &Path) -> S
         else {
             continue;
         };
-        // It supports nine axes, including that of the bytes of an element.
+        // `h5debug` supports nine axes, including that of the bytes of an element.
         if let Some(root) = stored.layout.chunk_index_address(*id).filter(|_| chunk.len() < 9) {
             let mut arguments = vec![root, chunk.len() as u64 + 1];
             arguments.extend(chunk);
