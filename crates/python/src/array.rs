@@ -24,7 +24,7 @@ use crate::metadata::{self, MetadataValue};
 use crate::numpy_memory::filled;
 use crate::rows::{RowQuery, Rows};
 
-/// An array as of one time.
+/// An array at one point in time.
 #[pyclass(frozen, module = "tilefs._tilefs")]
 pub struct Array(Kept<Opened>);
 

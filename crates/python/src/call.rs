@@ -13,14 +13,14 @@ use tilefs_reader::threads::cancellation::Token;
 use crate::errors::exception;
 use crate::fork;
 
-/// How often the main thread looks whether Python has received a signal.
+/// How often the main thread checks whether Python has received a signal.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 
-/// A read of so many bytes takes long.
+/// A read of this many bytes takes long.
 pub const LONG: usize = 4 << 20;
 
-/// Runs work that takes long or may wait for a network, so that Ctrl-C ends it: Python handles signals only in the main
-/// thread, so there the work runs on a thread of its own.
+/// Runs work that takes long or may wait for a network, so that Ctrl-C ends it. Python handles signals only in the main
+/// thread: called there, this function runs the work on another thread and waits for signals meanwhile.
 ///
 /// # Errors
 /// As for [`run`], and the exception that a signal raised.
@@ -59,22 +59,22 @@ pub fn run_long<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send
 /// # Errors
 /// As for [`run_long`].
 pub fn run_for<T: Send>(py: Python<'_>, is_long: bool, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    // A thread of its own would take longer than a small read of a local file.
+    // Starting a thread takes longer than a small read of a local file.
     if is_long { run_long(py, work) } else { run(py, work) }
 }
 
 /// Runs `work` without the interpreter's lock. Errors and panics become exceptions.
 ///
 /// # Errors
-/// The exceptions, and that of a process that forked.
+/// These exceptions, and one in a forked child process.
 pub fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| guarded(work)).map_err(|error| exception(py, &error))
 }
 
-/// Runs `work`. Panics become errors, and a process that forked gets one at once.
+/// Runs `work`. Panics become errors. In a forked child process, it returns an error at once.
 ///
 /// # Errors
-/// Those of `work`; [`Error::Internal`] for a panic; [`Error::Usage`] in a process that forked.
+/// Those of `work`; [`Error::Internal`] for a panic; [`Error::Usage`] in a forked child process.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     fork::check()?;
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Error::internal(reason(&*panic))))

@@ -1,4 +1,4 @@
-//! Processes that forked. The child has a copy of all memory but none of the threads that decode and wait for storage,
+//! Forked child processes. A child has a copy of all memory but none of the threads that decode and wait for storage,
 //! and locks that those threads held stay locked. So it must not read, and must not drop anything that has a lock.
 
 use std::ops::Deref;
@@ -10,10 +10,10 @@ use tilefs_format::error::{Error, Result};
 /// The process that first opened something; 0 before.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Checks that this process may read. The first process that asks may.
+/// Checks that this process may read: the first process that calls this function, not its children.
 ///
 /// # Errors
-/// [`Error::Usage`] in a process that was forked from the one that asked first.
+/// [`Error::Usage`] in a process that was forked from that one.
 pub fn check() -> Result<()> {
     let here = std::process::id();
     match OWNER.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {

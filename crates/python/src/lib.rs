@@ -5,7 +5,7 @@
 //! * `tree.rs`: the files of the tree, for fsspec
 //! * `rows.rs`: the Arrow stream; `numpy_memory.rs`: reads into the memory of a NumPy array
 //! * `options.rs`, `call.rs`, `errors.rs`, `fork.rs`: options, calls without the interpreter's lock, exceptions, and
-//!   processes that forked
+//!   forked processes
 
 #![deny(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -68,7 +68,7 @@ impl Rows {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to ignore the wish.
+        // The interface allows producers to ignore the requested schema.
         drop(requested_schema);
         let stream = call::run_long(py, || Stream::new(self.0.parts()?))?;
         let shared = SharedStream { schema: stream.schema.clone(), stream: Kept::new(Mutex::new(stream)) };
@@ -90,7 +90,7 @@ fn opened(content: Arc<dyn Content>) -> Result<FileReader<Cursor>> {
     FileReader::try_new(Cursor { content, at: 0 }, None).map_err(of_arrow)
 }
 
-/// Returns the error that a reader of Arrow files wraps, or one about the file.
+/// Returns the error that the Arrow reader wraps if it is one of ours, otherwise an error about the file.
 fn of_arrow(error: ArrowError) -> Error {
     if let ArrowError::IoError(_, inner) = &error
         && let Some(ours) = inner.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
@@ -129,7 +129,7 @@ impl Seek for Cursor {
     }
 }
 
-/// Parts that are read at the same time, so that threads which have no more tiles of one part begin with the next.
+/// Parts that are read at the same time, so that threads that find no more tiles in one part start with the next.
 const PARTS_AT_ONCE: usize = 2;
 
 /// The stream that another library reads, on any thread. Memory: for each of [`PARTS_AT_ONCE`] parts two batches, which
@@ -137,7 +137,7 @@ const PARTS_AT_ONCE: usize = 2;
 struct Stream {
     schema: SchemaRef,
     parts: Arc<ArrowParts>,
-    /// The next part that nobody reads yet.
+    /// The next part to start reading.
     next: usize,
     /// The batches of the parts that are being read, in order.
     reading: VecDeque<Receiver<Result<RecordBatch>>>,
@@ -162,7 +162,7 @@ impl Stream {
             match first.recv() {
                 Ok(Ok(batch)) => return Ok(Some(batch)),
                 Ok(Err(error)) => {
-                    // Rows behind missing ones would look like the next.
+                    // Later rows would seem to follow the rows before the error.
                     self.next = self.parts.count();
                     self.reading.clear();
                     return Err(error);

@@ -26,7 +26,7 @@ pub struct Tree {
     is_far: bool,
 }
 
-/// A tree and what is kept of it since the last change.
+/// A tree, and the recently used nodes and files since its last change.
 struct Nodes {
     tree: MountedTree,
     recent: Mutex<Arc<Recent>>,
@@ -66,7 +66,7 @@ impl Tree {
             let Node::Folder(folder) = node else { return Ok(None) };
             let mut entries = Vec::new();
             for entry in folder.list()? {
-                // It may have gone since.
+                // The entry may have disappeared since it was listed.
                 let Some(node) = folder.lookup(&entry.name)? else { continue };
                 entries.push((entry.name, outline(&node)?));
             }
