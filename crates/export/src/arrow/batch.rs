@@ -2,7 +2,8 @@
 //!
 //! The position of a batch is computed. Buffers of fixed size follow from the number of rows. The data buffer of a
 //! variable-length column reserves, in each batch, the space between its rounded-up first and last offsets plus 64
-//! bytes, so the space of all earlier batches follows from a single offset. So do the buffers of the elements of lists.
+//! bytes, so the space of all earlier batches follows from a single offset. The buffers of list elements are placed in
+//! the same way.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -145,13 +146,13 @@ impl ArrowColumn {
         !matches!(self.layout, Layout::Values(_) | Layout::Bits | Layout::Bytes)
     }
 
-    /// Returns where the values of all rows end.
+    /// Returns the end of the values of all rows.
     fn end(&self) -> Place {
         let bytes = self.values.len();
         Place { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
     }
 
-    /// Returns where the values of a row begin.
+    /// Returns the start of the values of a row.
     fn place_at(&self, offsets: &Arc<dyn Content>, row: u64) -> Result<Place> {
         let (unit, end) = (read_offset(offsets, row)?, self.end());
         if unit > end.unit {
@@ -191,7 +192,7 @@ impl ArrowColumn {
     }
 }
 
-/// A place among the values of a column: as its offsets count, and in bytes.
+/// A place among the values of a column: in the units of its offsets, and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     unit: u64,
@@ -299,7 +300,7 @@ impl Body {
     }
 }
 
-/// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie `within`.
+/// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie in `within`.
 fn own_offsets(
     column: &ArrowColumn,
     offsets: &Arc<dyn Content>,

@@ -2,7 +2,7 @@
 
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
-/// An object written already, to which a table or vector can refer.
+/// An object that has been written, to which a table or vector can refer.
 pub type Offset = WIPOffset<UnionWIPOffset>;
 
 /// The value of a field of a table.

@@ -12,7 +12,7 @@ pub const ALIGNMENT: u64 = 64;
 /// The first bytes of the file, padded; without the padding, also the last bytes.
 pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 
-/// The marker behind the last message.
+/// The marker after the last message.
 pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The MetadataVersion that Arrow 1.0 and later write.
@@ -79,7 +79,7 @@ pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
     finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
-/// Returns everything behind the batches: the end of the stream, the footer, its length, the magic bytes.
+/// Returns everything after the batches: the end of the stream, the footer, its length, the magic bytes.
 pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let mut blocks = |blocks: &[Block]| {
@@ -107,7 +107,7 @@ fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
     table(builder, &[(0, Value::I64(contents.rows as i64)), (1, Value::At(nodes)), (2, Value::At(buffers))])
 }
 
-/// Adds the marker and length to a message, and pads it so that what follows is aligned.
+/// Adds the marker and length to a message, and pads it so that the bytes after it are aligned.
 fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
     let fields =
         [(3, Value::I64(body_length as i64)), (2, Value::At(header)), (0, VERSION_5), (1, Value::U8(kind as u8))];

@@ -244,7 +244,8 @@ fn every_datatype_has_a_type() {
     assert!(check(&long).is_err());
 }
 
-/// For every unit, and for columns that are not nullable; in a list, where nothing can be null, it is a number.
+/// "Not a time" is null in every unit, also in columns that are not nullable. In a list, where nothing can be null, it
+/// is a number.
 #[test]
 fn not_a_time_is_null_in_every_unit() {
     for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {

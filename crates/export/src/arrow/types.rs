@@ -130,8 +130,8 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     })
 }
 
-/// Returns the type of cells of bytes or one-byte characters; `None` for all other cells. `format` is the one that must
-/// hold them.
+/// Returns the type of cells of bytes or one-byte characters; `None` for all other cells. `format` is the name of the
+/// file format, for errors.
 pub fn bytes_type(field: &Field, format: &str) -> FormatResult<Option<DataType>> {
     if !field.is_bytes() || field.datatype.size() != 1 {
         return Ok(None);

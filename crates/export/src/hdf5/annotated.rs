@@ -22,7 +22,7 @@ use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
 /// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.
 ///
 /// # Errors
-/// When offsets of texts cannot be read, and where HDF5 cannot hold the data.
+/// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the data.
 pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
     let mut builder = Builder { tree: Tree::new(), values: vec![None] };
     builder.group(ObjectId::ROOT, group)?;

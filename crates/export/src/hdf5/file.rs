@@ -92,7 +92,7 @@ impl Hdf5 {
         if !out.contains(&0) {
             return Ok(());
         }
-        // Bytes behind a NUL must all be NUL.
+        // Bytes after a NUL must all be NUL.
         let mut is_cut = has_inner_nul(out);
         let mut at = start + out.len() as u64;
         let mut bytes = Vec::new();

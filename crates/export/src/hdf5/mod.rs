@@ -10,8 +10,8 @@
 //!   that length. Only dimensions with coordinates are scales, and only of datasets all of whose dimensions have
 //!   scales.
 //!
-//! Strings of HDF5 end at a NUL, so readers do not see NULs at the end of a text. Reading a text that continues behind
-//! a NUL is an error.
+//! Strings of HDF5 end at a NUL, so readers do not see NULs at the end of a text. Reading a text that continues after a
+//! NUL is an error.
 
 mod annotated;
 mod file;

@@ -1,7 +1,7 @@
 //! A column of a row group: one page with the values, preceded for an enumeration by a dictionary page with the labels.
 //!
 //! Parquet stores no values of nulls, but a chunk with nulls has the same length as one without: its page is padded
-//! behind the levels that mark the nulls. Readers decode as many levels as there are rows, and continue with the values
+//! after the levels that mark the nulls. Readers decode as many levels as there are rows, and continue with the values
 //! at the stored end of the levels. Therefore all positions are known without reading a cell.
 //!
 //! Lists that can be null, or vary in length, have one level for each value, and one for each list without values.
@@ -30,7 +30,7 @@ const MAX_BYTES: u64 = i32::MAX as u64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRows {
     pub rows: Range<u64>,
-    /// As the column's offsets count: bytes, or elements.
+    /// In the units of the column's offsets: bytes or elements.
     pub offsets: Range<u64>,
     /// The bytes of the texts in lists.
     pub texts: Range<u64>,
@@ -129,8 +129,8 @@ impl ParquetColumn {
         dictionary.checked_add(header)?.checked_add(page?)
     }
 
-    /// Returns the number of bytes to reserve for values of variable length: this many bytes or elements, as the
-    /// column's offsets count, and for texts in lists their bytes.
+    /// Returns the number of bytes to reserve for values of variable length: `count` bytes or elements, in the units of
+    /// the column's offsets, and `texts` bytes of texts in lists.
     pub fn reserved_for_values(&self, count: u64, texts: u64) -> Option<u64> {
         match self.layout {
             // Plus less than one byte per value for the levels.
@@ -222,8 +222,8 @@ impl ParquetColumn {
         Ok(Concat::new(parts))
     }
 
-    /// Returns the values of a chunk that are not null: of fixed size as the column stores them, of variable length as
-    /// the page does.
+    /// Returns the values of a chunk that are not null: values of fixed size as the column stores them, values of
+    /// variable length as the page does.
     fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
         let rows = of.rows.clone();
         let (values, bytes) = (self.values.clone(), of.offsets.clone());
@@ -280,7 +280,7 @@ impl ParquetColumn {
         };
         Ok(match self.layout {
             Layout::Bits => Arc::new(Bits::new(values)),
-            // Packed indices of whole bytes are just these bytes. Readers ignore those behind the last row.
+            // Packed indices of whole bytes are just these bytes. Readers ignore those after the last row.
             Layout::Indices(size) => {
                 let head = [&[8 * size as u8][..], &packed_head(of.count())].concat();
                 let padding = of.count().next_multiple_of(8) * size - values.len();

@@ -51,7 +51,8 @@ struct Places {
 }
 
 impl Places {
-    /// Returns the numbers between which the values of a group lie; nothing for a column without such numbers.
+    /// Returns the range of the values of a group, given the starts of all groups; an empty range for a column without
+    /// starts.
     fn between(starts: &[Vec<u64>], column: usize, group: usize) -> Range<u64> {
         match starts.get(column).and_then(|starts| starts.get(group..)?.first_chunk()) {
             Some([start, end]) => *start..*end,

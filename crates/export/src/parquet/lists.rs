@@ -216,7 +216,7 @@ impl CountedLists {
     }
 }
 
-/// The levels of one kind, end to end. Those behind the last one are padding.
+/// The levels of one kind, end to end. Those after the last one are padding.
 struct Levels {
     of: Arc<CountedLists>,
     kind: Kind,

@@ -209,7 +209,7 @@ pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaCo
     })
 }
 
-/// Returns the footer, without the length and the magic bytes behind it.
+/// Returns the footer, without the length and the magic bytes after it.
 pub fn footer(
     columns: &[SchemaColumn<'_>],
     rows: u64,

@@ -271,8 +271,8 @@ fn bounds_match_stored_values() {
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };
-    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false"; before them field 3 with no nulls, or
-    // not.
+    // Fields 5 and 6 of a struct, binary, greatest first, then two fields that are "false". Field 3, the number of
+    // nulls (0), may precede them.
     let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
         let length = |value: &[u8]| value.len() as u8;
         let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();

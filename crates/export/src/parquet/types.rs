@@ -205,7 +205,7 @@ impl ParquetColumn {
         }
     }
 
-    /// Returns the number that the offset behind the last cell has: all bytes, or all elements.
+    /// Returns the offset after the last cell: the number of all bytes, or of all elements.
     pub fn last_offset(&self) -> u64 {
         self.elements.as_ref().map_or(self.values.len(), Elements::count)
     }

@@ -95,7 +95,7 @@ impl ColumnCells {
         Ok(())
     }
 
-    /// Returns the number of the first element of a row or, behind the last row, the number of all elements.
+    /// Returns the number of the first element of a row or, after the last row, the number of all elements.
     ///
     /// # Errors
     /// As for [`ColumnCells::elements`].

@@ -40,8 +40,8 @@ impl<T: TextRows> Forward for FromFront<T> {
         if self.at.row >= self.table.rows() {
             return Ok(false);
         }
-        // Each thread makes a part. One that meets long rows stops early, and the parts of the threads after it are
-        // dropped.
+        // Each thread formats a part. A thread that meets long rows stops early, and the parts of the threads after it
+        // are dropped.
         let share = self.rows.div_ceil(threads::decoding() as u64);
         let parts = for_all(threads::decoding(), |number| {
             let first = self.at.row.saturating_add(number as u64 * share);

@@ -24,7 +24,7 @@ const PARTS_OF_THREAD: usize = 16;
 
 /// A header and rows of text, each made of the cells of some columns.
 ///
-/// The text between two rows depends on nothing but their numbers, however many steps it is made in.
+/// The text between two rows depends only on their numbers, not on the number of steps that produce it.
 pub trait TextRows: Send + Sync {
     /// Buffers that are reused from one step to the next.
     type Scratch: Default;
@@ -39,7 +39,7 @@ pub trait TextRows: Send + Sync {
     fn column_count(&self) -> usize;
 
     /// Appends the text of some rows from a position, or a part of a row that is too long for memory; `end` is the row
-    /// after the last requested one. Returns the position behind the text.
+    /// after the last requested one. Returns the position after the text.
     ///
     /// # Errors
     /// Fails if a cell cannot be read or shown.
@@ -99,7 +99,7 @@ impl Checkpoints {
         Checkpoints { spacing: SPACING, most, checkpoints: Vec::new() }
     }
 
-    /// Adds a checkpoint behind all others, if it is far enough from the last one.
+    /// Adds a checkpoint after all others, if it is far enough from the last one.
     fn add(&mut self, checkpoint: Checkpoint) {
         if self.checkpoints.last().is_some_and(|last| checkpoint.place - last.place < self.spacing) {
             return;
@@ -131,8 +131,8 @@ impl Checkpoints {
         number.is_ok_and(|number| self.checkpoints[number].place != found.place)
     }
 
-    /// Returns the position of the first checkpoint at or behind a byte; the position behind the last of `rows` if
-    /// there is none.
+    /// Returns the position of the first checkpoint at or after a byte; the position after the last of `rows` if there
+    /// is none.
     fn behind(&self, place: u64, rows: u64) -> Position {
         let behind = self.checkpoints.partition_point(|checkpoint| checkpoint.place < place);
         self.checkpoints
@@ -142,8 +142,8 @@ impl Checkpoints {
 }
 
 impl<T: TextRows> Measured<T> {
-    /// Restores what [`Measured::new`] made in an earlier mount for the same rows, from the bytes that
-    /// [`Measured::to_bytes`] returned; `None` if the bytes are invalid.
+    /// Restores the result of [`Measured::new`] for the same rows in an earlier mount, from the bytes of
+    /// [`Measured::to_bytes`]; `None` if the bytes are invalid.
     pub fn of_saved(table: Arc<T>, bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
@@ -173,7 +173,7 @@ impl<T: TextRows> Measured<T> {
         Some(Measured { table, checkpoints, length, last: Mutex::new(start) })
     }
 
-    /// Returns the bytes from which [`Measured::of_saved`] restores it.
+    /// Returns the bytes from which [`Measured::of_saved`] restores this result.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             [self.length, self.checkpoints.spacing].into_iter().flat_map(u64::to_le_bytes).collect();

@@ -95,7 +95,7 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Writes the cells of a column, each followed by its mark, and advances the positions.
+    /// Writes the cells of a column, each followed by its separator or line break, and advances the positions.
     fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Separators) -> Result<()> {
         let count = self.places.len();
         // Only the requested part of the first and the last cell is read: cells may be larger than memory.

@@ -23,7 +23,7 @@ use crate::number;
 /// Number of rows written together, so that all columns of a batch stay in the processor's cache.
 const BATCH: u64 = 1024;
 
-/// The same if nothing is written.
+/// The same for prefetching, which writes nothing.
 const BATCH_AHEAD: u64 = 16 * BATCH;
 
 /// A column, and the conversion of its cells to text.
@@ -181,7 +181,7 @@ impl Content for Rows {
         let mut writer = RowWriter::new(offset, rest);
         loop {
             if is_ahead && !self.varies() && (offset..end).contains(&place) {
-                // Only the position behind all whole rows is needed.
+                // Only the position after all whole rows is needed.
                 let whole = ((end - place) / self.fixed).min(self.rows - row);
                 self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
                 (row, place) = (row + whole, place + whole * self.fixed);

@@ -1,6 +1,6 @@
 //! The quoting of texts in tables with separated columns.
 //!
-//! Texts are never changed: a text that cannot be a cell as it is, is quoted, and the quotes in it are doubled (RFC
+//! Texts are never changed: a text that cannot be a cell as it is gets quotes, and the quotes in it are doubled (RFC
 //! 4180). A null is empty, which distinguishes it from an empty text, `""`. Readers of such tables restore the same
 //! values, including tabs, line breaks and zero bytes.
 
@@ -10,7 +10,7 @@ pub const LONG: usize = 64 << 10;
 /// The separator of a table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Tabs. Only texts that need quotes have them, so that `cut`, `awk` and `sort` see the others plain.
+    /// Tabs. Only texts that need quotes have them, so that `cut`, `awk` and `sort` see the others without quotes.
     Tsv,
     /// Commas. All texts are quoted, so that readers that guess types leave `007` and `true` as they are.
     Csv,

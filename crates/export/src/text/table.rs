@@ -1,9 +1,10 @@
 //! Rows of separated cells without padding: the length of a row depends on its values.
 //!
 //! No form of padding is ignored by all readers: blanks within fields make Polars, SQLite and pandas take numbers for
-//! text; blank lines are rows to Polars and SQLite and the end to R's `fread`; an extra last column is a column to all
-//! of them; and carriage returns break Polars and DuckDB. Therefore the positions of rows must be measured, in one pass
-//! over all cells; see [`super::Measured::new`]. Sequential readers need not wait for that; see [`super::forward`].
+//! text; blank lines are rows to Polars and SQLite, and the end of the table to R's `fread`; an extra last column is a
+//! column to all of them; and carriage returns break Polars and DuckDB. Therefore the positions of rows must be
+//! measured, in one pass over all cells; see [`super::Measured::new`]. Sequential readers need not wait for that; see
+//! [`super::forward`].
 
 use std::cmp::Ordering;
 
@@ -241,8 +242,8 @@ impl TextRows for Table {
 }
 
 impl Position {
-    /// Returns the position at which a column continues, at or behind this position: the row, and the number of
-    /// elements of its cell before the position.
+    /// Returns the position at which a column continues, at or after this position: the row, and the number of elements
+    /// of its cell before the position.
     fn in_column(self, number: u32) -> (u64, u64) {
         match number.cmp(&self.column) {
             Ordering::Less => (self.row + 1, 0),

@@ -65,7 +65,7 @@ impl Printer {
     }
 
     /// Adapts the printer to a table, in which booleans are `true` and `false`: readers that guess types take 0 and 1
-    /// for integers. In a grid they stay numbers, because readers of grids know nothing else.
+    /// for integers. In a grid they stay numbers, because readers of grids know only numbers.
     pub fn in_table(mut self) -> Self {
         if self.datatype == Datatype::Bool && matches!(self.kind, PrinterKind::Unsigned) {
             (self.kind, self.width) = (PrinterKind::Boolean, "false".len());

@@ -71,7 +71,7 @@ impl Directory {
         self.tags.insert(place, (tag, value));
     }
 
-    /// Returns the size in bytes of the tags, behind which the values that do not fit into them are stored.
+    /// Returns the size in bytes of the tags. The values that do not fit into them follow.
     fn bytes_of_tags(&self) -> u64 {
         (8 + TAG * self.tags.len() as u64 + 8).next_multiple_of(PLACE)
     }
@@ -98,7 +98,7 @@ impl Directory {
             let length = content.len();
             if length <= INLINE {
                 let mut inline = [0; INLINE as usize];
-                // A few bytes made above, or computed, which cannot fail.
+                // These few bytes are in memory or computed, so reading them cannot fail.
                 if content.read_at(0, &mut inline[..length as usize]).is_ok() {
                     bytes.extend(inline);
                 }

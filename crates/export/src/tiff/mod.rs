@@ -4,8 +4,8 @@
 //! * If the width and height of the array's tiles are multiples of 16, as TIFF requires, they become the TIFF's tiles;
 //!   those on the edge are padded. Otherwise each row of tiles is a strip; a very long one is divided into tiles of
 //!   about the size of the array's.
-//! * If the bands of a pixel are adjacent in the array, they are so in the TIFF; otherwise the TIFF has one band after
-//!   the other.
+//! * If the bands of a pixel are adjacent in the array, they are also adjacent in the TIFF; otherwise the TIFF has one
+//!   band after the other.
 //! * GeoTIFF: the EPSG code of the coordinate system. A projected system without one is stored as its well-known text,
 //!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian. Pixels are areas.
 //! * The value that marks missing data, and the descriptions of bands, are in GDAL's tags.

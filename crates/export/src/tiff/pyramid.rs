@@ -212,7 +212,8 @@ impl Directories {
         offset.checked_sub(self.first).map_or(0, |behind| behind / self.each + 1)
     }
 
-    /// Returns the directory of a plane in a level. `behind` is the position in the file of that of the next level.
+    /// Returns the directory of a plane in a level. `behind` is the position in the file of the directory of the next
+    /// level.
     fn directory(&self, level: usize, plane: u64, behind: u64) -> Directory {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);

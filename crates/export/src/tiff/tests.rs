@@ -299,7 +299,7 @@ fn a_pyramid_has_every_pixel_of_every_level() {
     assert_eq!((planes, found[&277][0], found[&262][0]), (3, 1, 1));
     assert_eq!(check("YX", Datatype::Float32, &[&[5, 4]], 1, plain).0, 1);
     assert_eq!(check("TCZYX", Datatype::UInt8, &[&[2, 3, 4, 9, 8], &[2, 3, 4, 5, 4]], 1, plain).0, 24);
-    // Channels behind the columns: adjacent if they are colours.
+    // Channels after the columns: adjacent if they are colours.
     let last: Order = &|shape| vec![(shape[2], 1), (shape[0], shape[1] * shape[2]), (shape[1], shape[2])];
     let (planes, found) = check("YXC", Datatype::UInt8, &[&[37, 40, 3], &[19, 20, 3]], 1, last);
     assert_eq!((planes, found[&277][0], found[&262][0], found[&284][0]), (1, 3, 2, 1));

@@ -63,7 +63,7 @@ impl Layout {
         let (wide, high) = (*extents.get(axes.samples)?, *extents.get(axes.lines)?);
         let planes = axes.planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(length(axis)?))?;
         let pixel = cells.field().cell_size()?.checked_mul(axes.bands.map_or(Some(1), length)?)?;
-        // A tile may end behind the image, but must not reach into the next tile of the array.
+        // A tile may extend past the image, but must not reach into the next tile of the array.
         let fits = wide.is_multiple_of(SIDE) && (high.is_multiple_of(SIDE) || high >= lines && wide < samples);
         let strip = samples.checked_mul(high.min(lines))?.checked_mul(pixel)?;
         let is_tiled = fits || wide < samples && strip > MAX_STRIP;
@@ -126,12 +126,12 @@ impl Layout {
         first..first.saturating_add(self.tiles_of_plane)
     }
 
-    /// Returns the size of all of them in bytes.
+    /// Returns the size of all tiles or strips in bytes.
     pub fn bytes(&self) -> u64 {
         self.plane_bytes.saturating_mul(self.planes)
     }
 
-    /// Returns the size in bytes of each, except the last strip of a plane.
+    /// Returns the size in bytes of each tile or strip, except the last strip of a plane.
     fn each(&self) -> u64 {
         self.width * self.height * self.pixel
     }
