@@ -27,7 +27,7 @@ pub struct Triggered(Receiver<()>);
 pub enum Refreshed {
     /// The current state is visible.
     Done,
-    /// The storage did not tell; try again soon.
+    /// The storage did not answer; try again soon.
     Failed,
     /// The tree is no longer in use.
     Ended,
@@ -49,7 +49,8 @@ impl RefreshTrigger {
 
 impl Triggered {
     /// Calls `refresh` on demand and, if an interval is given, after each interval, until it returns
-    /// [`Refreshed::Ended`] or all triggers are dropped. Blocks, because storage may hang: run it on a thread of its own.
+    /// [`Refreshed::Ended`] or all triggers are dropped. Blocks, because storage may hang: run it on a thread of its
+    /// own.
     pub fn run(self, interval: Option<Duration>, mut refresh: impl FnMut() -> Refreshed) {
         let mut retry: Option<Duration> = None;
         loop {

@@ -10,7 +10,7 @@ use super::failure::Failure;
 /// The commands; any other first argument is an array to mount, or an option of `mount`.
 const COMMANDS: [&str; 10] = ["mount", "umount", "serve", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
-/// Options of mount(8) that hold anyway, or are meant for mount(8) itself.
+/// Options of mount(8) to ignore: they hold anyway, or are meant for mount(8) itself.
 const IGNORED: [&str; 39] = [
     "ro",
     "defaults",
@@ -180,7 +180,7 @@ fn nearest<'a>(typed: &str, names: &[&'a str]) -> Option<&'a str> {
     (distance(found) <= 2 && distance(found) < typed.chars().count()).then_some(found)
 }
 
-/// Replaces `-o a,b=c` by `--a --b=c`. `by_mount` tells that mount(8) made the list.
+/// Replaces `-o a,b=c` by `--a --b=c`. `by_mount` says whether mount(8) made the list.
 fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString>, Failure> {
     let mut expanded = Vec::new();
     let mut rest = arguments.iter();

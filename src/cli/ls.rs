@@ -168,10 +168,10 @@ impl Listing<'_> {
     }
 }
 
-/// Returns the text behind the name of an array or a group: `  dense 100 x 200`, `  sparse 2638 rows`; empty for other
+/// Returns the text after the name of an array or a group: ` dense 100 x 200`, ` sparse 2638 rows`; empty for other
 /// folders.
 fn shape(folder: &dyn Folder) -> String {
-    // Listing opens a member of a group, so that it knows what it is; the recursion lists it anyway, and reports
+    // Listing a member of a group opens it, which determines its kind. The recursion lists it anyway, and reports
     // errors.
     let _ = folder.list();
     let attributes = folder.extended_attributes();

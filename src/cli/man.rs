@@ -75,7 +75,7 @@ fn shown_by_man(source: &str) -> bool {
     let started = Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
     let Ok(mut man) = started else { return false };
     if let Some(mut input) = man.stdin.take() {
-        // If man cannot read a page this way, its exit status tells.
+        // If man cannot read a page this way, its exit status says so.
         let _ = input.write_all(source.as_bytes());
     }
     man.wait().is_ok_and(|status| status.success())

@@ -174,7 +174,7 @@ enum Extent {
 }
 
 impl Opening {
-    /// Converts to the library's options. Warns of times that look like something else.
+    /// Converts to the library's options. Warns about times that look like something else.
     pub fn options(&self, slices: &NamedSlices) -> Result<OpenOptions, Failure> {
         let defaults = OpenOptions::default();
         for time in [&self.at, &self.from].into_iter().flatten() {
@@ -248,7 +248,7 @@ fn usual_index_folder() -> Option<PathBuf> {
 }
 
 impl Cloud {
-    /// Settings of the command line take precedence over those of the file.
+    /// Returns the options for object stores. Settings on the command line take precedence over those of the file.
     fn options(&self) -> Result<CloudOptions, Failure> {
         let mut settings = match &self.config {
             Some(file) => Settings::read(file)?,

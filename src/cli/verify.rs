@@ -94,7 +94,7 @@ impl Verify {
                 walk_directory(&directory, None, |place, visited| whole.check(place, visited))?;
                 whole.finish()
             }
-            // Could not even be opened, because its schema or its commits are damaged.
+            // The array could not even be opened, because its schema or its commits are damaged.
             Err(error @ Error::Damaged { .. }) => {
                 let (findings, tally) = not_opened(error);
                 output::print(&format!("{}{tally}\n", lines(&findings)))?;
@@ -226,7 +226,7 @@ impl Whole {
         Ok(())
     }
 
-    /// Prints the sum; returns it.
+    /// Prints the totals and returns them.
     fn finish(self) -> std::result::Result<Tally, Failure> {
         let missing = match self.missing {
             1 => "1 member is missing".to_owned(),

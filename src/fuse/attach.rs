@@ -198,7 +198,7 @@ fn helper_options(source: &OsStr, access: Access, labels: &[OsString]) -> OsStri
     }
     options.extend_from_slice(b"fsname=");
     for &byte in source.as_bytes() {
-        // Options are separated by commas; a backslash escapes both.
+        // Options are separated by commas; a backslash escapes a comma or a backslash.
         if byte == b',' || byte == b'\\' {
             options.push(b'\\');
         }

@@ -35,8 +35,8 @@ pub enum Side {
     Starter,
 }
 
-/// Forks a background server. Returns there at once, and here once the mount answers. The server leaves the terminal's
-/// session, so that ctrl-C does not end the mount. Must be called before any thread starts.
+/// Forks a background server. Returns in the server at once, and in this process once the mount answers. The server
+/// leaves the terminal's session, so that ctrl-C does not end the mount. Must be called before any thread starts.
 ///
 /// # Errors
 /// The exit status of the server, and its one-line error.
@@ -96,7 +96,7 @@ pub fn is_server() -> bool {
 /// Reports from the server that the mount answers, and releases the working folder and streams of the command.
 ///
 /// # Errors
-/// If the command no longer waits, as after ctrl-C; the mount is then not wanted.
+/// If the command no longer waits, as after ctrl-C; the mount is then no longer wanted.
 pub fn report_success() -> io::Result<()> {
     let mut state = state();
     if let Start::Waited(reports) = &*state {

@@ -1,5 +1,5 @@
-//! Receives the kernel's requests and replies to them: each handler has the [`Server`] answer, on this thread if that
-//! needs no storage, otherwise on one of the threads for requests.
+//! Receives the kernel's requests and replies to them: each handler lets the [`Server`] answer, on this thread if that
+//! needs no storage, otherwise on a request thread.
 //!
 //! Nothing here knows arrays. The kernel may cache names, attributes and pages indefinitely: they change only when the
 //! tree is refreshed, and are then invalidated.
@@ -112,7 +112,7 @@ impl Filesystem for TreeFilesystem {
             // Older kernels lack some of these and are slower, but not wrong.
             let _ = config.add_capabilities(capability);
         }
-        // These fail only for zero and for values above the library's limits, which these are not.
+        // These calls fail only for zero and for values above the library's limits.
         let _ = config.set_max_write(MAX_READ);
         let _ = config.set_max_background(MAX_BACKGROUND);
         Ok(())

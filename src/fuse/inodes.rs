@@ -406,7 +406,7 @@ impl Inodes {
             }
             let Some(number) = table.order.pop_front() else { break };
             let Some(InodeEntry { inode, .. }) = table.inodes.get(&number) else { continue };
-            // It stays until the kernel says that it has forgotten it; one in use stays longer.
+            // The name stays until the kernel reports that it has forgotten it; a name in use stays longer.
             table.order.push_back(number);
             if Arc::strong_count(inode) == 1 && !spared.contains(&number) {
                 left -= inode.memory();
@@ -522,7 +522,7 @@ mod tests {
         (Inodes::new(slices.clone()), slices)
     }
 
-    /// Looks a name up as for the kernel.
+    /// Looks a name up as the server does for the kernel.
     fn find(inodes: &Inodes, parent: u64, name: &str) -> Arc<Inode> {
         if let Some(inode) = inodes.look_up(parent, name) {
             return inode;
@@ -589,7 +589,7 @@ mod tests {
         let numbers = find_all();
         assert!(slices.alive.load(Ordering::Relaxed) <= MAX_NODES);
         assert_eq!(find_all(), numbers);
-        // Every file can still be opened by its old number, and is the same file to all who have it open.
+        // Every file can still be opened by its old number, and processes that have it open see the same file.
         for (name, (slice, file)) in names.iter().zip(numbers) {
             let inode = inodes.get(file).unwrap();
             let Ok(Some(Node::File(opened))) = inodes.node(&inode) else { panic!("{name} is gone") };
@@ -617,7 +617,7 @@ mod tests {
         let slice = find(&inodes, ROOT, "slice");
         let (file, other) = (find(&inodes, slice.number, "text"), find(&inodes, slice.number, "other"));
         let open = inodes.node(&file).unwrap();
-        // LookupState in the old tree, and inserted after the refresh.
+        // Looked up in the old tree, and inserted after the refresh.
         let late = inodes.node(&slice).unwrap().unwrap();
         let generation = inodes.generation();
         let refresh = |changed| inodes.refresh(Refreshed { root: Arc::new(Slices::default()), changed });
@@ -638,7 +638,7 @@ mod tests {
         assert_ne!(new.number, file.number);
         assert_eq!(inodes.number_of(slice.number, "text"), new.number);
         assert!(inodes.node(&new).unwrap().is_some());
-        // Once nobody has it open, its number is free for the next.
+        // Once nobody has the file open, its number is free for the next one.
         inodes.forget(other.number, 1);
         assert_eq!(find(&inodes, slice.number, "other").number, other.number);
         // Nothing else changes.
@@ -670,7 +670,7 @@ mod tests {
         assert!(told > 80_000 && inodes.lock().bytes <= MOST_BYTES);
         assert!(inodes.look_up(folder.number, &name(99_999)).is_some() && inodes.get(folder.number).is_some());
         assert!(spared.iter().all(|number| inodes.get(*number).is_some()));
-        // If all of them are in use, each is returned once per round.
+        // If all names are in use, each is returned once per round.
         let (in_use, _) = super::tests::inodes();
         for number in 0..20_000 {
             find(&in_use, ROOT, &name(number));

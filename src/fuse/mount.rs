@@ -157,7 +157,7 @@ pub struct Mount {
     mountpoint: PathBuf,
     /// The device number in the mount table; `None` if the table cannot be read.
     device: Option<String>,
-    /// Whether another process has mounted and passed on the device. That process unmounts, too.
+    /// Whether another process mounted and passed on the device. That process also unmounts.
     is_inherited: bool,
     session: Arc<SessionEnd>,
     requests: Arc<Requests>,
@@ -221,7 +221,7 @@ impl Mount {
         let mut config = Config::default();
         config.n_threads = Some(threads);
         config.acl = match options.access {
-            // The kernel checks what the process that mounted has allowed.
+            // The kernel enforces the access that the mounting process has chosen.
             _ if mount.is_inherited => SessionACL::All,
             Access::Owner => SessionACL::Owner,
             Access::OwnerAndRoot => SessionACL::RootAndOwner,
@@ -236,7 +236,7 @@ impl Mount {
         let refresher = mount.refresher.get_or_init(|| refresher);
         // If this thread cannot start, the kernel forgets names at its own pace and only memory is lost.
         let _ = threads::start("forget", move || forget_names(&server, &notifier, &forget_requests));
-        // If this thread cannot start, killed readers are released only when they are answered.
+        // If this thread cannot start, killed readers are released only when their requests are answered.
         let _ = session.as_fd().try_clone_to_owned().and_then(|device| start_watcher(&mount.requests, device));
         let requests = Arc::clone(&mount.requests);
         let started = threads::start("mount", move || {
@@ -281,7 +281,7 @@ impl Mount {
         }
     }
 
-    /// Returns whether another process has mounted, and unmounts.
+    /// Returns whether another process mounted, and will unmount.
     pub(super) fn is_inherited(&self) -> bool {
         self.is_inherited
     }
@@ -341,10 +341,10 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.is_inherited {
-            // It ends with this process, or when it is unmounted.
+            // The mount ends with this process, or when the other process unmounts it.
             self.requests.end();
         } else if self.detach(Detach::WhenIdle).is_ok() {
-            // The session's threads still hold the tree; what its owner drops next may rely on their end.
+            // The session's threads still hold the tree, and what the owner drops next may rely on their having ended.
             self.session.wait_for(SHUTDOWN_TIMEOUT);
         } else if let Err(refusal) = self.detach(Detach::Lazily) {
             log::error!("cannot unmount {}: {refusal:?}", self.mountpoint.display());

@@ -19,11 +19,11 @@ const MAX_LINKS: usize = 40;
 /// Time after which a mount counts as hanging.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where the descriptors of a process are.
+/// The folder of the descriptors of a process.
 const DESCRIPTORS: &str = "/dev/fd/";
 
-/// Returns the number N of the mount point `/dev/fd/N`: the process that started this one has opened `/dev/fuse` as that
-/// descriptor and mounted it.
+/// Returns the number N of the mount point `/dev/fd/N`: the process that started this one has opened `/dev/fuse` as
+/// that descriptor and mounted it.
 pub fn descriptor(mountpoint: &Path) -> Option<c_int> {
     let digits = mountpoint.to_str()?.strip_prefix(DESCRIPTORS)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?

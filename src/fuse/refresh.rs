@@ -58,7 +58,7 @@ impl Refresher {
 impl RefreshWorker {
     fn run(self, interval: Option<Duration>) {
         let RefreshWorker { triggered, server, notifier } = self;
-        // The server is held no longer than its refresh.
+        // Hold the server only during its refresh.
         let refresh = || server.upgrade().map(|server| server.refresh());
         triggered.run(interval, || match refresh() {
             Some(Ok(outdated)) => {
@@ -71,7 +71,8 @@ impl RefreshWorker {
     }
 }
 
-/// Invalidates what a refresh found outdated. Errors mean that the kernel no longer knows the name or folder, which is fine.
+/// Invalidates the names and folders that a refresh found outdated. Errors mean that the kernel no longer knows the
+/// name or folder, which is fine.
 fn tell_the_kernel(notifier: &Notifier, outdated: &Outdated) {
     for (folder, name) in &outdated.files {
         let _ = notifier.inval_entry(INodeNo(*folder), name.as_ref().as_ref());

@@ -1,9 +1,9 @@
 //! Detects whether the thread that made a request still waits for the reply.
 //!
-//! Its state in `/proc` tells: whether it exists, and which signals are pending while it waits in the kernel. If a
-//! request is cancelled, a program with a handler for the signal gets EINTR and its handler runs. Local disks never
-//! return EINTR, and programs use signals for timers, children and windows without expecting it. So of handled signals
-//! only those that ask a program to end count, as with the `intr` option of NFS.
+//! The thread's state in `/proc` shows whether it exists, and which signals are pending while it waits in the kernel.
+//! If a request is cancelled, a program with a handler for the signal gets EINTR and its handler runs. Local disks
+//! never return EINTR, and programs use signals for timers, children and windows without expecting it. So among handled
+//! signals, only those count that ask a program to end, as with the `intr` option of NFS.
 //!
 //! Readers in other PID namespaces have the id 0; nothing is known about them.
 

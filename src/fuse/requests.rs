@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(requests.oldest(), Duration::ZERO);
     }
 
-    /// Among requests that run until they are cancelled, and others queued behind them, those whose thread gave up end.
+    /// Requests whose thread gave up end, whether they run (until they are cancelled) or are queued.
     #[test]
     fn abandoned_requests_end_and_queued_ones_proceed() {
         let (requests, gone) = (Arc::new(Requests::new(2)), AtomicU32::new(0));

@@ -32,7 +32,7 @@ const SIGNALS: [c_int; 4] = [ENDING[0], ENDING[1], HANG_UP, STATISTICS];
 /// After a request to end, how long a stuck request may delay the exit.
 const STUCK_REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Interval for checking this.
+/// Interval for checking for stuck requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shells report a program ended by a signal with this plus the signal's number.
@@ -149,7 +149,7 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
     threads::start("mount-end", move || sender.send(Event::Ended(waited_for.wait())))
         .map_err(|error| mount.error(format!("cannot start a thread: {error}")))?;
 
-    // When ending began, and whether nobody was using the mount then.
+    // The time at which ending began, and whether the mount was unused then.
     let mut leaving: Option<(Instant, bool)> = None;
     loop {
         let event = match leaving {
@@ -159,7 +159,8 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
         match (event, leaving) {
             (Ok(Event::Statistics), _) => mount.log_statistics(),
             (Ok(Event::Refresh), _) => mount.refresh(),
-            // Another process unmounts. For what is used until then, the connection ends with this process.
+            // Another process unmounts. For programs that use the mount until then, the connection ends with this
+            // process.
             (Ok(Event::End), None) if mount.is_inherited() => return abort(&mount),
             (Ok(Event::End), None) => leaving = Some((Instant::now(), unmount_or_detach(&mount)?)),
             (Ok(Event::End), Some(_)) => {

@@ -57,7 +57,7 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// The owner is this process, and nobody's permissions are reduced.
+    /// Returns this process as the owner, and a umask that removes no permissions.
     pub fn own() -> Self {
         Ownership { user: getuid().as_raw(), group: getgid().as_raw(), umask: 0 }
     }
