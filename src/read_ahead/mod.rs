@@ -110,7 +110,7 @@ impl ReadAhead {
         known.unwrap_or_else(|| Arc::new(Reader::new(content)))
     }
 
-    /// Must be called before the first read if all of the file will be read from the front.
+    /// Records that the whole file will be read from the front. Must be called before the first read.
     pub fn note_all(&self, reader: &Arc<Reader>) {
         if self.has_workers && !reader.content.is_empty() {
             let (ranges, _) = self.expect(reader, Pattern::expect_all);
@@ -232,7 +232,7 @@ impl Reader {
     }
 
     /// Returns how many bytes the reader will read before it reaches the first range: the gap between the last read and
-    /// it. For strides that is zero.
+    /// that range. For strides that is zero.
     fn bytes_before(&self, ranges: &[Range<u64>]) -> u64 {
         let last = lock(&self.last).clone();
         let is_stride = ranges.len() > 1 && ranges[0].end != ranges[1].start && ranges[1].end != ranges[0].start;

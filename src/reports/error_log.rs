@@ -41,7 +41,7 @@ impl ErrorLog {
         }
     }
 
-    /// The errors that came last, written to the log or not.
+    /// Returns the most recent errors, whether or not they were logged.
     pub fn recent(&self) -> &Arc<RecentErrors> {
         &self.recent
     }

@@ -8,5 +8,5 @@ mod recent_errors;
 pub use error_log::{ErrorLog, reason_of_panic};
 pub use own_files::{OwnFolder, RootWithOwn};
 
-/// The log target of lines that a signal asked for. They are information, written at any level but `off`.
+/// The log target of lines that a signal requested. They are informational, and written at every level except `off`.
 pub const ASKED_FOR: &str = "tilefs::asked_for";

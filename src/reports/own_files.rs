@@ -1,7 +1,8 @@
-//! The own files of a mount or server in `.tilefs/`: statistics and recent errors. The folder can be opened by name but is not listed.
+//! The files in which a mount or server reports about itself, in `.tilefs/`: statistics and recent errors. The folder
+//! can be opened by name but is not listed.
 //!
-//! Entries that the tree has in a folder of that name appear there as well. No name of a user conflicts, because names
-//! that begin with a dot are escaped.
+//! Entries that the tree has in a folder of that name appear there as well. They do not conflict with names of users,
+//! because names that begin with a dot are escaped.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! Who may read: a token, and for servers of this machine alone, the name that a browser was given.
+//! Access control: a token and, for a server that only this machine can reach, the host name in the request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use super::path::decode;
 
 /// The rules of a server.
 pub struct Access {
-    /// The hash of the token. Comparing hashes tells nothing about the token by the time that it takes.
+    /// The hash of the token. The time that comparing hashes takes reveals nothing about the token.
     token: Option<[u8; 32]>,
     /// Whether only names of this machine are accepted as the host.
     only_local_names: bool,
@@ -26,9 +26,9 @@ pub enum Denied {
 }
 
 impl Access {
-    /// Requires a token, if one is given. Without one, a server that only this machine reaches is still reached by the
-    /// pages that its browsers show: a page can give its own host name the address 127.0.0.1. With `only_local_names`,
-    /// requests for such names are refused.
+    /// Requires a token, if one is given. Without a token, web pages in this machine's browsers can reach even a server
+    /// that listens only to this machine, because a page can give its own host name the address 127.0.0.1 (DNS
+    /// rebinding). With `only_local_names`, requests for such names are refused.
     pub fn new(token: Option<&str>, only_local_names: bool) -> Self {
         Access { token: token.map(hash), only_local_names }
     }
@@ -45,7 +45,7 @@ impl Access {
             return if given.is_some_and(|given| hash(&given) == *token) { Ok(()) } else { Err(Denied::Token) };
         }
         let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
-        // Browsers always send one.
+        // Browsers always send a host.
         let is_local = host.is_none_or(is_address_or_localhost);
         if self.only_local_names && !is_local { Err(Denied::Host) } else { Ok(()) }
     }

@@ -179,7 +179,7 @@ impl Request<'_> {
                 return Ok(Answer::line(StatusCode::PRECONDITION_FAILED, "the file is another one now"));
             }
         }
-        // The next request for a file that changes without commits may find other bytes.
+        // A file that changes without commits may have other bytes at the next request.
         let may_be_part = !is_head && is_fixed && validators::range_counts(headers, etag.as_deref());
         let range = headers.get(RANGE).filter(|_| may_be_part).and_then(|range| range.to_str().ok());
         let wanted = ranges::wanted(range, length);

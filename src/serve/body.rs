@@ -19,7 +19,7 @@ pub trait Pieces: Send {
     ///
     /// # Errors
     /// Fails if any of them cannot be made. The connection then ends before the promised length, so that the client
-    /// knows.
+    /// notices.
     fn next(&mut self) -> Result<Option<Bytes>, Refusal>;
 }
 

@@ -92,29 +92,29 @@ impl Connections {
 }
 
 impl Connection {
-    /// Marks it as busy until the result is dropped.
+    /// Marks the connection as busy until the result is dropped.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.had_requests.store(true, Ordering::Relaxed);
         self.stir();
         Busy(Arc::clone(self))
     }
 
-    /// Returns whether it has never had a request.
+    /// Returns whether the connection has never had a request.
     pub fn is_fresh(&self) -> bool {
         !self.had_requests.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it has no request.
+    /// Returns whether the connection has no request.
     pub fn is_idle(&self) -> bool {
         self.place().is_some()
     }
 
-    /// Waits until it should close.
+    /// Waits until the connection should close.
     pub async fn asked_to_close(&self) {
         self.close.notified().await;
     }
 
-    /// Adds it to the idle ones, as the youngest.
+    /// Adds the connection to the idle ones, as the youngest.
     fn rest(&self) {
         let mut idle = self.connections.idle();
         let place = idle.next;
@@ -126,7 +126,7 @@ impl Connection {
         *self.place() = Some(place);
     }
 
-    /// Removes it from the idle ones.
+    /// Removes the connection from the idle ones.
     fn stir(&self) {
         let mut idle = self.connections.idle();
         if let Some(place) = self.place().take() {

@@ -15,14 +15,14 @@ use super::validators;
 use crate::tree::recent::Found;
 use crate::tree::{EntryKind, Node};
 
-/// How far a PROPFIND goes.
+/// The depth of a PROPFIND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// The file or folder itself.
     Itself,
-    /// And its members.
+    /// The file or folder, and its members.
     Members,
-    /// And everything below, which is refused: slices are without end.
+    /// The file or folder, and everything below it. Refused, because there is no end of slices.
     Endless,
 }
 

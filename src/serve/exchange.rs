@@ -66,7 +66,8 @@ impl Service {
 
     async fn answer(&self, request: Request<Incoming>, cancel: &CancelOnDrop) -> Answer {
         let (head, body) = request.into_parts();
-        // Browsers ask whether they may send a request without the token that they send with it.
+        // Browsers first ask whether they may send a request (a preflight), without the token that the request will
+        // have.
         if head.method == Method::OPTIONS {
             let answer = Answer::empty(StatusCode::NO_CONTENT).with(ALLOW, METHODS);
             return answer

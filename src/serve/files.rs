@@ -21,7 +21,7 @@ const FIRST_PIECE: u64 = SMALL as u64;
 pub struct ServedFile {
     content: Arc<dyn Content>,
     read_ahead: Arc<ReadAhead>,
-    /// The reader, unless a request has it.
+    /// The reader, unless a request is using it.
     reader: Mutex<Option<Arc<Reader>>>,
 }
 
@@ -113,7 +113,7 @@ impl Pieces for FilePieces {
         let (site, doing) = (&self.site, || format!("read of {} at {}", self.path, range.start));
         let read = site.attempt(doing, || Ok(self.read(range.start..end)?));
         if read.is_err() {
-            // The reader has not got everything.
+            // Keep the range, so that dropping this value ends the prefetching.
             self.parts.push_front(Part::Range(range));
         }
         read.map(Some)
@@ -123,7 +123,8 @@ impl Pieces for FilePieces {
 impl Drop for FilePieces {
     fn drop(&mut self) {
         let mut kept = self.file.reader();
-        // A client that has got everything may ask for what follows. For one that has gone away, nothing is prefetched.
+        // A client that has received everything may ask for the bytes that follow. For a client that is gone, nothing
+        // is prefetched.
         if kept.is_none() && self.parts.is_empty() {
             *kept = Some(self.reader.clone());
         } else {

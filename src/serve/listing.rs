@@ -14,7 +14,7 @@ use super::validators;
 use crate::tree::recent::Found;
 use crate::tree::{EntryKind, File, Folder, Node};
 
-/// Folders with more entries are listed without sizes and times, as `ls` does: each takes a lookup.
+/// Folders with more entries are listed without sizes and times, as `ls` does, because each entry takes a lookup.
 const MAX_SIZED: usize = 1000;
 
 /// Maximum number of entries of a piece, without and with lookups.
@@ -36,9 +36,9 @@ pub struct Members {
 pub struct Member {
     pub name: String,
     pub kind: EntryKind,
-    /// `None` if it is a folder, was not looked up, or could not be.
+    /// `None` for a folder, and if the file was not looked up or the lookup failed.
     pub facts: Option<Facts>,
-    /// Whether it could not be looked up.
+    /// Whether the lookup failed.
     pub has_failed: bool,
 }
 

@@ -4,11 +4,12 @@
 //! * [`Server`]: listens, and answers until it is stopped
 //! * [`ServeOptions`]: the address, who may read, and prefetching
 //!
-//! The way of a request:
+//! The path of a request:
 //!
-//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: an idle one makes room for a new one.
-//! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` who asks, and hands it to a thread of
-//!    `workers.rs`, because reading an array blocks.
+//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: an idle one makes room for a new
+//!    one.
+//! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` whether it may read, and hands it to
+//!    a thread of `workers.rs`, because reading an array blocks.
 //! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`) or properties (`dav.rs`).
 //!    `site.rs` finds the nodes.
 //! 4. `body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a

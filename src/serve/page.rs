@@ -95,10 +95,10 @@ impl Page {
         page + "<table>\n"
     }
 
-    /// Returns links to the folders around it.
+    /// Returns links to the enclosing folders.
     fn trail(&self) -> String {
         let query = escape_markup(&self.query());
-        // Programs that follow links to list a folder take absolute ones for what they are, and `../../` for a member.
+        // Programs that follow links to list a folder recognise absolute links, but take `../../` for a member.
         let (mut trail, mut url) = (Vec::new(), String::from("/"));
         for name in std::iter::once("tilefs").chain(self.path.names().iter().map(String::as_str)) {
             if !trail.is_empty() {

@@ -57,9 +57,9 @@ pub struct Resource {
     pub length: Option<u64>,
     pub content_type: Option<&'static str>,
     pub etag: Option<String>,
-    /// As HTTP writes dates.
+    /// The time of the last change, in HTTP's date format.
     pub modified: Option<String>,
-    /// Whether it could not be looked up.
+    /// Whether the lookup failed.
     pub has_failed: bool,
 }
 
@@ -128,7 +128,7 @@ impl Asked {
                         Some((value, known)) => {
                             append!(found, "<D:{known}>{value}</D:{known}>");
                         }
-                        // Names of elements that were parsed need no escapes, and namespaces do.
+                        // Names of elements that were parsed need no escapes, but namespaces do.
                         None => {
                             append!(missing, "<{} xmlns=\"{}\"/>", name.name, escape_markup(&name.namespace));
                         }

@@ -79,7 +79,8 @@ impl Server {
         let failed = |what: &str, error: io::Error| Error::usage(format!("{what}: {error}"));
         let unusable = |error| failed(&format!("cannot listen on {}", options.listen), error);
         let socket = TcpListener::bind(options.listen).map_err(unusable)?;
-        // The standard library lets 128 wait. If more arrive at once, the kernel ignores them for a second.
+        // The standard library's backlog is 128. If more connections arrive at once, the kernel ignores them for a
+        // second.
         listen(&socket, BACKLOG).map_err(|error| unusable(error.into()))?;
         socket.set_nonblocking(true).map_err(unusable)?;
         let address = socket.local_addr().map_err(unusable)?;
@@ -128,12 +129,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the address that it listens on, with its port.
+    /// Returns the address that the server listens on, with its port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Shows what is stored now, soon.
+    /// Triggers a refresh to the stored data.
     pub fn refresh(&self) {
         self.refresh.trigger();
     }

@@ -60,10 +60,10 @@ pub enum Refusal {
     /// There is no such file, with the reason if there is a specific one.
     #[error("{}", .0.as_deref().unwrap_or("no such file"))]
     Absent(Option<String>),
-    /// It cannot be read; one line.
+    /// The data cannot be read, with the reason in one line.
     #[error("{0}")]
     Failed(String),
-    /// Nobody waits for it any more.
+    /// Nobody waits for the result any more.
     #[error("nobody waits for the reply any more")]
     Cancelled,
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 /// A connection. Reading has its own limit of time, in the HTTP library.
 pub struct TimedStream {
     stream: TokioIo<TcpStream>,
-    /// How long the client may take nothing while there are bytes for it.
+    /// Maximum time for which the client may take nothing while there are bytes for it.
     timeout: Duration,
     /// The end of that time, while a write waits.
     deadline: Pin<Box<Sleep>>,

@@ -60,7 +60,7 @@ impl Workers {
         let job = move || {
             if !token.is_cancelled() && !sender.is_closed() {
                 let result = token.cover(work);
-                // Before the receiver can submit another job, for which this thread is free.
+                // Drop it before the receiver can submit another job, because this thread is free for that job.
                 drop(unfinished);
                 // Fails if nobody waits any more.
                 let _ = sender.send(result);
@@ -109,12 +109,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs jobs until none came for a while, or the queue is gone.
+    /// Runs jobs until none has come for a while, or the queue is gone.
     fn work(&self) {
         loop {
             let start = Instant::now();
             let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            // One thread at a time waits for a job. The others are idle meanwhile, and should not begin anew.
+            // One thread at a time waits for a job. The others are idle meanwhile, so their wait for the lock counts as
+            // idle time.
             let next = jobs.recv_timeout(IDLE.saturating_sub(start.elapsed()));
             drop(jobs);
             match next {
@@ -182,7 +183,7 @@ mod tests {
         }
     }
 
-    /// All at about the same time, not one after the other.
+    /// Idle threads end at about the same time, not one after the other.
     #[test]
     fn idle_threads_end() {
         let (workers, gate) = (Workers::new(), Arc::new(Barrier::new(41)));
