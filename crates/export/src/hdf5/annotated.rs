@@ -1,9 +1,9 @@
 //! Annotated data (`.h5ad`): the groups and arrays that [`zarr::anndata`](crate::zarr::anndata) makes, as HDF5.
 //!
-//! AnnData stores the same elements with the same attributes in both, so only types differ: booleans are the enumeration
-//! that h5py writes, and texts are variable-length strings, also in attributes. Two kinds of values have no type in an
-//! `.h5ad` file: dates, which anndata does not read from HDF5, and bytes of variable length. The attribute `left_out` of
-//! their group names them.
+//! AnnData stores the same elements with the same attributes in both, so only types differ: booleans are the
+//! enumeration that h5py writes, and texts are variable-length strings, also in attributes. Two kinds of values have no
+//! type in an `.h5ad` file: dates, which anndata does not read from HDF5, and bytes of variable length. The attribute
+//! `left_out` of their group names them.
 //!
 //! Source: AnnData's description of its on-disk format.
 
@@ -92,8 +92,8 @@ impl Builder {
     }
 }
 
-/// Checks that HDF5 has types for everything in an element. A mapping or data frame may lack some members; any other group
-/// is one value in several arrays and needs all of them.
+/// Checks that HDF5 has types for everything in an element. A mapping or data frame may lack some members; any other
+/// group is one value in several arrays and needs all of them.
 fn types_of(node: &Node) -> FormatResult<()> {
     match node {
         Node::Array(array) => datatype(array.data_type()).map(drop),

@@ -65,8 +65,8 @@ impl FragmentFacts {
         out.extend(ranges.map_or([].as_slice(), PackedRanges::bytes));
     }
 
-    /// Returns the non-empty domain: a range per dimension as stored, or the domain where the stored range may leave out
-    /// cells; `None` for a fragment without cells.
+    /// Returns the non-empty domain: a range per dimension as stored, or the domain where the stored range may leave
+    /// out cells; `None` for a fragment without cells.
     pub fn non_empty_ranges(&self) -> Option<Vec<Range>> {
         self.non_empty_domain.as_ref().map(PackedRanges::to_vec)
     }
