@@ -295,7 +295,7 @@ pub(super) fn fields_folder(
     Ok((builder.folder, explanations))
 }
 
-/// Adds what is known of an array besides its cells: metadata, enumerations, labels of the part shown.
+/// Adds the files that describe an array: metadata, enumerations, labels of the part shown.
 fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());

@@ -29,8 +29,8 @@ impl ArrowParts {
     /// columns in this order. `by_row` sorts the rows of a sparse array by coordinates.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a selection that selects nothing, an unknown column, or a dense array of several dimensions;
-    /// any damage in footers.
+    /// [`Error::Usage`] for a selection that selects nothing, an unknown column, or a dense array of several
+    /// dimensions; any damage in footers.
     pub fn new(array: Arc<Array>, selection: Option<&str>, columns: Option<Vec<String>>, by_row: bool) -> Result<Self> {
         let names = Arc::new(FieldNames::of(array.schema()));
         let mut subarray: Arc<dyn Subarray> = if array.schema().is_sparse() {
@@ -71,8 +71,8 @@ impl ArrowParts {
     /// Returns a file.
     ///
     /// # Errors
-    /// [`Error::Internal`] for a number that is not below [`ArrowParts::count`]; any damage in the metadata that locates
-    /// cells, and in offsets.
+    /// [`Error::Internal`] for a number that is not below [`ArrowParts::count`]; any damage in the metadata that
+    /// locates cells, and in offsets.
     pub fn part(&self, number: usize) -> Result<Arc<dyn Content>> {
         let subarray = match self.parts {
             0 => self.fields.subarray.clone(),

@@ -67,7 +67,7 @@ impl ChunkSeries {
 
     fn make(self: &Arc<Self>, numbers: &[u64], number: Option<u64>) -> Result<Arc<dyn Content>> {
         let content = self.array.chunk(numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"))?;
-        // Of arrays whose chunks vary in size, only reading cells gives the length, so they are not prefetched.
+        // If chunks vary in size, their lengths are known only after reading cells, so they are not prefetched.
         match number.filter(|_| self.array.chunk_bytes().is_some()) {
             Some(number) => Ok(Arc::new(Chunk { content, series: Arc::downgrade(self), number })),
             None => Ok(content),
@@ -80,7 +80,7 @@ impl ChunkSeries {
         axes.try_fold(0u64, |number, (length, along)| number.checked_mul(*length)?.checked_add(*along))
     }
 
-    /// Returns the numbers of a chunk along each axis; `None` behind the last.
+    /// Returns the numbers of a chunk along each axis; `None` past the last.
     fn numbers(&self, mut number: u64) -> Option<Vec<u64>> {
         let mut numbers = vec![0; self.grid.len()];
         for (along, &length) in numbers.iter_mut().zip(&self.grid).rev() {
@@ -202,7 +202,7 @@ mod tests {
         assert!(open(0, 2).next_file().is_none(), "announced once");
         assert!(Arc::ptr_eq(&open(1, 0), &next), "opening it returns the prefetched chunk");
         assert!(!Arc::ptr_eq(&open(1, 0), &next));
-        // Down a column, and behind the last.
+        // Down a column, and past the last.
         for y in 0..3 {
             assert!(series.open(&[y, 1]).unwrap().next_file().is_none(), "{y}");
         }

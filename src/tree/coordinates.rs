@@ -93,7 +93,7 @@ impl AxisCoordinates {
 }
 
 impl Coordinates {
-    /// Finds the coordinates of a dimension; `None` if no label provides them, or none that can be read by its kind.
+    /// Finds the coordinates of a dimension; `None` if no label provides them, or if that label is not supported.
     ///
     /// # Errors
     /// Fails if the array of the label or its metadata cannot be read.
@@ -176,7 +176,7 @@ fn has_mere_numbers(fields: &FieldFolder, dimension: usize) -> bool {
 }
 
 /// Returns the values of a label along the part of its dimension that is shown, with all notes, and the metadata of its
-/// array. `None` if there is no axis, or the label cannot be read by its kind.
+/// array. `None` if there is no axis, or if the label is not supported.
 fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<(Column, Arc<Metadata>)>> {
     let Some((mut column, array)) = labelled(fields, label)? else { return Ok(None) };
     let metadata = array.metadata()?;

@@ -33,7 +33,7 @@ const README: &str = "README.txt";
 /// Number of recently used folders that are kept open.
 const KEPT: usize = 64;
 
-/// Maximum depth of nested folders; deeper ones are taken for an endless loop.
+/// Maximum depth of nested folders; deeper nesting counts as an endless loop.
 const MAX_DEPTH: usize = 100;
 
 /// Maximum number of folders in which to search for an array or a group, locally and in an object store, where each

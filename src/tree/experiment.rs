@@ -5,7 +5,7 @@
 //!   matrix in `obsm` or `varm` that has all cells becomes a dense array. `uns` contains the part of the unstructured
 //!   data that can be converted.
 //! * If the experiment has one measurement, `zarr/` itself is that measurement. A measurement `raw` does not count:
-//!   TileDB-SOMA makes it of AnnData's `raw`, and it is shown as such.
+//!   TileDB-SOMA makes it from AnnData's `raw`, and it is shown as such.
 //! * If that is impossible, for example because rows are not numbered consecutively or a member is damaged, `zarr/` is
 //!   the Zarr group of the TileDB group, like that of other groups, with the reason in its attribute `left_out`. The
 //!   same attribute lists the members that have no place in AnnData.
@@ -44,7 +44,7 @@ pub const MEASUREMENTS: &str = "ms";
 /// The collection of unstructured data of a measurement.
 const UNSTRUCTURED: &str = "uns";
 
-/// The measurement that TileDB-SOMA makes of AnnData's `raw`, and AnnData's name of that.
+/// The measurement that TileDB-SOMA makes from AnnData's `raw`; both have this name.
 const RAW: &str = "raw";
 
 /// The matrix of a measurement that is AnnData's `X`.
@@ -94,7 +94,7 @@ impl ExperimentZarr {
         Ok(ExperimentZarr { whole, members: Some(members), measurements })
     }
 
-    /// Creates the folder of a slice, which is an error where it is not annotated data.
+    /// Creates the folder of a slice. A measurement that cannot be annotated data is an error.
     pub fn of_slice(experiment: &Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
         let measurements = Some(Arc::new(Measurements::new(experiment.clone(), cut.clone(), None, modified)));
         let experiment = experiment.clone();
@@ -393,8 +393,8 @@ impl Builder {
         Ok(found)
     }
 
-    /// Adds AnnData's `raw`, the data before variables were selected: the measurement that TileDB-SOMA makes of it, if
-    /// there is one.
+    /// Adds AnnData's `raw`, the data before variables were selected: the measurement that TileDB-SOMA makes from it,
+    /// if there is one.
     fn raw(&mut self, experiment: &Group, rows: &MatrixAxis) -> Result<()> {
         let Some(measurement) = measurement(experiment, RAW)? else { return Ok(()) };
         let variables = match data_frame(&measurement, "var", None)? {

@@ -1,7 +1,7 @@
 //! `h5ad/` of an experiment of TileDB-SOMA: each measurement, with the experiment's observations, as an AnnData file.
 //!
-//! `h5ad/NAME.h5ad` has the content of `zarr/ms/NAME`. If a measurement cannot be annotated data, opening its file is an
-//! error.
+//! `h5ad/NAME.h5ad` has the content of `zarr/ms/NAME`. If a measurement cannot be annotated data, opening its file is
+//! an error.
 
 use std::sync::Arc;
 use std::time::SystemTime;

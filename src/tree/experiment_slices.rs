@@ -1,8 +1,8 @@
 //! `slice/` of a TileDB-SOMA experiment: observations and variables selected by `soma_joinid`, as annotated data.
 //!
 //! `slice/obs=0..999,var=0..99/zarr` has the first 1000 observations and 100 variables of the only measurement, and
-//! `slice/obs=0..999/zarr/ms/NAME` or `slice/obs=0..999/h5ad/NAME.h5ad` those of each: data frames, matrices, layers and
-//! annotations of rows and columns are restricted alike. Both ends are included.
+//! `slice/obs=0..999/zarr/ms/NAME` or `slice/obs=0..999/h5ad/NAME.h5ad` those of each: data frames, matrices, layers
+//! and annotations of rows and columns are restricted alike. Both ends are included.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Parses a name such as `obs=0..999,var=5`. A missing end is that of all rows.
+    /// Parses a name such as `obs=0..999,var=5`. A missing end of a range is the first or the last row.
     fn parse(name: &str) -> std::result::Result<Self, String> {
         let mut cut = Cut::default();
         for part in name.split(',') {

@@ -2,7 +2,7 @@
 //!
 //! A filestore is a dense array of bytes, `contents` along `position`, whose metadata describe the file: `file_size`,
 //! `original_file_name`, `file_extension`, `mime_type` (the C API's filestore functions). Its domain fits any file, so
-//! `contents.bytes` covers whole tiles, with fill values behind the end of the file.
+//! `contents.bytes` covers whole tiles, with fill values after the end of the file.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -152,7 +152,7 @@ impl GroupFolder {
         folder
     }
 
-    /// Returns whether it is a SOMA experiment.
+    /// Returns whether the group is a SOMA experiment.
     fn is_experiment(&self) -> Result<bool> {
         Ok(soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT))
     }
@@ -305,8 +305,8 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    /// Several readers may open a member at once: if its store does not answer, each fails early at the store's limit of
-    /// waiting requests, where it would otherwise wait for the first one here.
+    /// Several readers may open a member at once: if its store does not answer, each of them fails early at the store's
+    /// limit of waiting requests, instead of waiting here for the first one.
     opened: OnceLock<OpenMember>,
 }
 
@@ -554,7 +554,7 @@ mod tests {
     fn a_thousand_members_are_listed_without_opening_one() {
         let root = tempfile::tempdir().unwrap();
         let uris: Vec<String> = (0..1000).map(|number| format!("m{number:05}")).collect();
-        // Not even readable as arrays.
+        // These members are not even readable as arrays.
         uris.iter().for_each(|uri| fs::create_dir(root.path().join(uri)).unwrap());
         let members: Vec<(u8, &str, &str)> = uris.iter().map(|uri| (2, uri.as_str(), uri.as_str())).collect();
         make_group(root.path(), 5, &members);

@@ -27,9 +27,9 @@ const SOMA_TYPE: &str = "soma_object_type";
 /// The column at which names end, unless they are longer.
 const NAMES: usize = 32;
 
-/// Passes the lines of a group to `write_line`, one by one and without line breaks, until `write_line` fails. Opens each array for
-/// its line, and closes it. The line of a member contains its error, if any; an object that was shown already at
-/// another place of the tree is not repeated.
+/// Passes the lines of a group to `write_line`, one by one and without line breaks, until `write_line` fails. Opens
+/// each array for its line, and closes it. The line of a member contains its error, if any; an object that was shown
+/// already at another place of the tree is not repeated.
 ///
 /// `depth` limits the number of levels below the group. Members on the last level are not examined, and their lines
 /// show what the group states about them: for a group with 100,000 members, that takes no longer than listing them.
@@ -85,7 +85,7 @@ fn show<E>(
         Visited::Unreadable(Unreadable::Group, error) => format!("group: {error}"),
         Visited::Unreadable(Unreadable::Directory, error) => format!("folder: {error}"),
         Visited::Unreadable(Unreadable::Unknown, error) => error.to_string(),
-        // The line of the group comes next; nothing of its metadata but the SOMA type would be in it.
+        // The line of the group comes next, and shows nothing of its metadata except the SOMA type.
         Visited::Unreadable(Unreadable::GroupMetadata, _) => return Ok(()),
     };
     let name = if place.depth == 0 { root } else { place.path.rsplit('/').next().unwrap_or_default() };
@@ -93,7 +93,7 @@ fn show<E>(
     write_line(&format!("{name:<NAMES$}  {}", in_line(&what)))
 }
 
-/// Returns the text behind the name of an array: its kind, its shape, and its SOMA type.
+/// Returns the text after the name of an array: its kind, its shape, and its SOMA type.
 fn array(place: ArrayPlace<'_>, options: &OpenOptions) -> Result<String> {
     let array = open_folder(place.context.clone(), place.folder, place.window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();

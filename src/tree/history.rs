@@ -41,8 +41,9 @@ pub struct History {
 }
 
 impl History {
-    /// Creates the folder. `commit_times` returns the times to list, ascending; `began` returns when the object began,
-    /// which may be before the first of them after consolidation; and `open` opens the tree of a window.
+    /// Creates the folder. `commit_times` returns the times to list, ascending; `began` returns the time when the
+    /// object began, which after a consolidation may be before the first of these; and `open` opens the tree of a
+    /// window.
     pub fn new(
         window: TimeWindow,
         modified: SystemTime,
@@ -72,7 +73,7 @@ impl History {
         (start <= end).then_some(TimeWindow { start, end })
     }
 
-    /// Returns whether anything had been written by then. An object without recorded times has always existed.
+    /// Returns whether anything had been written by this time. An object without recorded times has always existed.
     fn existed(&self, time: u64) -> Result<bool> {
         Ok((self.began)()?.is_none_or(|began| began <= time))
     }

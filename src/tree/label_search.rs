@@ -66,8 +66,8 @@ fn has_one_value(label: &StoredLabel) -> bool {
     }
 }
 
-/// All values of a label. Memory: about 48 bytes for each besides its own, of which there are at most [`MAX_LISTED`] of
-/// [`MAX_LISTED_BYTES`] together.
+/// All values of a label. Memory: about 48 bytes for each value in addition to its own; at most [`MAX_LISTED`] values,
+/// of [`MAX_LISTED_BYTES`] together.
 pub struct LabelValues {
     /// The position of the first.
     pub first: u64,
@@ -75,8 +75,8 @@ pub struct LabelValues {
     pub values: Vec<Vec<u8>>,
 }
 
-/// Returns the values of a label from the first that was written to the last; `None` if selections cannot use the label,
-/// or if the values are too many.
+/// Returns the values of a label from the first that was written to the last; `None` if selections cannot use the
+/// label, or if the values are too many.
 ///
 /// # Errors
 /// Fails if the array of the label cannot be read.

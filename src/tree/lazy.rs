@@ -11,7 +11,7 @@ use tilefs_reader::array::SingleFlight;
 use super::listing::Listing;
 use super::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
 
-/// Makes a content, and tells whether it may be kept.
+/// Makes a content, and says whether it may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
 
 type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
@@ -271,7 +271,7 @@ impl Folder for LazyFolder {
         self.made.get().map(|made| made.known_paths()).unwrap_or_default()
     }
 
-    /// Empty until the folder is made: `ls -l` requests these attributes, and should make nothing.
+    /// Empty until the folder is made: `ls -l` requests these attributes, and should not make the folder.
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.made.get().map(|made| made.extended_attributes()).unwrap_or_default()
     }

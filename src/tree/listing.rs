@@ -50,7 +50,7 @@ pub enum Sizing {
 }
 
 impl Sizing {
-    /// Returns whether a file is listed; `most_rows` is the maximum number of rows, and `is_exact` tells whether it is
+    /// Returns whether a file is listed; `most_rows` is the maximum number of rows, and `is_exact` says whether it is
     /// the exact number.
     pub fn is_listed(self, most_rows: u64, is_exact: bool) -> bool {
         most_rows <= MAX_LISTED

@@ -2,8 +2,8 @@
 //! One rule for all of them:
 //!
 //! 1. A name is its own file name. `%`, `/`, `\`, control characters and a leading `.` are percent-escaped; the empty
-//!    name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`, an
-//!    anonymous dimension `__dim_` and its number.
+//!    name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`,
+//!    an anonymous dimension `__dim_` and its number.
 //! 2. If that collides with a reserved name, or with a file of another name, its first character is escaped too, or as
 //!    many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
 //! 3. A result longer than [`LONGEST`] bytes is cut, and the rest replaced by `%~` and 16 hexadecimal digits of a hash
@@ -120,7 +120,7 @@ impl FileNames {
             1 => first.chain([short()]).find(|stem| self.is_free(stem, extensions)),
             _ => None,
         };
-        // Only a name given for the same user's name can end in its digits and this number.
+        // Only file names of the same user's name can end in its digits and this number.
         let stem = stem.unwrap_or_else(|| format!("{}{MARK}{copy}", short()));
         self.take(&stem, extensions);
         stem

@@ -52,7 +52,7 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// Returns its folder.
+    /// Returns the folder of the object.
     pub fn path(&self) -> &StoreKey {
         match self {
             Stored::Array(array) => array.path(),
@@ -191,7 +191,7 @@ pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
     })
 }
 
-/// Adds a hint of what was probably meant to the reason why there is nothing at a path, if possible.
+/// Adds to the reason why there is nothing at a path a hint about the path that was probably meant, if possible.
 fn with_hint(storage: &dyn Storage, path: &StoreKey, reason: String) -> String {
     if let Some((kind, around, rest)) = array_around(storage, path) {
         let kind = match kind {

@@ -14,7 +14,7 @@ pub struct OpenOptions {
     pub extent: Extent,
     /// Whether the rows of sparse arrays are sorted by coordinates instead of in the array's own order.
     pub row_order: bool,
-    /// Whether changes will be asked for later: opened objects are then recorded.
+    /// Whether the tree will be refreshed later: opened objects are then recorded.
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,

@@ -107,7 +107,7 @@ pub struct PartByPart<F> {
 }
 
 impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> PartByPart<F> {
-    /// Creates the sequence. `make` makes the file of a part's rows; its second argument tells whether it is the first
+    /// Creates the sequence. `make` makes the file of a part's rows; its second argument says whether it is the first
     /// part. An array without rows is one part.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use tilefs_reader::threads::cancellation;
 use super::node::{File, Folder, Node};
 use super::suggest::suggestion;
 
-/// Longer paths lead nowhere.
+/// Maximum number of names in a path; longer paths do not exist.
 const MAX_DEPTH: usize = 256;
 
 /// Maximum number of recently used nodes.
@@ -56,8 +56,8 @@ impl RecentNodes {
         &self.root
     }
 
-    /// Looks for the node at a path, from the nearest kept node on. Where there is none, the reason names the nearest
-    /// path that exists, if any is near.
+    /// Looks for the node at a path, from the nearest kept node on. If there is none, the reason names the nearest path
+    /// that exists, if any is near.
     ///
     /// # Errors
     /// As for [`Folder::lookup`].

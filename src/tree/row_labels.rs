@@ -1,4 +1,4 @@
-//! The labels of the rows of a sparse array: of each row, the value that a dimension label has at the row's coordinate.
+//! The labels of the rows of a sparse array: for each row, the value of a dimension label at the row's coordinate.
 
 use std::sync::Arc;
 

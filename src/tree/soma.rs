@@ -290,8 +290,9 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
 }
 
-/// Returns where the rows, or the columns, of an array begin among its cells, which are sorted by these coordinates.
-/// If the result is saved for later mounts, and fits in memory, it is found out at once when it is first needed.
+/// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these
+/// coordinates. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
+/// needed.
 fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
     let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
     let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };

@@ -86,7 +86,8 @@ impl SparseSubarray {
         Ok(self.view()?.band_of_rows())
     }
 
-    /// Returns the same rows fragment by fragment, for what does not depend on their order; `None` if that saves nothing.
+    /// Returns the same rows fragment by fragment, for results that do not depend on their order; `None` if that saves
+    /// nothing.
     ///
     /// # Errors
     /// Any damage in footers.

@@ -141,8 +141,8 @@ pub trait Subarray: Send + Sync {
     /// As for [`Subarray::values`].
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
-    /// Returns where a row of a sparse array is stored: the name of its fragment, and the number of the cell there. `None`
-    /// past the last row, and for dense arrays.
+    /// Returns where a row of a sparse array is stored: the name of its fragment, and the number of the cell there.
+    /// `None` past the last row, and for dense arrays.
     ///
     /// # Errors
     /// Any damage in the data that determines which cells are rows.

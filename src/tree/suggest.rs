@@ -35,8 +35,8 @@ pub fn suggestion(root: &dyn Folder, wanted: &str) -> Option<String> {
     }
 }
 
-/// Returns the path below a folder that is nearest to a missing name in it, if any is near. Considers only names that are
-/// known without reading anything, and only if there are few, since programs may ask for many missing names.
+/// Returns the path below a folder that is nearest to a missing name in it, if any is near. Considers only names that
+/// are known without reading anything, and only if there are few, since programs may ask for many missing names.
 pub fn suggestion_in(folder: &dyn Folder, wanted: &str) -> Option<String> {
     let paths = folder.known_paths();
     if paths.len() > MAX_PATHS { None } else { nearest(wanted, &paths).map(str::to_owned) }

@@ -53,7 +53,7 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     }
 }
 
-/// Says where the blobs of variant calls are that a table shows as columns of their fields.
+/// Notes where the blobs of variant calls are, because the table shows columns of their fields instead.
 fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
     if matches!(fields.variants, Some(VariantView::Calls(_))) {
         let reason =
@@ -227,9 +227,9 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
     Ok(made?.table)
 }
 
-/// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of
-/// their enumerations, under their names in the array. A nameless one gets the name of its files. Those of variant calls
-/// are described in [`VariantTables`](super::variant_table::VariantTables), and `notation` is theirs.
+/// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of their
+/// enumerations, under their names in the array. A nameless one gets the name of its files. The columns of variant
+/// calls are described in [`VariantTables`](super::variant_table::VariantTables), and only they use `notation`.
 fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }
@@ -241,7 +241,7 @@ fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(
     variants.columns(&fields.subarray, notation, own_columns_of(fields, &mut all, |_| true)?)
 }
 
-/// As [`columns_with_fields`], but only those whose names are wanted, and of any array as they are stored.
+/// As [`columns_with_fields`], but only the columns whose names are wanted, and those of variant calls as stored.
 fn stored_columns(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(Option<FieldId>, Column)>> {
     let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, &is_wanted);
     let with_field = |(id, column)| (Some(id), column);

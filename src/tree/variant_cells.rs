@@ -73,7 +73,7 @@ pub struct RecordKey {
 }
 
 impl SampleCells {
-    /// Creates the cells of some samples; `is_all` tells whether these are all samples of the dataset.
+    /// Creates the cells of some samples; `is_all` says whether these are all samples of the dataset.
     ///
     /// # Errors
     /// Fails if a footer of the array of variant calls cannot be read.

@@ -109,7 +109,7 @@ impl VariantText {
         Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
-    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` tells whether these are all samples
+    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` says whether these are all samples
     /// of the dataset.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! Walks through everything below a group or a plain folder, in the order of the tree, for commands that show or process
-//! all of it.
+//! Walks through everything below a group or a plain folder, in the order of the tree, for commands that show or
+//! process all of it.
 //!
-//! An object that links lead to again is visited once. Memory: the members of the groups on the way, and a path for each
-//! array and group seen.
+//! An object that links lead to several times is visited once. Memory: the members of the groups on the way, and a path
+//! for each array and group seen.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -34,12 +34,12 @@ use super::subarray::FieldId;
 use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
 
-/// Returns those of the file of a variable-length field's offsets: one more than there are cells.
+/// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.
 pub fn of_offsets(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     beside_values(fields, id, "offsets", Datatype::UInt64)
 }
 
-/// Returns those of the file of a nullable attribute's validity.
+/// Returns the attributes of the file of a nullable attribute's validity.
 pub fn of_validity(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     beside_values(fields, id, "validity", Datatype::UInt8)
 }
@@ -54,7 +54,7 @@ fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Dataty
     out.attributes
 }
 
-/// Returns those of the file of a field's values.
+/// Returns the attributes of the file of a field's values.
 pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     let schema = fields.schema();
     let field = fields.describe(id);
@@ -92,7 +92,7 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Returns those of a file in which each cell is a row of all dimensions and attributes.
+/// Returns the attributes of a file in which each cell is a row of all dimensions and attributes.
 pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("kind", "table");
@@ -101,7 +101,7 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Returns those of the folder of an array, or of a slice of one.
+/// Returns the attributes of the folder of an array, or of a slice of one.
 pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     let schema = fields.schema();
     let mut out = AttributesBuilder::default();
@@ -115,14 +115,14 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Returns those of the folder of an unopened member of a group.
+/// Returns the attributes of the folder of an unopened member of a group.
 pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("path", path.to_string());
     out.attributes
 }
 
-/// Returns those of the folder of a group.
+/// Returns the attributes of the folder of a group.
 pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("object", "group");
@@ -134,7 +134,7 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
     out.attributes
 }
 
-/// Returns those of a plain folder of arrays and groups.
+/// Returns the attributes of a plain folder of arrays and groups.
 pub fn of_directory(path: &StoreKey) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("object", "directory");

@@ -18,7 +18,7 @@ use tilefs_format::error::Result;
 use crate::call;
 
 /// Returns a new NumPy array of a shape and type whose bytes are those that `fill` writes. It has to write all of them,
-/// and does so without the interpreter's lock. `is_far` tells whether it may wait for a network.
+/// and does so without the interpreter's lock. `is_far` says whether it may wait for a network.
 ///
 /// # Errors
 /// NumPy's exceptions for a shape that does not fit into memory, and those of `fill`.

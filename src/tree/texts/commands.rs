@@ -211,8 +211,8 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
     }
 
-    /// Codes have no mean, and neither have dates and times, which text does not show as numbers. `NA`, for null, and
-    /// `NaN` are skipped.
+    /// Returns a command that computes a mean. Codes have none; dates and times are left out because text does not show
+    /// them as numbers. The command skips `NA`, for null, and `NaN`.
     fn sum(&self) -> Option<Command> {
         let is_quantity =
             |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();

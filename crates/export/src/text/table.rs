@@ -99,7 +99,7 @@ impl TableColumn {
         if self.printer.is_terminated() { value.strip_suffix(&[0]).unwrap_or(value) } else { value }
     }
 
-    /// Appends elements of a cell; `from_first` tells whether they include the cell's first.
+    /// Appends elements of a cell; `from_first` says whether they include the cell's first.
     fn append_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) {
         if self.printer.is_text() {
             return style::append_within_quotes(values, out);
