@@ -1,4 +1,4 @@
-//! The public reads of `tilefs_reader` give what the files of the tree hold.
+//! The public reads of `tilefs_reader` return the bytes of the files of the tree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn fixture(name: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join(name)
 }
 
-/// All arrays below a folder, without those that need a key.
+/// Finds all arrays below a folder, except those that need a key.
 fn arrays_below(folder: &Path, found: &mut Vec<PathBuf>) {
     if folder.join("__schema").is_dir() {
         if !folder.ends_with("encrypted") {
@@ -27,7 +27,7 @@ fn latest() -> tilefs_reader::OpenOptions {
     tilefs_reader::OpenOptions { at: Some(u64::MAX), ..tilefs_reader::OpenOptions::default() }
 }
 
-/// The bytes of a file of a tree; `None` where there is no such file.
+/// Returns the bytes of a file of a tree; `None` if there is no such file.
 fn file(root: &Arc<dyn Folder>, path: &str) -> Option<Vec<u8>> {
     let mut node = Node::Folder(root.clone());
     for name in path.split('/') {
@@ -41,7 +41,7 @@ fn file(root: &Arc<dyn Folder>, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Compares values with the files of a field, if the tree has them under its plain name; tells whether it had.
+/// Compares values with the files of a field, if the tree has them under its plain name; returns whether it has.
 fn compare(root: &Arc<dyn Folder>, stem: &str, values: &Values, place: &str) -> bool {
     let mut seen = false;
     let endings = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "bool", "bytes"];
@@ -70,7 +70,7 @@ struct AllRows {
     validity: Vec<u8>,
 }
 
-/// All batches of an array, one after the other, column by column.
+/// Returns all batches of an array, one after the other, column by column.
 fn all_rows(array: &Arc<Array>, rows_of_batch: u64) -> Vec<AllRows> {
     let mut columns: Vec<AllRows> = Vec::new();
     for batch in array.rows().unwrap().rows_of_batch(rows_of_batch).batches().unwrap() {

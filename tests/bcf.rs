@@ -1,5 +1,5 @@
-//! Datasets of TileDB-VCF as BCF files: bcftools, pysam and cyvcf2 read in them what they read in the VCF files, whole
-//! and by the index.
+//! Datasets of TileDB-VCF as BCF files: bcftools, pysam and cyvcf2 read the same in them as in the VCF files, whole and
+//! through the index.
 
 mod support;
 
@@ -36,7 +36,8 @@ fn dataset(name: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join("variants").join(name)
 }
 
-/// Writes the forms of a file of `vcf/`, which lacks the ending, to a folder: `own.vcf`, and `own.bcf` with its index.
+/// Writes the forms of a file of `vcf/`, given without its ending, to a folder: `own.vcf`, and `own.bcf` with its
+/// index.
 fn write(root: &Arc<dyn Folder>, stem: &str, to: &Path) -> [String; 2] {
     for ending in [".vcf", ".bcf", ".bcf.csi"] {
         fs::write(to.join(format!("own{ending}")), bytes(root, &format!("vcf/{stem}{ending}"))).unwrap();
@@ -44,10 +45,10 @@ fn write(root: &Arc<dyn Folder>, stem: &str, to: &Path) -> [String; 2] {
     [".vcf", ".bcf"].map(|ending| to.join(format!("own{ending}")).to_str().unwrap().to_owned())
 }
 
-/// What bcftools reads in a file.
+/// Returns what bcftools reads in a file.
 fn viewed(path: &str, regions: &[&str]) -> String {
     let all = printed("bcftools", &[&["view", "--no-version", path][..], regions].concat());
-    // In a text, bcftools itself defines contigs that the header does not name, in files with an index.
+    // In text output, bcftools adds definitions of contigs that the header of a file with an index does not name.
     all.lines().filter(|line| !line.ends_with("=<ID=chrUn>")).flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -76,8 +77,8 @@ fn bcf_has_what_vcf_has() {
     assert!(records > 200, "{records}");
 }
 
-/// The file is the bytes that bcftools writes for the same text: the numbers of names are the same, too. Left out are
-/// records whose last FORMAT field is a text, which bcftools pads by one NUL more.
+/// The file has the bytes that bcftools writes for the same text, including the numbers of names. Records whose last
+/// FORMAT field is a text are left out, because bcftools pads it with one more NUL.
 #[test]
 fn records_have_the_bytes_that_bcftools_writes() {
     if !has("bcftools") {
@@ -127,7 +128,7 @@ fn the_index_leads_to_the_records_of_a_region() {
     assert!(found > 50, "{found}");
 }
 
-/// Opens the text and the binary file by the package, and compares their records.
+/// Opens the text file and the binary file with the package, and compares their records.
 const PYSAM: &str = "
 import pysam, sys
 vcf, bcf = (pysam.VariantFile(path) for path in sys.argv[1:3])
@@ -157,7 +158,7 @@ fn pysam_and_cyvcf2_read_the_file_and_a_region() {
     }
 }
 
-/// The files of TileDB-VCF's own tests, in its datasets.
+/// Checks the files of TileDB-VCF's own tests, in its datasets.
 #[test]
 fn datasets_of_tiledb_vcf_are_bcf_files() {
     let Some(peers) = peers() else { return };

@@ -16,7 +16,8 @@ use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::LocalStorage;
 
-/// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
+/// Returns an array with one tile of 64 MiB in 1,024 chunks: 4096 rows of 4096 float32 cells, each with the number of
+/// its row.
 fn big_tile() -> PathBuf {
     tilefs_fixtures::fixtures().join("arrays/dense/big_tile")
 }
@@ -48,7 +49,8 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     }
 }
 
-/// Opens an array of the fixtures with a cache of its own that evicts nothing of it; `None` for one with a key.
+/// Opens an array of the fixtures with its own cache, which is large enough to evict nothing; `None` for an encrypted
+/// array.
 fn array(folder: &Path) -> Option<Arc<Array>> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
     let opened = ArrayFolder::open(Arc::new(context), &folder.into());

@@ -1,6 +1,7 @@
 //! Every byte of the footers, R-trees, tile offsets and other lists of sparse fragments is altered on its own, in each
-//! layout that formats have had, where no checksum covers it. Rows are then those of the array, or an error that asks for
-//! no memory. A slice trusts the boxes in the R-tree; where that gives it other rows, verification finds the damage.
+//! layout that formats have had, where no checksum covers it. Rows are then those of the array, or an error that asks
+//! for no memory. A slice trusts the boxes in the R-tree; where that gives it other rows, verification finds the
+//! damage.
 
 #[path = "support/bounded_allocator.rs"]
 mod bounded_allocator;
@@ -25,8 +26,8 @@ use tilefs_reader::storage::{MemoryStorage, StoreKey};
 #[global_allocator]
 static MEMORY: Bounded = Bounded::new();
 
-/// An array of each layout: one generic tile with everything, a footer without a length, coordinates of all dimensions in
-/// a file, a file for each dimension, a footer with its length and the name of the schema.
+/// An array of each layout: one generic tile with everything, a footer without a length, coordinates of all dimensions
+/// in a file, a file for each dimension, a footer with its length and the name of the schema.
 const ARRAYS: [&str; 6] = [
     "writers/arrays/1.6/twice_0",
     "writers/arrays/1.7/limits_4",

@@ -1,5 +1,5 @@
-//! Damaged tiles below an HDF5 file: what is made of them is an error that names the tile's place, and every other byte is
-//! right.
+//! Damaged tiles below an HDF5 file: what is made of them is an error that names the tile's place, and every other byte
+//! is right.
 
 mod support;
 

@@ -15,8 +15,8 @@ use tilefs_reader::storage::LocalStorage;
 /// Three fragments of 30 cells, in tiles of 8: rows 0 to 6, 7 to 9 and 10 to 15, of space tiles of 8 rows.
 const BANDS: &str = "sparse/bands_row";
 
-/// The numbers in a footer that are altered here: the non-empty domain along two dimensions of 32-bit integers, the number
-/// of tiles, and the cells of the last.
+/// The numbers in a footer that are altered here: the non-empty domain along two dimensions of 32-bit integers, the
+/// number of tiles, and the cells of the last.
 struct Footer {
     file: PathBuf,
     bytes: Vec<u8>,
@@ -203,7 +203,8 @@ fn coordinates(array: &Copy) -> Result<Vec<i32>> {
     Ok(bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
 }
 
-/// Coordinates within the array, and even within the fragment, but outside the box of their tile: those of tiles by turns.
+/// Coordinates within the array, and even within the fragment, but outside the box of their tile: those of tiles by
+/// turns.
 #[test]
 fn coordinates_outside_the_box_of_their_tile_are_damage() {
     let array = Copy::of("sparse/overlap");

@@ -1,5 +1,5 @@
-//! The rooms of the source as ARCHITECTURE.md has them: within its crate each uses only those that its row names, all of
-//! which stand below it. Between crates the compiler sees to that.
+//! The rooms of the source as ARCHITECTURE.md has them: within its crate each uses only those that its row names, all
+//! of which stand below it. Between crates the compiler sees to that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -164,8 +164,8 @@ fn end_of_quotes(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The names at the root of the crate that a source text uses, each with its line: by paths from `crate`, from `tilefs`,
-/// and from `super` as far as the root.
+/// The names at the root of the crate that a source text uses, each with its line: by paths from `crate`, from
+/// `tilefs`, and from `super` as far as the root.
 fn uses(source: &str, mut module: Vec<String>) -> Vec<(usize, String)> {
     let tokens = tokens(source);
     let (mut found, mut at) = (Vec::new(), 0);

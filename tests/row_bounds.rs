@@ -2,8 +2,8 @@
 //! collections (see tests/support/corpora.rs). Parquet footers have these bounds, joined over
 //! the rows of a row group, and queries skip row groups by them.
 //!
-//! `TILEFS_ARRAYS` names a folder: all arrays below it are looked at, too. `TILEFS_CASE=text` looks only at arrays with that
-//! text in their path.
+//! `TILEFS_ARRAYS` names a folder: all arrays below it are looked at, too. `TILEFS_CASE=text` looks only at arrays with
+//! that text in their path.
 
 mod support;
 

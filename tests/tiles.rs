@@ -1,5 +1,5 @@
-//! Dense arrays in whose tiles releases 2.3 to 2.9 put cells by a rule that fails across zero: what they wrote right is read,
-//! and the rest is an error.
+//! Dense arrays in whose tiles releases 2.3 to 2.9 put cells by a rule that fails across zero: what they wrote right is
+//! read, and the rest is an error.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! A few stored bytes that claim or decode to a thousand times as many: with a budget of 16 MiB, any command of the
-//! program stays below 80 MiB of memory. It shows the data, or names the reason for refusing.
+//! A few stored bytes that claim or decode to a thousand times as many: with a budget of 16 MiB, every command of the
+//! program stays below 80 MiB of memory. It shows the data, or gives the reason for refusing it.
 
 mod peak;
 mod stored;
@@ -34,7 +34,7 @@ fn look_at_all(array: &Path) {
     }
 }
 
-/// The payload of a metadata file with one value, up to that.
+/// Returns the payload of a metadata file with one value, up to the bytes of the value.
 fn metadata_head(key: &str, datatype: u8, count: u32) -> Vec<u8> {
     [str32(key), vec![0, datatype], count.to_le_bytes().to_vec()].concat()
 }
@@ -50,7 +50,7 @@ fn a_metadata_value_of_a_gib_in_two_mib() {
     assert!(tilefs(&stored.path(), &["cat", "meta.json"]).stdout.contains("\"left_out\": \"1073741824 bytes\""));
     assert!(tilefs(&stored.path(), &["ls", "-l", "meta"]).stdout.contains(" 1073741824 "));
     assert!(tilefs(&stored.path(), &["cat", "README.txt"]).stdout.contains("metadata key long is only in meta/"));
-    // Numbers as text are twice as many bytes here.
+    // As text, these numbers take twice as many bytes.
     let head = metadata_head("long", INT8, 1 << 22);
     write_tile(&file, &head, head.len() as u64 + (1 << 22));
     look_at_all(&stored.path());
@@ -87,7 +87,7 @@ fn commit_files_of_holes_and_of_a_million_marks() {
     look_at_all(&stored.path());
 }
 
-/// The payload of an enumeration `e` of one-byte values, up to them.
+/// Returns the payload of an enumeration `e` of one-byte values, up to the values.
 fn enumeration_head(values: u64) -> Vec<u8> {
     let mut head = 0u32.to_le_bytes().to_vec();
     head.extend(str32("e"));

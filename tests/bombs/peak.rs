@@ -56,10 +56,9 @@ fn one_program() {
 
 fn wait(child: &Child) -> (ExitStatus, u64) {
     let mut status = 0;
-    // SAFETY: an all-zero rusage is one: it has numbers only.
+    // SAFETY: an all-zero rusage is valid, because it has only numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both places are ours for the length of the call, and the child has not been waited for: `Child` waits only
-    // when it is asked to.
+    // SAFETY: both places are ours during the call, and nobody has waited for the child: `Child` waits only on request.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     assert_eq!(waited, child.id() as libc::pid_t, "{}", std::io::Error::last_os_error());
     // In KiB.

@@ -26,7 +26,7 @@ pub fn str64(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u64).to_le_bytes()[..], bytes].concat()
 }
 
-/// A compression filter, or none.
+/// Returns a pipeline with a compression filter, or with none.
 pub fn pipeline(filter: Option<u8>) -> Vec<u8> {
     let mut bytes = 65536u32.to_le_bytes().to_vec();
     bytes.extend(u32::from(filter.is_some()).to_le_bytes());
@@ -38,7 +38,7 @@ pub fn pipeline(filter: Option<u8>) -> Vec<u8> {
     bytes
 }
 
-/// An attribute of one value a cell.
+/// An attribute with one value per cell.
 pub struct Attribute {
     pub name: String,
     pub datatype: u8,
@@ -46,7 +46,8 @@ pub struct Attribute {
     pub enumeration: &'static str,
 }
 
-/// The payload of a schema of a dense array of one dimension `x` (UINT64) of `cells` cells in tiles of `extent`.
+/// Returns the payload of the schema of a dense array with one dimension `x` (UINT64) of `cells` cells in tiles of
+/// `extent`.
 pub fn schema(cells: u64, extent: u64, attributes: impl ExactSizeIterator<Item = Attribute>) -> Vec<u8> {
     let mut bytes = 22u32.to_le_bytes().to_vec();
     bytes.extend([0, 0, 0, 0]);
@@ -84,8 +85,8 @@ pub fn schema(cells: u64, extent: u64, attributes: impl ExactSizeIterator<Item =
     bytes
 }
 
-/// Writes a generic tile: a payload of `length` bytes whose first are `start`; the others are zeros. It is compressed
-/// in chunks of 64 KiB, as writers do.
+/// Writes a generic tile: a payload of `length` bytes that begins with `start`; the rest are zeros. It is compressed in
+/// chunks of 64 KiB, as writers do.
 pub fn write_tile(file: &Path, start: &[u8], length: u64) {
     const CHUNK: usize = 65536;
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -117,7 +118,7 @@ pub fn write_tile(file: &Path, start: &[u8], length: u64) {
     fs::write(file, tile).unwrap();
 }
 
-/// The head of a generic tile.
+/// Returns the header of a generic tile.
 pub fn tile_head(persisted: u64, size: u64) -> Vec<u8> {
     let mut tile = 22u32.to_le_bytes().to_vec();
     tile.extend(persisted.to_le_bytes());
@@ -151,7 +152,7 @@ impl Stored {
         stored
     }
 
-    /// An array of bytes `a`, of 100 cells.
+    /// Creates an array of 100 cells with an attribute `a` of bytes.
     pub fn of_bytes() -> Self {
         Self::new(&schema(100, 100, [attribute("a", UINT8, None)].into_iter()))
     }
@@ -196,7 +197,7 @@ pub fn attribute(name: &str, datatype: u8, filter: Option<u8>) -> Attribute {
     Attribute { name: name.to_owned(), datatype, filter, enumeration: "" }
 }
 
-/// A tile of one chunk, filtered by a compressor.
+/// Returns a tile of one chunk, filtered by a compressor.
 pub fn compressed_chunk(original: u32, data: &[u8]) -> Vec<u8> {
     let length = data.len() as u32;
     let mut tile = 1u64.to_le_bytes().to_vec();

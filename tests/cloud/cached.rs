@@ -1,4 +1,4 @@
-//! The disk cache, and what is fetched at all.
+//! The disk cache, and the data that are fetched in spite of it.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::servers::S3;
 use super::skip::{Need, python_with, skipped};
 use super::{files, fixtures, open, options, program, read, text};
 
-/// What becomes of a file of the cache.
+/// Damages the bytes of a file in the cache.
 type Spoil = fn(&[u8]) -> Vec<u8>;
 
 #[test]
@@ -36,7 +36,7 @@ fn what_was_read_once_is_not_fetched_again() {
     assert!(read_all() == first);
     let again = proxy.take();
     assert!(!again.is_empty() && again.iter().all(|one| one.is_listing()), "{again:#?}");
-    // Each file of the cache cut, emptied or overwritten: only slower, never wrong.
+    // Truncated, empty or overwritten files in the cache make reads slower, never wrong.
     let spoil: [Spoil; 3] = [
         |bytes| bytes[..bytes.len() / 2].to_vec(),
         |_| Vec::new(),
@@ -51,14 +51,14 @@ fn what_was_read_once_is_not_fetched_again() {
         assert!(read_all() == first);
         assert!(proxy.take().iter().any(|one| !one.is_listing()));
     }
-    // Another object of the same name is another.
+    // A new object with the same name is not taken from the cache.
     let schema = fs::read_dir(fixtures().join("demo/__schema")).unwrap().flatten().next().unwrap();
     let name = schema.file_name().into_string().unwrap();
     server.put(&format!("kept/demo/__schema/{name}"), b"no schema");
     assert!(open("s3://kept/demo", &reached).is_err());
 }
 
-/// Several processes on one folder, some of which are killed as they write: what is kept is right all the same.
+/// Several processes share one folder, and some are killed while they write: the cached data are right all the same.
 #[test]
 fn processes_share_a_cache_and_may_die() {
     let Some(server) = S3::get() else { return };
@@ -87,7 +87,7 @@ fn processes_share_a_cache_and_may_die() {
             let output = one.wait_with_output().unwrap();
             assert!(output.status.success() && output.stdout == due, "{}", text(&output.stderr));
         }
-        // Every second time they begin anew.
+        // Every second round starts with an empty cache.
         if round % 2 == 1 {
             fs::remove_dir_all(&cache).unwrap();
         }

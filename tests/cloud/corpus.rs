@@ -1,5 +1,5 @@
-//! Arrays and groups of the corpus, through a server of S3: some of each kind, or all of them with
-//! `TILEFS_WHOLE_CORPUS=1`, which takes the server some minutes.
+//! Arrays and groups of the corpus, through an S3 server: some of each kind, or all of them with
+//! `TILEFS_WHOLE_CORPUS=1`, which takes a few minutes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,10 +17,10 @@ use super::support::parallel;
 use super::{open, options};
 use tilefs::tree::{self, OpenOptions};
 
-/// Every so many cases are read where not all are wanted.
+/// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.
 const SOME: usize = 13;
 
-/// The options with the key of the object, if it has one.
+/// Returns the options with the key of the object, if it has one.
 fn with_key(object: &Object, options: OpenOptions) -> (OpenOptions, Option<NamedTempFile>) {
     let file = object.key.as_ref().map(|key| {
         let mut file = NamedTempFile::new().unwrap();
@@ -31,7 +31,7 @@ fn with_key(object: &Object, options: OpenOptions) -> (OpenOptions, Option<Named
     (OpenOptions { reading: tilefs_reader::OpenOptions { key_file, ..options.reading }, ..options }, file)
 }
 
-/// Whether a stored name has what the client of object stores does not take.
+/// Returns whether a name below a folder has control characters, which the object store client rejects.
 fn has_control_characters(folder: &Path) -> bool {
     fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
         let name = entry.file_name();
@@ -46,8 +46,8 @@ fn the_corpus_is_as_a_local_copy() {
     let corpus = corpus();
     let mut objects = load(&corpus.join("manifest.json"), "");
     objects.extend(load(&corpus.join("manifest_real.json"), ""));
-    // Groups have members beside them: what is two folders below the corpus is put together. A bucket for each, as the
-    // server lists by looking at all that a bucket has.
+    // Members of groups are beside them, so everything in a folder two levels below the corpus is one case. Each case
+    // has its own bucket, because the server scans a whole bucket for each listing.
     let case_of = |object: &Object| {
         let path = object.place.strip_prefix(&corpus).expect("it is in the corpus");
         path.iter().take(if path.starts_with("real") { 2 } else { 3 }).collect::<PathBuf>()
@@ -57,7 +57,7 @@ fn the_corpus_is_as_a_local_copy() {
     let cases: Vec<PathBuf> = all.into_iter().step_by(every).collect();
     objects.retain(|object| cases.binary_search(&case_of(object)).is_ok());
     let bucket_of = |case: &Path| format!("case{}", cases.binary_search(&case.to_owned()).expect("it is a case"));
-    // Its own name is in its texts.
+    // The texts of an array contain its name.
     let place_of = |case: &Path| format!("{}/{}", bucket_of(case), case.file_name().unwrap_or_default().display());
     parallel::map(&cases, |case| {
         server.make_bucket(&bucket_of(case));

@@ -1,4 +1,4 @@
-//! What becomes of requests that fail, and how many there are when none does.
+//! The effects of failing requests, and the number of requests if none fails.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn busy() -> Fault {
     Fault::Status(503, "SlowDown", Vec::new())
 }
 
-/// With less patience, so that the test has some.
+/// Returns options with a short timeout, so that tests do not take long.
 fn impatient(url: &str, seconds: u64) -> OpenOptions {
     let mut options = options(url);
     options.reading.cloud.io_timeout = Duration::from_secs(seconds);
@@ -35,7 +35,7 @@ fn is_data(asked: &Asked) -> bool {
     asked.target.contains("a0.tdb")
 }
 
-/// What libtiledb asks for the same value.
+/// Reads the same value with libtiledb, to compare the requests.
 const LIBTILEDB: &str = r#"
 import sys, tiledb
 ctx = tiledb.Ctx({
@@ -57,7 +57,7 @@ fn the_first_value_takes_few_requests() {
     println!("{} requests in {steps} steps: {asked:#?}", asked.len());
     assert!(asked.len() <= 7 && steps <= 4, "{asked:#?}");
     assert!(asked.iter().all(|one| one.method == "GET" && one.is_signed), "{asked:#?}");
-    // What was listed is the object that is read.
+    // Reads are conditional on the listed version of the object.
     assert!(asked.iter().filter(|one| !one.is_listing()).all(|one| one.if_match.is_some()), "{asked:#?}");
     if let Some(python) = python_with("tiledb") {
         let proxy = Proxy::start(server.address(), Duration::ZERO);
@@ -144,7 +144,8 @@ fn what_will_not_pass_is_told_at_the_command() {
     let shown = text(&output.stdout);
     assert!(output.status.success() && shown.starts_with("s3://refused ") && shown.contains("folder of 1"), "{shown}");
     assert!(shown.lines().nth(1).is_some_and(|line| line.contains(" dense ")), "{shown}");
-    // Nobody listens there; a typing error is not waited for.
+    // If nobody listens at the endpoint, the command fails without waiting for the whole timeout: it may be a typing
+    // error.
     let begin = Instant::now();
     let output = tilefs(&format!("http://{}", free_address()), &["info", &uri]);
     let said = text(&output.stderr);
@@ -184,7 +185,7 @@ fn an_object_that_was_replaced_or_taken_away_is_an_error() {
     let error = read(&*replaced, "temp.f32").unwrap_err();
     assert!(error.to_string().contains("changed since the mount") && error.to_string().contains(first), "{error}");
     assert_eq!(error.errno(), libc::EIO);
-    // As it was before, it is the one that was listed.
+    // With its old content, the object is again the listed one.
     server.put(&format!("changing/demo/{first}"), &fs::read(local.join(first)).unwrap());
     read(&*replaced, "temp.f32").unwrap();
     server.delete(&format!("changing/demo/{second}"));
@@ -193,7 +194,7 @@ fn an_object_that_was_replaced_or_taken_away_is_an_error() {
     assert_eq!(error.errno(), libc::EIO);
 }
 
-/// Keys in a file of settings, in a profile, from a command and from a single sign-on; none of them shows anywhere.
+/// Keys come from a file of settings, a profile, a command or a single sign-on, and are not shown anywhere.
 #[test]
 fn credentials_are_found_where_other_tools_have_them() {
     use std::os::unix::fs::PermissionsExt;
@@ -233,7 +234,7 @@ fn credentials_are_found_where_other_tools_have_them() {
     assert!(proxy.take().iter().all(|asked| asked.is_signed));
     assert_eq!(run(&[("AWS_PROFILE", "process")], &[]), (true, String::new()));
     assert!(proxy.take().iter().all(|asked| asked.is_signed));
-    // The token service, which gives keys that end for a role.
+    // The token service returns temporary keys for a role.
     let service = server.url();
     assert_eq!(run(&[("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &service)], &[]), (true, String::new()));
     assert!(proxy.take().iter().all(|asked| asked.is_signed && asked.has_token));
@@ -244,7 +245,7 @@ fn credentials_are_found_where_other_tools_have_them() {
     assert!(!is_done && said.contains("leads nowhere"), "{said}");
     let (is_done, said) = run(&[("AWS_PROFILE", "nobody")], &[]);
     assert!(!is_done && said.contains("AWS_PROFILE is nobody"), "{said}");
-    // The portal, which gives the keys of a role for a token.
+    // The portal returns the keys of a role for a token.
     let role = format!(
         r#"{{"roleCredentials":{{"accessKeyId":"AKIDSSO","secretAccessKey":"{SECRET}","sessionToken":"t","expiration":99999999999999}}}}"#
     );
@@ -255,7 +256,7 @@ fn credentials_are_found_where_other_tools_have_them() {
     fs::remove_file(home.join(".aws/sso/cache/one.json")).unwrap();
     let (is_done, said) = run(&[("AWS_PROFILE", "sso")], &[]);
     assert!(!is_done && said.contains("aws sso login --profile sso"), "{said}");
-    // Nobody at all, and then nobody wanted.
+    // First without any credentials, then anonymously.
     fs::remove_file(home.join(".aws/credentials")).unwrap();
     let (is_done, said) = run(&[], &[]);
     assert!(
@@ -266,7 +267,7 @@ fn credentials_are_found_where_other_tools_have_them() {
     assert_eq!(run(&[], &["--anonymous"]), (true, String::new()));
     assert_eq!(run(&[], &["-o", "vfs.s3.no_sign_request=true"]), (true, String::new()));
     assert!(proxy.take().iter().all(|asked| !asked.is_signed));
-    // A file of settings, which others may read, and one setting that we do not have.
+    // A file of settings that other users can read, with a setting that we do not support.
     let settings = home.join("settings");
     let text_of_settings =
         format!("vfs.s3.aws_access_key_id AKIDFILE\nvfs.s3.aws_secret_access_key {SECRET}\nvfs.s3.sse x\n");
@@ -279,7 +280,7 @@ fn credentials_are_found_where_other_tools_have_them() {
     assert!(!is_done && said.contains("is a secret"), "{said}");
 }
 
-/// Keys that end are fetched again before they do, and when the store says that they have.
+/// Temporary keys are renewed before they expire, and when the store says that they have expired.
 #[test]
 fn credentials_that_end_are_renewed() {
     let Some(server) = S3::get() else { return };

@@ -1,9 +1,9 @@
-//! As much of HTTP as a test needs: requests and answers with a length.
+//! The part of HTTP that tests need: requests and responses with a length.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A request or an answer: its first line, its headers, its body.
+/// A request or a response: its first line, headers and body.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
     pub start: String,
@@ -27,7 +27,7 @@ impl Message {
         self.headers.push((name.to_owned(), value.to_owned()));
     }
 
-    /// The second word of the first line: a status, or what is asked for.
+    /// Returns the second word of the first line: the status of a response, or the target of a request.
     pub fn second(&self) -> &str {
         self.start.split(' ').nth(1).unwrap_or_default()
     }
@@ -36,7 +36,7 @@ impl Message {
         self.start.split(' ').next().unwrap_or_default()
     }
 
-    /// The next message; `None` where the other side has closed.
+    /// Reads the next message; `None` if the other side has closed the connection.
     pub fn read(from: &mut impl BufRead, has_body: bool) -> io::Result<Option<Self>> {
         let mut message = Message::default();
         let mut line = String::new();
@@ -73,7 +73,7 @@ impl Message {
         format!("{}\r\n{headers}\r\n", self.start).into_bytes()
     }
 
-    /// Sends a request to a server, on a connection of its own, and gives its answer.
+    /// Sends a request to a server on a new connection, and returns the response.
     pub fn send(mut self, server: SocketAddr) -> io::Result<Self> {
         let is_head = self.method() == "HEAD";
         self.set("Connection", "close");

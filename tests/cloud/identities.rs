@@ -1,5 +1,5 @@
-//! Who asks, where no keys are written down: the identities that machines and containers of each provider are given, and
-//! Google's keys in a file.
+//! Credentials without configured keys: the identities of machines and containers of each provider, and Google's key
+//! files.
 
 use std::fs;
 use std::io::{BufReader, Write};
@@ -14,16 +14,16 @@ use super::servers::S3;
 use super::skip::{Need, skipped};
 use super::{fixtures, program, text};
 
-/// Gives credentials, and passes what is signed with them on to a store that does not look at signatures.
+/// A server that issues credentials, and forwards requests signed with them to a store that ignores signatures.
 struct Giver {
     address: SocketAddr,
-    /// The requests for credentials, in the order in which they came.
+    /// The requests for credentials, in order.
     asked: Arc<Mutex<Vec<Message>>>,
 }
 
 impl Giver {
-    /// `give` answers requests for credentials; what it does not answer is for the store, which `signature` (the start of
-    /// the header `Authorization`) has to precede.
+    /// Starts a server. `give` answers requests for credentials; all other requests are for the store, and must have
+    /// the header `Authorization` that begins with `signature`.
     fn start(store: SocketAddr, signature: &'static str, give: fn(&Message) -> Option<&'static str>) -> Giver {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let giver = Giver { address: listener.local_addr().unwrap(), asked: Arc::default() };
@@ -31,7 +31,7 @@ impl Giver {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let asked = asked.clone();
-                // A client that goes away is nobody's problem.
+                // Ignore clients that disconnect.
                 thread::spawn(move || drop(serve(stream, store, signature, give, &asked)));
             }
         });
@@ -84,7 +84,8 @@ const OF_GOOGLE: &str = r#"{"access_token": "given", "expires_in": 3600, "token_
 const OF_AZURE: &str = r#"{"access_token": "given", "expires_on": "4102444800", "resource": "https://storage.azure.com/",
     "token_type": "Bearer"}"#;
 
-/// A store with an array that `uri` names, and where it is; skips aloud where there is none.
+/// Returns the address of a store with the sample array in this bucket; skips the test with a message if there is no
+/// store.
 fn store(bucket: &str) -> Option<SocketAddr> {
     let server = S3::get()?;
     server.make_bucket(bucket);
@@ -92,7 +93,7 @@ fn store(bucket: &str) -> Option<SocketAddr> {
     Some(server.address())
 }
 
-/// Reads one value, with the environment that is given.
+/// Reads one value with these environment variables.
 fn read(uri: &str, environment: &[(&str, &str)]) -> Output {
     let mut command = program();
     command.envs(environment.iter().copied()).args(["cat", uri, "slice/45,120/temp.f32"]);
@@ -155,7 +156,7 @@ fn machines_of_google_have_an_account() {
     assert!(asked.len() == 1 && asked[0].header("Metadata-Flavor") == Some("Google"), "{asked:?}");
 }
 
-/// What signs requests to Google as an account of a service: a token of a key, which is in a file.
+/// Requests to Google are signed as a service account, with a token for a key from a file.
 #[test]
 fn keys_of_google_are_in_a_file_that_is_not_for_others() {
     let Some(store) = store("service") else { return };
@@ -192,7 +193,7 @@ fn keys_of_google_are_in_a_file_that_is_not_for_others() {
     }
 }
 
-/// The store is none of Azure's, so nothing is there: but it was asked, and by whom it should be.
+/// The store is not Azure's, so it has no such array, but it gets a request with the right identity.
 #[test]
 fn machines_of_azure_have_an_identity() {
     let Some(store) = store("identity") else { return };

@@ -1,4 +1,4 @@
-//! Listings of many answers from a store that takes its time, while names come and go.
+//! Listings of many pages from a slow store, while names appear and disappear.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -13,17 +13,17 @@ use tilefs_reader::storage::{LocalStorage, Storage, StoreKey};
 use super::hostile::{Hostile, send};
 use super::options;
 
-/// How long the store takes for an answer.
+/// The latency of the store.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The names in the one folder of a store, those of folders with a slash at the end. While it answers, others commit:
-/// with each answer a name comes and another one goes.
+/// The names in the only folder of a store; names of folders end with a slash. With each response a name appears and
+/// another one disappears, as if others committed meanwhile.
 struct Names {
     lasting: BTreeSet<String>,
     passing: BTreeSet<String>,
     all: BTreeSet<String>,
     answers: usize,
-    /// Requests that wait for their answers, and the most that did.
+    /// The number of requests in flight, and its maximum.
     waiting: (usize, usize),
 }
 
@@ -39,7 +39,7 @@ impl Names {
         Names { all: lasting.clone(), lasting, passing: BTreeSet::new(), answers: 0, waiting: (0, 0) }
     }
 
-    /// An answer as S3 writes it.
+    /// Returns a page of a listing as S3 writes it.
     fn answer(&mut self, query: &[(String, String)], prefix: &str) -> String {
         let get = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let from = get("continuation-token").or(get("start-after").and_then(|key| key.strip_prefix(prefix)));
@@ -71,7 +71,7 @@ impl Names {
     }
 }
 
-/// The names and values of a query.
+/// Returns the names and values of a query.
 fn query_of(target: &str) -> Vec<(String, String)> {
     let (_, query) = target.split_once('?').unwrap_or_default();
     let plain = |text: &str| text.replace("%2F", "/").replace("%2f", "/");
@@ -79,7 +79,7 @@ fn query_of(target: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), plain(value))).collect()
 }
 
-/// Lists a folder of so many names; how many answers that took, and the most that it waited for at once.
+/// Lists a folder of this many names; returns the number of pages, and the maximum number of requests in flight.
 fn list(count: usize) -> (usize, usize) {
     let names = Arc::new(Mutex::new(Names::new(count)));
     let shared = Arc::clone(&names);

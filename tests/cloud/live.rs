@@ -1,4 +1,4 @@
-//! Arrays in stores that are written to while they are mounted.
+//! Arrays in object stores that change while they are mounted.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use tilefs::tree::{self, MountedTree, OpenOptions, Tree};
 use super::servers::S3;
 use super::{fixtures, options, read};
 
-/// Until its last commit an array is what it was; a refresh shows what was committed since, and what is open stays.
+/// An array shows its state before the last commit; a refresh shows the commits made since, and open files do not
+/// change.
 #[test]
 fn a_refresh_shows_what_was_committed_to_a_bucket() {
     let Some(server) = S3::get() else { return };

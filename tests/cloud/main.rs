@@ -1,5 +1,5 @@
-//! Arrays in object stores, in servers on this machine that the tests start: what is shown is what a local copy shows,
-//! what fails is tried again, and what cannot be had is told in a sentence.
+//! Arrays in object stores, in servers that the tests start on this machine: their files are those of a local copy,
+//! failed requests are retried, and lasting failures are reported in one sentence.
 #![cfg(feature = "cloud")]
 
 mod cached;
@@ -30,7 +30,7 @@ use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
 use tilefs_reader::storage::{CloudOptions, Settings};
 
-/// Options for an endpoint that knows nobody.
+/// Returns options for anonymous requests to an endpoint.
 fn options(endpoint: &str) -> OpenOptions {
     let mut settings = Settings::default();
     settings.set_typed("vfs.s3.endpoint_override", endpoint).unwrap();
@@ -66,7 +66,7 @@ fn part(content: &dyn Content, offset: u64, length: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The paths of all files below a folder.
+/// Finds the paths of all files below a folder.
 fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     for entry in folder.list().unwrap() {
         let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
@@ -78,7 +78,7 @@ fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The program, with none of this machine's credentials and settings.
+/// Returns the program without this machine's credentials and settings.
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
     for (name, _) in std::env::vars() {
@@ -86,7 +86,7 @@ fn program() -> Command {
             command.env_remove(name);
         }
     }
-    // Nobody asks a machine of Amazon's who it is.
+    // Keep the program from asking Amazon's metadata service for an identity.
     command.env("HOME", "/nonexistent").env("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1");
     command
 }
@@ -99,7 +99,7 @@ fn tilefs(endpoint: &str, arguments: &[&str]) -> Output {
     command.args(arguments).output().expect("the program starts")
 }
 
-/// Not to be seen anywhere.
+/// The secret key, which must not appear in any output.
 const SECRET: &str = "hunter2hunter2hunter2";
 
 fn text(bytes: &[u8]) -> String {

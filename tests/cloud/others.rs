@@ -13,7 +13,7 @@ use super::servers::{Azure, S3};
 use super::skip::python_with;
 use super::{fixtures, open, options, program, read, text};
 
-/// Copies folders to where `tiledb` has them, and reads an array that it writes there.
+/// Copies folders to a store with `tiledb`, writes an array there, and reads it back.
 const COPY: &str = r#"
 import os, sys, json, numpy as np, tiledb
 config, bucket, out, *folders = sys.argv[1:]
@@ -59,7 +59,7 @@ fn azure_is_as_a_local_copy() {
     command.args(["-c", COPY, &config, "azure://testing"]).arg(&out);
     let written = command.args(FIXTURES.map(|name| fixtures().join(name))).output().unwrap();
     assert!(written.status.success(), "{}", text(&written.stderr));
-    // In the form of a file, as secrets are.
+    // In a file, as for secrets.
     let file = folder.path().join("config");
     fs::write(&file, config.replace("\":\"", " ").replace("\",\"", "\n").replace(['{', '}', '"'], "")).unwrap();
     let proxy = Proxy::start(server.address(), Duration::ZERO);
@@ -93,7 +93,7 @@ fn azure_is_as_a_local_copy() {
     assert!(nowhere.status.code() == Some(2) && said.contains("AZURE_STORAGE_ACCOUNT"), "{said}");
 }
 
-/// Google's store answers in the form of S3 where it is asked so, which is how it is asked: so does a server of S3.
+/// The program uses the S3-compatible interface of Google's store, so an S3 server can stand in for it.
 #[test]
 fn google_cloud_storage_is_as_a_local_copy() {
     let Some(server) = S3::get() else { return };

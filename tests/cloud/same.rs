@@ -1,4 +1,4 @@
-//! What is shown of an array in an object store is what a local copy shows.
+//! The files of an array in an object store are those of a local copy.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::servers::S3;
 use super::skip::{can_mount, python_with};
 use super::{SECRET, content, files, fixtures, open, options, part, program, read, text, tilefs};
 
-/// Of longer files, which may be of any length where nobody wrote a cell, parts are compared.
+/// Only parts of longer files are compared, because files of unwritten cells can have any length.
 const LARGE: u64 = 4 << 20;
 const PART: u64 = 256 << 10;
 
-/// Each file of a local array, compared with that of the same array in a store.
+/// Compares each file of a local array with that of the same array in a store; returns the number of files.
 #[track_caller]
 pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
     let here = tree::open(local, options).unwrap();
@@ -29,7 +29,7 @@ pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
     files(&*there, "", &mut others);
     assert_eq!(paths, others, "{uri}");
     let same = |path: &str, due: Result<Vec<u8>>, got: Result<Vec<u8>>| match (due, got) {
-        // The place where it is stored is told in some.
+        // Some texts contain the location of the array.
         (Ok(due), Ok(got)) => {
             assert!(due == got || text(&due).replace(&local.display().to_string(), uri) == text(&got), "{uri} {path}");
         }
@@ -118,7 +118,7 @@ fn the_commands_print_what_they_print_of_a_local_copy() {
     }
 }
 
-/// A prefix of a bucket is a tree of folders, as a local folder of arrays and groups is.
+/// A prefix of a bucket is a tree of folders, like a local folder of arrays and groups.
 #[test]
 fn a_prefix_of_a_bucket_is_a_tree_of_folders() {
     let Some(server) = S3::get() else { return };
@@ -171,14 +171,14 @@ fn a_mount_shows_what_a_local_copy_shows() {
     assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
     assert!(got.unwrap() == due);
     assert!(table.lines().any(|line| line.starts_with("s3://mounted/demo ") && line.contains(place)), "{table}");
-    // Nowhere is the key to be seen.
+    // The key does not appear anywhere.
     let log = fs::read_to_string(log).unwrap();
     assert!(log.contains("s3://mounted/demo") && !log.contains(SECRET) && !table.contains(SECRET), "{log}");
     assert!(arguments.iter().any(|line| line.contains("s3://mounted/demo")), "{arguments:?}");
     assert!(!arguments.iter().any(|line| line.contains(SECRET)), "{arguments:?}");
 }
 
-/// Written there by libtiledb, with members in all ways, and what it reads from there.
+/// Writes a group with libtiledb, with members of all kinds of URIs, and saves what libtiledb reads from it.
 const WRITE_AND_READ: &str = r#"
 import sys, numpy as np, tiledb
 endpoint, out = sys.argv[1:]
@@ -233,7 +233,7 @@ fn what_libtiledb_writes_to_a_bucket_is_read_from_there() {
     assert!(written.status.success(), "{}", text(&written.stderr));
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let root = open("s3://written/group", &options(&proxy.url())).unwrap();
-    // A group of this machine leads there, too.
+    // A local group also has members there.
     let here = open(out.path().join("here").to_str().unwrap(), &options(&proxy.url())).unwrap();
     for (name, there) in [("array", "absolute"), ("group/inner/nested", "inner/nested")] {
         let due = fs::read(out.path().join(there.replace('/', "-"))).unwrap();
@@ -247,7 +247,7 @@ fn what_libtiledb_writes_to_a_bucket_is_read_from_there() {
     }
     assert_eq!(read(&*root, ".group/meta/note").map(|note| text(&note)).unwrap_or_default(), "hello");
     assert!(proxy.take().iter().all(|asked| asked.method == "GET" && !asked.is_signed));
-    // The file of settings that it saved; the secrets it does not save.
+    // libtiledb saved this file of settings, without the secrets.
     let config = out.path().join("config").display().to_string();
     let mut command = program();
     command.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").env("AWS_SECRET_ACCESS_KEY", SECRET);

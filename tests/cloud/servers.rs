@@ -1,4 +1,4 @@
-//! Object stores on this machine, started by the tests and gone with them.
+//! Object stores on this machine, which the tests start and end.
 
 use std::fs;
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::skip::{Need, python_with, skipped};
 /// How long a server may take to start on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs moto until standard input ends, which it does with the test program, however that ends.
+/// Runs moto until standard input ends, which happens when the test program ends for any reason.
 const MOTO: &str = "
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
@@ -23,14 +23,14 @@ from moto.server import main
 main(['-H', '127.0.0.1', '-p', *sys.argv[1:]])
 ";
 
-/// A server of S3.
+/// An S3 server.
 pub struct S3 {
     address: SocketAddr,
     _process: Child,
 }
 
 impl S3 {
-    /// The one server of this test program; skips aloud where it cannot be had.
+    /// Returns the server that all tests of this program share; skips the test with a message if it cannot be started.
     pub fn get() -> Option<&'static S3> {
         static SERVER: OnceLock<Option<S3>> = OnceLock::new();
         let server = SERVER.get_or_init(|| S3::start(&[])).as_ref();
@@ -40,7 +40,7 @@ impl S3 {
         server
     }
 
-    /// One of its own that speaks TLS, with a certificate and its key.
+    /// Starts another server that uses TLS, with a certificate and its key.
     pub fn with_tls(certificate: &Path, key: &Path) -> Option<S3> {
         S3::start(&["-s", "-c", &certificate.display().to_string(), "-k", &key.display().to_string()])
     }
@@ -51,7 +51,7 @@ impl S3 {
         let mut command = Command::new(python);
         command.args(["-c", MOTO, &address.port().to_string()]).args(arguments).stdin(Stdio::piped());
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;
-        // What it says of each request, to nobody.
+        // Drain the log of requests.
         let mut said = process.stderr.take()?;
         thread::spawn(move || drop(said.read_to_end(&mut Vec::new())));
         wait_for(address);
@@ -73,7 +73,7 @@ impl S3 {
     /// Puts an object at `bucket/key`.
     pub fn put(&self, place: &str, bytes: &[u8]) {
         let mut request = Message::new(&format!("PUT /{place} HTTP/1.1"), bytes);
-        // So that those who sign nothing may read it.
+        // Allow unsigned reads.
         request.set("x-amz-acl", "public-read");
         let answer = request.send(self.address).unwrap();
         assert_eq!(answer.second(), "200", "{place}: {answer:?}");
@@ -96,7 +96,7 @@ impl S3 {
     }
 }
 
-/// A server of Azure's blobs.
+/// A server of Azure blob storage.
 pub struct Azure {
     address: SocketAddr,
     _process: Child,
@@ -106,11 +106,11 @@ pub struct Azure {
 const AZURITE: &str = r#"exec 3<&0; "$0" --silent --skipApiVersionCheck --inMemoryPersistence --blobHost 127.0.0.1 --blobPort "$1" <&- & cat <&3 >/dev/null; kill $!"#;
 
 impl Azure {
-    /// What everybody knows of the account that emulators have.
+    /// The well-known account of emulators, and its key.
     pub const ACCOUNT: &str = "devstoreaccount1";
     pub const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-    /// Starts one; skips aloud where it cannot be had.
+    /// Starts a server; skips the test with a message if that is impossible.
     pub fn get() -> Option<Azure> {
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/node_modules/.bin/azurite-blob");
         let program = std::env::var("TILEFS_AZURITE").unwrap_or_else(|_| match ours.exists() {
@@ -138,19 +138,19 @@ impl Azure {
     }
 }
 
-/// As a name stands in a URL.
+/// Returns a name with the escapes of URLs.
 fn escaped(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(one).collect()
 }
 
-/// An address that nobody listens at, at this moment.
+/// Returns an address at which nobody listens at this moment.
 pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Waits until somebody listens.
+/// Waits until a server listens at an address.
 pub fn wait_for(address: SocketAddr) {
     let begin = Instant::now();
     while TcpStream::connect(address).is_err() {

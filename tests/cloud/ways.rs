@@ -1,4 +1,4 @@
-//! The way to the store: through a proxy, and by TLS.
+//! Connections to the store: through a proxy, and with TLS.
 
 use std::fs;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn the_proxy_of_the_settings_is_asked() {
     assert!(!asked.is_empty() && asked.iter().all(|one| one.target.starts_with("http://store.invalid/")), "{asked:#?}");
 }
 
-/// An authority, and a certificate by it for this machine.
+/// Creates a certificate authority, and a certificate that it has signed for this machine.
 const CERTIFICATES: &str = "
 openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority
 openssl req -newkey rsa:2048 -nodes -keyout key.pem -out request.pem -subj /CN=localhost
@@ -33,7 +33,7 @@ printf 'subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n' > extensions
 openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -out certificate.pem -days 2 -extfile extensions
 cat certificate.pem ca.pem > chain.pem";
 
-/// The store's certificate is of an authority that `vfs.s3.ca_file` names, and no other.
+/// The certificate of the store is signed by an authority that only `vfs.s3.ca_file` names.
 #[test]
 fn certificates_are_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -66,11 +66,11 @@ fn certificates_are_checked() {
     assert!(said.contains("empty.pem: there is none"), "{said}");
 }
 
-/// A setting or a variable of the environment, and its value.
+/// A setting or an environment variable, and its value.
 type Set<'a> = (&'a str, &'a str);
 
-/// Whatever stands in a URI, a setting or the environment: one line, and no fault of the program. Values are tried in
-/// each place that an address is made of.
+/// A wrong value in a URI, a setting or the environment gives an error of one line, and no internal error. The test
+/// tries values in each setting from which an address is made.
 #[test]
 fn what_makes_no_address_is_an_error() {
     let values = ["http://ü/", "http://a b", "http://127.0.0.1:99999", "::", "http://[::1", "xn--a", "1.2.3", "a/b\nc"];
@@ -80,7 +80,7 @@ fn what_makes_no_address_is_an_error() {
     let service = [account[0], ("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "s")];
     let machine = [account[0], ("IDENTITY_HEADER", "secret"), ("IDENTITY_ENDPOINT", "http://127.0.0.1:1")];
     let containers = ["AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
-    // What is set besides, what is set to each of the values, and what is opened.
+    // Fixed settings, the settings that take each of the values, and the URI to open.
     let places: [(&[Set], &[&str], &str); 8] = [
         (&keys, &["AWS_ENDPOINT_URL", "AWS_REGION", "vfs.s3.endpoint_override", "vfs.s3.region"], "s3://b/a"),
         (&[("vfs.s3.use_virtual_addressing", "true")], &["vfs.s3.endpoint_override"], "s3://b/a"),

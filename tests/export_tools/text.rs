@@ -1,5 +1,5 @@
-//! awk, R, Fortran, NumPy, SciPy, pandas, Polars, DuckDB, pyarrow, SQLite and Python's own reader take our texts for the
-//! values they are.
+//! awk, R, Fortran, NumPy, SciPy, pandas, Polars, DuckDB, pyarrow, SQLite and Python's own reader take our texts for
+//! the values they are.
 
 use std::path::Path;
 use std::sync::Arc;

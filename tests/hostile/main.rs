@@ -1,6 +1,6 @@
 //! Whole small arrays, damaged at random by one who knows the format, are opened, verified and read: every file of the
-//! tree gives bytes or an error, and a field of which nothing was damaged gives its values. No panic, no endless loop, and
-//! never more than 256 MiB.
+//! tree gives bytes or an error, and a field of which nothing was damaged gives its values. No panic, no endless loop,
+//! and never more than 256 MiB.
 //!
 //! Some hundred arrays are damaged as an ordinary test. For more: `HOSTILE_COUNT=1000000 cargo test --test hostile`;
 //! `HOSTILE_FIRST` is the number of the first, which says what is done to it.
@@ -58,8 +58,8 @@ const ARRAYS: [&str; 22] = [
     "arrays/sparse/consolidated",
 ];
 
-/// Folders that are not listed; by turns, as each costs as much as all that are. Their number and that of the arrays have no
-/// common divisor.
+/// Folders that are not listed; by turns, as each costs as much as all that are. Their number and that of the arrays
+/// have no common divisor.
 const HIDDEN: [&str; 7] = ["arrow", "parquet", "zarr", "tiff", "F", "nonempty", "by-row"];
 
 const DEFAULT_COUNT: u64 = 440;

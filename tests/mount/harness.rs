@@ -251,15 +251,15 @@ pub fn toy_program() -> &'static Path {
         let test = std::env::current_exe().unwrap();
         let profile = test.parent().unwrap().parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        // With the features of the whole workspace, as it was built for its tests: those of this package alone would need
-        // half of all crates once more.
+        // With the features of the whole workspace, as it was built for its tests: those of this package alone would
+        // need half of all crates once more.
         build.args(["build", "--quiet", "--workspace", "--example", "toy", "--manifest-path"]);
         build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
         if profile.file_name().is_some_and(|name| name == "release") {
             build.arg("--release");
         }
-        // What cargo tells a test of its package, build scripts of dependencies take for a change of theirs: half of all
-        // crates would be built anew.
+        // What cargo tells a test of its package, build scripts of dependencies take for a change of theirs: half of
+        // all crates would be built anew.
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
             build.env_remove(name);

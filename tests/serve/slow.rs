@@ -20,8 +20,8 @@ const LATE: Duration = Duration::from_secs(25);
 
 const REQUEST: &[u8] = b"GET /temp.f32 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// Sends `bytes` one by one, a tenth of the limit apart and the last one again and again, until the server has closed the
-/// connection. Returns what it sent, and when it closed.
+/// Sends `bytes` one by one, a tenth of the limit apart and the last one again and again, until the server has closed
+/// the connection. Returns what it sent, and when it closed.
 fn drip(mut stream: TcpStream, bytes: &[u8]) -> (Vec<u8>, Duration) {
     let start = Instant::now();
     stream.set_read_timeout(Some(TIMEOUT / 10)).unwrap();
@@ -100,7 +100,8 @@ fn a_client_that_sends_no_whole_request_is_cut_off() {
 fn a_client_that_takes_nothing_is_cut_off_and_frees_what_it_held() {
     const CLIENTS: usize = 100;
     const WAVES: usize = 8;
-    /// The memory that the server holds for a client: the piece of the reply that is sent, and the next one, each 512 KiB.
+    /// The memory that the server holds for a client: the piece of the reply that is sent, and the next one, each 512
+    /// KiB.
     const HELD: usize = 1 << 20;
     let options = ["--client-timeout", "1", "--cache-size", "32M"];
     let server = Program::start(&tilefs_fixtures::fixtures().join("huge"), &options);

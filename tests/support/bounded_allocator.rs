@@ -1,5 +1,5 @@
-//! Memory for tests of hostile input: no process gets more than [`MOST`] bytes at once. Who asks for more is refused, as
-//! by a machine that has no more, and who cannot be refused (`vec![0; length]`) ends the process.
+//! Memory for tests of hostile input: no process gets more than [`MOST`] bytes at once. Who asks for more is refused,
+//! as by a machine that has no more, and who cannot be refused (`vec![0; length]`) ends the process.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

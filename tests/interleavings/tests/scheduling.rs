@@ -75,8 +75,8 @@ fn queued_requests_are_served() {
     assert_eq!(requests.oldest(), Duration::ZERO);
 }
 
-/// Two requests come behind one that waits for them: an extra thread serves the first, and the same one serves the second
-/// at once. It ends with the mount.
+/// Two requests come behind one that waits for them: an extra thread serves the first, and the same one serves the
+/// second at once. It ends with the mount.
 fn requests_behind_a_slow_one_are_served() {
     let requests = Arc::new(Requests::new(2));
     let watching = watch(&requests);

@@ -110,7 +110,8 @@ fn turns_lose_no_wake_up() {
     );
 }
 
-/// Threads that want a value at once have it made once, though two attempts fail: one cannot read, and one is cancelled.
+/// Threads that want a value at once have it made once, though two attempts fail: one cannot read, and one is
+/// cancelled.
 fn one_thread_makes_the_value() {
     let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();
