@@ -1,4 +1,5 @@
-//! Damaged files of consolidated commits: they have no checksum, and a fragment that they lose is missed by nobody.
+//! Damaged files of consolidated commits. They have no checksum, and without other evidence nobody would miss a
+//! fragment that they lose.
 
 mod support;
 
@@ -10,7 +11,7 @@ use support::stored::{Copy, file_below};
 use tilefs::tree::{self, EntryKind, Folder, OpenOptions};
 use tilefs_format::error::{Error, Result};
 
-/// All raw files of an array, coordinates included.
+/// Returns all raw files of an array, including coordinates.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let root = tree::open(
         array,
@@ -30,7 +31,7 @@ fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(values)
 }
 
-/// Brings all commits of an array into one file, as consolidation and vacuuming of commits do.
+/// Merges all commits of an array into one file, as consolidation and vacuuming of commits do.
 fn consolidate_commits(array: &Path) -> PathBuf {
     let folder = array.join("__commits");
     let mut marks: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -99,11 +100,11 @@ fn no_flipped_bit_in_consolidated_commits_gives_other_values() {
 enum Outcome {
     Refused,
     Right,
-    /// With this bit.
+    /// Other values, after this bit was flipped.
     Wrong(usize),
 }
 
-/// What a vacuum leaves behind: names in consolidated commits that an ignore file takes back.
+/// After a vacuum, an ignore file revokes names that consolidated commits still contain.
 #[test]
 fn what_an_ignore_file_takes_back_is_not_missed() {
     let copy = Copy::of("sparse/overlap");
@@ -118,7 +119,7 @@ fn what_an_ignore_file_takes_back_is_not_missed() {
     assert!(values(&copy.path()).is_ok());
 }
 
-/// Whoever lists an array between the last file of a fragment and its commit sees what is about to be committed.
+/// A reader that lists an array between the last file of a fragment and its commit sees an uncommitted fragment.
 #[test]
 fn a_commit_in_progress_is_not_a_lost_one() {
     let copy = Copy::of("sparse/overlap");
@@ -143,14 +144,15 @@ fn fragments_without_a_folder_of_commits_are_no_empty_array() {
         let error = values(&copy.path()).unwrap_err();
         assert!(matches!(error, Error::Missing { .. }) && error.to_string().contains("__commits"), "{error}");
     }
-    // Where there are none the array is empty.
+    // An array without commits is empty.
     let copy = Copy::of("sparse/empty");
     let whole = values(&copy.path()).unwrap();
     let _ = fs::remove_dir_all(copy.path().join("__commits"));
     assert_eq!(values(&copy.path()).unwrap(), whole);
 }
 
-/// Some libraries name such files after the first and the last commit in them, whatever their times.
+/// Some libraries name files of commits after the first and the last commit in them, even if these are not in order of
+/// time.
 #[test]
 fn times_of_lists_need_not_ascend() {
     let copy = Copy::of("sparse/overlap");
@@ -185,7 +187,7 @@ fn a_part_that_is_a_link_to_nowhere_is_not_empty() {
                 Ok(tree::Stored::Directory(_)) => panic!("it is an array or a group"),
             };
             let error = looked.expect_err(part);
-            // What a link leads to may be there again the next time.
+            // The target of a link may exist again at the next attempt.
             let is_told =
                 if is_link { matches!(error, Error::Io { .. }) } else { matches!(error, Error::Damaged { .. }) };
             assert!(is_told && error.to_string().contains(part), "{part}: {error}");
@@ -193,7 +195,7 @@ fn a_part_that_is_a_link_to_nowhere_is_not_empty() {
     }
 }
 
-/// A vacuum takes the commit away, then the fragment, and at last the file that names it.
+/// A vacuum removes the commit, then the fragment, and last the vacuum file that names it.
 #[test]
 fn what_a_vacuum_is_about_to_take_away_is_explained() {
     let warnings = |copy: &Copy| {
@@ -213,6 +215,6 @@ fn what_a_vacuum_is_about_to_take_away_is_explained() {
     assert!(matches!(&warnings(&copy)[..], [one] if one.contains("vacuum") && one.contains(&name)));
     assert_eq!(values(&copy.path()).unwrap(), whole);
     fs::remove_file(copy.file("__commits", ".vac")).unwrap();
-    // Without the vacuum file two others count again, but none is missed.
+    // Without the vacuum file, two other fragments count again, but none is missing.
     assert!(warnings(&copy).is_empty());
 }

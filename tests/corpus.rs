@@ -1,9 +1,9 @@
-//! What the tree shows is what libtiledb reads: for the fixtures, the corpus, and the arrays of other projects where
-//! they are there.
+//! The tree shows what libtiledb reads: for the fixtures, the corpus, and the arrays of other projects if they are
+//! present.
 //!
-//! `TILEFS_PYTHON` is a Python with the tiledb package, to compare arrays of which nothing is recorded; else that of
-//! `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` names another corpus and `TILEFS_PEERS` the arrays of other
-//! projects. `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
+//! `TILEFS_PYTHON` is a Python with the tiledb package, for comparing arrays without recorded reads; the default is
+//! that of `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` names another corpus and `TILEFS_PEERS` the arrays
+//! of other projects. `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
 
 mod support;
 
@@ -126,7 +126,7 @@ fn prove(title: &str, mut objects: Vec<Object>) {
     assert!(missing.is_empty(), "{title}: {}", missing.join("; "));
 }
 
-/// The orders in which libtiledb gives the rows are recorded here, not in the corpus.
+/// Adds the orders in which libtiledb returns rows. The fixtures have them, not the corpus.
 fn with_row_orders(mut objects: Vec<Object>) -> Vec<Object> {
     let recorded = fs::read(tilefs_fixtures::fixtures().join("corpus_reads.json")).expect("a file of the fixtures");
     let recorded: serde_json::Value = serde_json::from_slice(&recorded).expect("JSON");
@@ -138,7 +138,7 @@ fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Everything that looks like an array or a group opens, or says in words why not.
+/// Checks that everything that looks like an array or a group opens, or fails with a reason.
 fn open_all(folder: &Path) {
     let (mut opened, mut refused) = (0, 0);
     let mut folders = vec![folder.to_owned()];
@@ -162,7 +162,7 @@ fn open_all(folder: &Path) {
     assert!(opened > 0);
 }
 
-/// A Python that has libtiledb: `TILEFS_PYTHON`, or that of the tests or of the benchmarks.
+/// Returns a Python with libtiledb: `TILEFS_PYTHON`, or that of the tests or of the benchmarks.
 fn python_with_tiledb() -> Option<PathBuf> {
     let given = env::var_os("TILEFS_PYTHON").map(PathBuf::from);
     let ours = [".venv/bin/python", "target/bench/venv/bin/python"].map(|path| home().join(path));

@@ -511,7 +511,7 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
     let fragment = fragment_of(damaged);
     let file = place.file.as_deref().map(Path::new);
     let names_damaged = file.is_some_and(|file| file.ends_with(damaged.file_name().unwrap_or_default()));
-    // Other metadata of the fragment may have referred to the file in which the contradiction shows.
+    // The contradiction may show in another file, to which damaged metadata of the fragment refer.
     let names_fragment = file.is_some() && fragment.is_some();
     let lacking = [
         ("a reason", !reason.is_empty()),

@@ -1,4 +1,5 @@
-//! What SEMANTICS.md and TROUBLESHOOTING.md say is in the tests and in the program.
+//! The statements of SEMANTICS.md are covered by tests, and the messages in TROUBLESHOOTING.md are those of the
+//! program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ fn text(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap()
 }
 
-/// The source files below a folder.
+/// Returns the source files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -27,25 +28,26 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The folders with the sources of the crates below the program.
+/// Returns the folders with the sources of the crates below the program.
 fn crates() -> Vec<PathBuf> {
     let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
     folders.filter(|folder| folder.is_dir()).collect()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The source files that are compiled into a test program: its root and, file by file, the modules that it declares.
+/// Collects the source files that are compiled into a test program: its root and, file by file, the modules that it
+/// declares.
 fn compiled(file: &Path, found: &mut BTreeSet<PathBuf>) {
     if !found.insert(file.to_owned()) {
         return;
     }
     let folder = match file.file_stem().and_then(|stem| stem.to_str()) {
         Some("mod" | "main" | "lib") => file.parent().unwrap().to_owned(),
-        // The root of a program in a file of its own has its modules beside it.
+        // If a program's root is a single file, its modules are beside it.
         _ if file.parent().unwrap().ends_with("tests") => file.parent().unwrap().to_owned(),
         _ => file.with_extension(""),
     };
@@ -68,8 +70,8 @@ fn compiled(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The names of the tests in a source file that run unless somebody leaves them out: functions right below whose
-/// attributes and comments `#[test]` is among the attributes, and `#[ignore]` and conditions of compilation are not.
+/// Returns the names of the tests in a source file that run by default: functions with the attribute `#[test]`, but
+/// without `#[ignore]` and conditions of compilation.
 fn tests(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut attributes: Vec<&str> = Vec::new();
@@ -98,7 +100,7 @@ fn only_tests_that_run_count_as_tests() {
     assert_eq!(found.into_iter().collect::<Vec<_>>(), ["a", "f"]);
 }
 
-/// Each sentence of SEMANTICS.md with the tests that it names.
+/// Returns each sentence of SEMANTICS.md with the tests that it names.
 fn promises(semantics: &str) -> Vec<(&str, Vec<&str>)> {
     let promises = semantics.split("\n* ").skip(1).map(|promise| {
         let names = promise.rsplit_once('[').unwrap_or_else(|| panic!("no test is named: {promise}")).1;
@@ -144,7 +146,7 @@ fn each_promise_is_held_by_a_test() {
     let of_crates = crates().into_iter().map(|src| src.with_file_name("tests")).filter(|folder| folder.is_dir());
     for entry in [root().join("tests")].into_iter().chain(of_crates).flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
-        // A test, a folder of one, or a crate that tests use.
+        // A test program in one file or in a folder, or a crate that tests use.
         roots.extend(
             [path.clone(), path.join("main.rs"), path.join("lib.rs")]
                 .into_iter()
@@ -153,9 +155,9 @@ fn each_promise_is_held_by_a_test() {
     }
     let mut files = BTreeSet::new();
     roots.iter().for_each(|root| compiled(root, &mut files));
-    // All that is there is also compiled: a file that no module declares would be no test.
+    // Every file must be compiled: tests in a file that no module declares would never run.
     let folders = [root().join("src"), root().join("tests")].into_iter().chain(crates());
-    // The crate of the models compiles files of other crates under other paths.
+    // The crate of the models compiles files of other crates by other paths.
     let models = root().join("tests/interleavings");
     for file in folders.flat_map(|folder| sources(&folder)).filter(|file| !file.starts_with(&models)) {
         let is_seen = files.iter().any(|seen| seen.canonicalize().unwrap() == file.canonicalize().unwrap());
@@ -179,7 +181,7 @@ fn each_message_is_one_of_the_program() {
         .map(|path| fs::read_to_string(path).unwrap())
         .map(|source| source.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
         .collect();
-    // Texts go on in the next line behind a backslash.
+    // A backslash continues a text on the next line.
     let program: Vec<&str> =
         program.split("\\\n").enumerate().map(|(n, part)| if n > 0 { part.trim_start() } else { part }).collect();
     let program = program.concat();

@@ -1,5 +1,4 @@
-//! The commands of README.md and of README.txt in a mount do what they say, as they stand; the manual's tree is the one
-//! that is served.
+//! The commands of README.md, and of README.txt in a mount, work as printed; the tree in the manual is the served one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +16,8 @@ use crate::mounted::Mounted;
 use crate::skip::python_with;
 use crate::tools::has;
 
-/// What a line of a shell prints, run in a folder with our program and the Python of the tests first in the path.
-/// `None`, and says why, where its program is missing.
+/// Runs a shell command in a folder, with our program and the Python of the tests first in the path; returns its
+/// output. If its program is missing, returns `None` and reports that.
 fn shell(folder: &Path, line: &str) -> Option<String> {
     let bin = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tilefs"), bin.path().join("tilefs")).unwrap();
@@ -63,15 +62,15 @@ fn the_commands_of_the_readme_work_on_the_sample_array() {
     assert_eq!(fs::metadata(demo.path("part.npy")).unwrap().len(), 128 + 10 * 5 * 4);
 }
 
-/// The commands of a README.txt: each is indented, under what it is for.
+/// Returns the commands of a README.txt: each is indented, below its purpose.
 fn commands_of(text: &str) -> Vec<&str> {
     let (before, _) = text.split_once("Before copying\n").unwrap_or((text, ""));
     let commands = before.split("What you can do here\n").nth(1).unwrap();
     commands.lines().filter_map(|line| line.strip_prefix("    ")).collect()
 }
 
-/// The mean of the numbers in the raw file `stem` with the ending of its type, without nulls and those that are not a
-/// number; `None` where there are none.
+/// Returns the mean of the numbers in the raw file `stem` (with the ending of its type), without nulls and NaN; `None`
+/// if there are none.
 fn mean_of_raw(mnt: &Path, stem: &str) -> Option<f64> {
     type Decode = fn(&[u8]) -> f64;
     let types: [(&str, usize, Decode); 10] = [
@@ -125,12 +124,12 @@ fn the_commands_of_the_readme_in_a_mount_work_there() {
     }
 }
 
-/// The commands that need no interpreter of their own, which would take seconds for each array.
+/// Checks only commands without an interpreter: starting one would take seconds for each array.
 #[test]
 fn the_commands_of_every_readme_print_what_the_array_holds() {
     let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     let names: Vec<String> = load(&manifest, "").into_iter().map(|object| object.name).collect();
-    // The years at the ends of their type are errors in netCDF, which counts days.
+    // Years at the ends of their type are errors in netCDF, because it counts days.
     let is_error = |array: &str, line: &str| array == "arrays/dense/types_times" && line.starts_with("ncdump ");
     let of_arrays = |name: &&String| ["arrays/dense/", "arrays/sparse/"].iter().any(|kind| name.starts_with(kind));
     let (mut commands, mut means) = (0, 0);
@@ -155,7 +154,7 @@ fn the_commands_of_every_readme_print_what_the_array_holds() {
             match (printed.trim().parse::<f64>(), expected) {
                 (Ok(mean), Some(expected)) => {
                     means += 1;
-                    // With infinities among the values the mean is one, or not a number.
+                    // If there are infinities among the values, the mean is infinite or not a number.
                     let is_near = (mean - expected).abs() <= 1e-5 * expected.abs().max(1.0);
                     let is_same = mean == expected || mean.is_nan() && expected.is_nan();
                     assert!(is_near || is_same, "{array}: {line}\n{mean}, not {expected}");
@@ -168,10 +167,10 @@ fn the_commands_of_every_readme_print_what_the_array_holds() {
     assert!(commands > 500 && means > 50, "{commands} commands, {means} means");
 }
 
-/// What stands for something else in the paths of the manual.
+/// The placeholders in the paths of the manual.
 const PLACEHOLDERS: [&str; 6] = ["ROW", "NAME", "KEY", "FILE", "SELECTION", "TIME"];
 
-/// The paths that the manual has of the folder of an array, each once for every extension that it may have.
+/// Returns the paths that the manual documents for the folder of an array, one for each possible extension.
 fn documented_paths() -> Vec<Vec<String>> {
     let manual = include_str!("../../man/tilefs-paths.7").replace("\\-", "-");
     let section = manual.split(".SH THE FOLDER OF AN ARRAY\n").nth(1).unwrap().split(".PP\n").next().unwrap();
@@ -187,8 +186,8 @@ fn documented_paths() -> Vec<Vec<String>> {
     paths
 }
 
-/// Whether a path is one that the manual has: a placeholder is any text within one name, and a folder without a
-/// placeholder stands for all that is in it.
+/// Returns whether a path matches a documented one: a placeholder matches any text within one name, and a folder
+/// without a placeholder matches everything in it.
 fn is_of(documented: &str, path: &str) -> bool {
     if documented.ends_with('/') && path.starts_with(documented) {
         return true;
@@ -210,7 +209,7 @@ fn folder(of: &Arc<dyn Folder>, name: &str) -> Option<Arc<dyn Folder>> {
     }
 }
 
-/// The paths of what an array's folder shows, and of what it finds by its names alone.
+/// Returns the paths of the listed files in an array's folder, and of those that are only found by name.
 fn served_paths(root: &Arc<dyn Folder>) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let listed = root.list().unwrap().into_iter().map(|entry| entry.name);
@@ -258,7 +257,7 @@ fn the_tree_of_the_manual_is_the_tree_that_is_served() {
         served.extend(served_paths(&root));
     }
     let documented = documented_paths();
-    // A folder needs no line of its own where what is in it has.
+    // A folder needs no line of its own if its contents have some.
     let is_named = |path: &str| {
         let fits = |one: &String| is_of(one, path) || path.ends_with('/') && one.starts_with(path);
         documented.iter().flatten().any(fits)
@@ -304,7 +303,7 @@ fn the_manuals_as_text_are_those_of_the_pages() {
     }
 }
 
-/// On an experiment of the corpus, as libtiledb's wheel and TileDB-SOMA wrote it.
+/// Runs the commands on an experiment of the corpus, which TileDB-SOMA wrote with libtiledb's wheel.
 #[test]
 fn the_commands_for_single_cell_data_work_on_an_experiment() {
     if !crate::skip::can_mount() {
@@ -323,7 +322,7 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
     };
     let mounted = Unmounted(&mountpoint);
     let printed: Vec<Option<String>> = block("sh", 1).lines().map(|line| shell(folder.path(), line)).collect();
-    // The third column of the cells is a label, counted.
+    // The third column of the cells is a label; the last command counts its values.
     let [.., Some(columns), Some(counts)] = printed.as_slice() else { panic!("{printed:?}") };
     assert!(columns.lines().nth(2).unwrap().ends_with("\tbulk_labels"), "{columns}");
     let mut counted: Vec<(String, usize)> = counts
@@ -349,7 +348,7 @@ for part in matrix.row.astype('<i8'), matrix.col.astype('<i8'), matrix.data:
     drop(mounted);
 }
 
-/// What libtiledb read of the experiment.
+/// The values that libtiledb read from the experiment.
 struct Experiment {
     /// How often each label of `obs` occurs, by label.
     labels: Vec<(String, usize)>,

@@ -1,4 +1,4 @@
-//! GDAL opens the raw file by the ENVI header or the `.vrt` beside it; other headers are for other readers.
+//! GDAL opens the raw file through the ENVI header or the `.vrt` beside it; other headers are for other readers.
 
 use tilefs_export::georeference::Georeference;
 use tilefs_export::raster::Scene;
@@ -9,13 +9,13 @@ use crate::tools::{bytes, floats, has, imagemagick, python, run, write};
 
 const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32632"]]"#;
 
-/// A raster of these axes.
+/// Returns a raster with these axes.
 fn scene(names: &[&str], shape: &[u64], place: Option<&Georeference>) -> Scene {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     Scene { place: place.cloned(), ..Scene::of_axes(&names, shape) }
 }
 
-/// The value of a pixel of a band as GDAL reads it.
+/// Returns the value of a pixel of a band as GDAL reads it.
 fn pixel(folder: &std::path::Path, file: &str, band: u64, x: u64, y: u64) -> String {
     let (band, x, y) = (band.to_string(), x.to_string(), y.to_string());
     run(folder, "gdallocationinfo", &["-valonly", "-b", &band, file, &x, &y]).trim().to_owned()
@@ -61,7 +61,7 @@ fn gdal_finds_each_band_in_each_interleave() {
         ("bip", [3, 4, 2], ["y", "x", "bands"]),
     ];
     for (name, shape, names) in cases {
-        // The value of a pixel says where it is: band, line, sample.
+        // The value of a pixel encodes its position: band, line, sample.
         let mut values = Vec::new();
         for a in 0..shape[0] {
             for b in 0..shape[1] {
@@ -95,7 +95,7 @@ fn a_vrt_has_the_georeference_of_any_transform() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // Rows go north, which ENVI cannot say.
+    // Rows go north, which ENVI cannot express.
     let place = Georeference::new([10.0, 2.0, 0.0, 20.0, 0.0, 3.0], UTM);
     let mut column = floats("temp", &[5, 7]);
     column.field.no_data = Some(f32::NAN.to_le_bytes().to_vec());

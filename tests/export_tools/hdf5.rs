@@ -9,7 +9,7 @@ use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, dense, floats, has, python, run, write};
 
-/// A dense array with columns of all kinds.
+/// Returns a dense array with columns of all kinds.
 fn columns() -> Columns {
     let shape = vec![4, 5];
     let cells = 20u64;

@@ -1,7 +1,7 @@
-//! Opens our files with the programs that they are made for, and compares the values.
+//! Opens exported files with the programs that they are made for, and compares the values.
 //!
-//! The programs come from `scripts/install_test_tools.sh`; a test whose program is missing says so and passes,
-//! as do those that mount where nothing can be mounted.
+//! The programs come from `scripts/install_test_tools.sh`; a test whose program is missing reports that and passes, and
+//! so do tests that need a mount if mounting is impossible.
 
 mod arrow;
 #[path = "../support/corpora.rs"]

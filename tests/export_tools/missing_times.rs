@@ -1,4 +1,4 @@
-//! A date or duration that is none is null to every reader of our Parquet and Arrow files, in every unit.
+//! "Not a time" is null to every reader of our Parquet and Arrow files, for dates and durations in every unit.
 
 use tilefs_export::arrow::arrow;
 use tilefs_export::parquet::parquet;

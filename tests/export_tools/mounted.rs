@@ -1,7 +1,7 @@
-//! The same programs on the files of mounted arrays: what they read there is what libtiledb read from the arrays.
+//! The same programs read the files of mounted arrays: the values are those that libtiledb reads from the arrays.
 //!
-//! Each looks at a whole array and at parts of it: by coordinates, by positions, and in column-major order. The
-//! scripts in `mounted/` do it for Python; the others read what libtiledb read from a folder beside the mount.
+//! Each program reads a whole array and parts of it: by coordinates, by positions, and in column-major order. Python
+//! runs the scripts in `mounted/`; other programs find the values that libtiledb read in a folder beside the mount.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn tilefs(arguments: &[&Path]) -> bool {
 }
 
 impl Mounted {
-    /// `None`, and says why, where nothing can be mounted.
+    /// Mounts an array; if mounting is impossible, returns `None` and reports that.
     pub fn new(array: &str) -> Option<Mounted> {
         if !can_mount() {
             return None;
@@ -44,7 +44,7 @@ impl Mounted {
         self.folder.path().join(name)
     }
 
-    /// What libtiledb read of an attribute.
+    /// Returns the values that libtiledb read from an attribute.
     fn expected(&self, attribute: &str) -> Vec<u8> {
         let full = self.object.reads.iter().find(|read| read.name == "full").unwrap();
         let field = full.fields.iter().flatten().find(|field| field.name == attribute).unwrap();
@@ -69,7 +69,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs a script of `mounted/` on each of these arrays; it prints how many files it compared.
+/// Runs a script of `mounted/` on each of these arrays; the script prints the number of files that it compared.
 fn python_on(needs: &str, script: &str, arrays: &[&str]) {
     for array in arrays {
         let Some(mounted) = Mounted::new(array) else { return };
@@ -82,12 +82,12 @@ fn python_on(needs: &str, script: &str, arrays: &[&str]) {
 }
 
 /// Runs a script of `mounted/` that makes arrays in a folder, mounts each array NAME as `mnt_NAME`, and runs the script
-/// again to look at them.
+/// again to check them.
 fn made_and_checked(needs: &str, script: &str) {
     made_and_looked_at(script, needs, &[(needs, "check")]);
 }
 
-/// As [`made_and_checked`]: looked at in several ways, each of which needs other packages.
+/// As [`made_and_checked`], with several checks, each of which needs other packages.
 fn made_and_looked_at(script: &str, needs: &str, ways: &[(&str, &str)]) {
     if !can_mount() {
         return;
@@ -101,7 +101,7 @@ fn made_and_looked_at(script: &str, needs: &str, ways: &[(&str, &str)]) {
     }
 }
 
-/// A mounted array that is no fixture.
+/// A mounted array that is not a fixture.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -257,7 +257,7 @@ fn zarr_and_anndata_open_an_experiment_of_soma() {
     made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
 }
 
-/// The example of the README: a cluster of processes, which takes its time to start.
+/// Runs the example of the README: a cluster of processes, which starts slowly.
 #[test]
 fn the_workers_of_a_dask_cluster_each_mount_the_array() {
     let needs = "numpy, dask, distributed";
@@ -294,7 +294,7 @@ fn ome_zarr_opens_pyramids_of_pictures() {
 
 #[test]
 fn tifffile_and_gdal_open_pyramids_of_pictures() {
-    // Without gdalinfo tifffile looks at them.
+    // Without gdalinfo, only tifffile opens them.
     has("gdalinfo");
     made_and_checked("numpy, tifffile, tiledb", "pyramid_files.py");
 }
@@ -343,13 +343,13 @@ fn queries_read_the_row_groups_that_they_need() {
     made_and_checked("numpy, tiledb, duckdb, pyarrow.parquet", "parquet_bytes.py");
 }
 
-/// A part of the sample array, and what libtiledb read of it.
+/// A part of the sample array, and the values that libtiledb read from it.
 struct Part {
-    /// Its folder in the mount, with a slash behind it.
+    /// Its folder in the mount, with a slash at the end.
     prefix: &'static str,
     /// Rows and columns of its files.
     shape: [usize; 2],
-    /// The bytes of `temp` and `cell`, of 4 bytes a cell.
+    /// The bytes of `temp` and `cell`, 4 per cell.
     temp: Vec<u8>,
     cell: Vec<u8>,
 }
@@ -364,8 +364,8 @@ impl Part {
     }
 }
 
-/// All of the sample array (100 rows, 200 columns), some by coordinates, some by positions. What libtiledb read of
-/// each is written beside the mount, as `temp` and `cell`, once this is the part at hand.
+/// Returns all of the sample array (100 rows, 200 columns), some of it by coordinates, and some by positions. When a
+/// part is checked, the values that libtiledb read from it are written beside the mount, as `temp` and `cell`.
 fn parts(demo: &Mounted) -> Vec<Part> {
     let (temp, cell) = (demo.expected("temp"), demo.expected("cell"));
     let part = |prefix, rows: Vec<usize>, columns: Vec<usize>| {
@@ -445,7 +445,7 @@ fn awk_reads_the_texts() {
     }
     drop(demo);
 
-    // Of a sparse array the columns of the table; libtiledb's rows are sorted.
+    // For a sparse array, the columns of the table; libtiledb's rows are sorted.
     let Some(sparse) = Mounted::new("arrays/sparse/consolidated") else { return };
     let columns = "BEGIN { FS = \"\\t\" } NR > 1 { print $1 \" \" $2 \" \" $3 }";
     let text = sparse.run("awk", &[columns, "mnt/text/cells.tsv"]);
@@ -571,7 +571,7 @@ fn imagemagick_reads_raw_pixels_and_pictures() {
             mounted.run(convert, &[&reading[..], &writing].concat());
             let expected = &expected[first * row..(first + count) * row];
             assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {prefix}{file}");
-            // A picture says that itself.
+            // A TIFF states its own size and depth.
             let picture = format!("mnt/{prefix}tiff/{attribute}.tif");
             mounted.run(convert, &[&[picture.as_str()][..], &writing].concat());
             assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {picture}");

@@ -9,7 +9,7 @@ use tilefs_format::datatype::Datatype;
 
 use crate::tools::{axis, bytes, dense, floats, has, python, run, write};
 
-/// What CDF-2 can hold, with names that are hard to take.
+/// Returns columns that CDF-2 can hold, with difficult names.
 fn old() -> Columns {
     let shape = vec![40, 50];
     let cells = 2000u64;

@@ -11,7 +11,7 @@ use tilefs_format::datatype::Datatype;
 use crate::skip::has_spark;
 use crate::tools::{bytes, python, write};
 
-/// More than are in a row group.
+/// More rows than a row group has.
 const ROWS: u64 = 300_000;
 
 fn fixed(name: &str, datatype: Datatype, values: Arc<dyn Content>) -> Column {
@@ -43,7 +43,7 @@ fn labels(datatype: Datatype, values: Vec<Vec<u8>>) -> Labels {
     Labels { name: "kinds".into(), datatype, ordered: true, values }
 }
 
-/// Lists whose lengths are the row divided by 4's rest, of the numbers from the row on.
+/// Returns lists whose lengths are the row modulo 4, and whose values are the numbers from the row on.
 fn lists<const N: usize>(name: &str, datatype: Datatype, of: impl Fn(u64) -> [u8; N]) -> Column {
     let ends = (0..ROWS).scan(0, |end, row| {
         *end += row % 4 * N as u64;
@@ -55,7 +55,8 @@ fn lists<const N: usize>(name: &str, datatype: Datatype, of: impl Fn(u64) -> [u8
     Column::variable(field, vec![ROWS], values, offsets)
 }
 
-/// Columns of every kind, the value of each row told by its number; null in rows whose number divided by 7 leaves 3.
+/// Writes files with columns of every kind. The value of each row follows from its number, and is null if the number
+/// modulo 7 is 3.
 fn sample(folder: &TempDir) {
     let counts = || bytes((0..ROWS as i64).map(|row| (row - 5).to_le_bytes()));
     let valid = || marks(|row| row % 7 != 3);
@@ -148,7 +149,7 @@ fn sample(folder: &TempDir) {
     write(folder.path(), "none.parquet", &parquet(&[none], None, Vec::new()).unwrap().content);
 }
 
-/// What the columns are, for all readers.
+/// The expected columns, for all readers.
 const EXPECTED: &str = r#"
 n = 300000
 null = lambda value: [None if i % 7 == 3 else value(i) for i in range(n)]

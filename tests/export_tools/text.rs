@@ -1,5 +1,5 @@
-//! awk, R, Fortran, NumPy, SciPy, pandas, Polars, DuckDB, pyarrow, SQLite and Python's own reader take our texts for
-//! the values they are.
+//! awk, R, Fortran, NumPy, SciPy, pandas, Polars, DuckDB, pyarrow, SQLite and Python's own reader read the exact values
+//! from our texts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ fn texts(name: &str, values: &[&str]) -> Column {
     Column::variable(field, vec![values.len() as u64], Arc::new(values.concat().into_bytes()), bytes(offsets))
 }
 
-/// Texts that a table may break; `None` is null.
+/// Texts that could break a table; `None` is null.
 const TEXTS: [Option<&str>; 22] = [
     Some("Dendritic"),
     Some(""),
@@ -150,8 +150,8 @@ const TEXTS: [Option<&str>; 22] = [
     Some("2024-01-31"),
 ];
 
-/// The table of [`TEXTS`], numbers, dates and labels, as `cells.tsv` and `cells.csv`. What the values are is in
-/// `expected.json`; in `with_zeros.csv` and `with_zeros.tsv` one text has a zero byte.
+/// The table of [`TEXTS`], numbers, dates and labels, as `cells.tsv` and `cells.csv`. `expected.json` has the values;
+/// in `with_zeros.csv` and `with_zeros.tsv` one text has a zero byte.
 fn write_tables(folder: &Path) {
     let rows = TEXTS.len();
     let is_null = |row: usize| row % 5 == 2;
@@ -189,7 +189,7 @@ fn write_tables(folder: &Path) {
         column("instant", Datatype::DateTimeMs, bytes((0..rows).map(|row| instants[row % 3].to_le_bytes()))),
         kind.with_validity(valid()),
     ];
-    // JSON has no infinities: Python makes floats of these.
+    // JSON has no infinities, so floats are texts that Python parses.
     let floats = floats.map(|float| json!(format!("{float:?}")));
     let all = |values: &[Value]| (0..rows).map(|row| pick(row, values)).collect::<Vec<_>>();
     let dates = |texts: [&str; 3]| texts.map(|text| json!(text));
@@ -214,7 +214,7 @@ fn write_tables(folder: &Path) {
     }
 }
 
-/// What the scripts below have in common. `same` compares a column, exactly: floats by their bits.
+/// The common part of the scripts below. `same` compares a column exactly: floats by their bits.
 const COMPARE: &str = r#"
 import json, math
 expected = json.load(open('expected.json'))
@@ -352,11 +352,11 @@ fn r_reads_the_table() {
     if !has("Rscript") {
         return;
     }
-    // Without it R reads the table by itself.
+    // Without the package, R reads the table with its own functions.
     r_has("data.table");
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path());
-    // R has no 64-bit integers: the texts of these are compared. It has no null either, and one kind of line break.
+    // R has no 64-bit integers, so their texts are compared. It also has no null, and only one kind of line break.
     let texts: Vec<String> =
         TEXTS.iter().map(|text| text.unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n")).collect();
     std::fs::write(folder.path().join("texts"), texts.join("\0") + "\0").unwrap();
@@ -408,7 +408,7 @@ fn sqlite_imports_the_table() {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path());
     for (mode, file) in [("csv", "cells.csv"), ("tabs", "cells.tsv")] {
-        // Without types everything is text in SQLite.
+        // Without declared types, everything is text in SQLite.
         let query = "select count(*), sum(text = 'Dendritic'), sum(id = 9223372036854775807), sum(day = '2024-01-31'), \
                      max(unsigned), sum(text = 'tab' || char(9) || 'and'), sum(text = char(34)) from cells";
         let table = "create table cells (id integer, text text, \"unsigned\" text, float real, day text, instant text, kind text)";

@@ -10,25 +10,25 @@ use tilefs_format::datatype::Datatype;
 
 use crate::skip::{Need, python_with, skipped};
 
-/// Values as the content of a column, little-endian.
+/// Returns values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
     Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
 }
 
-/// The coordinates of an axis of 64-bit integers.
+/// Returns the coordinates of an axis of 64-bit integers.
 pub fn axis(name: &str, first: i64, length: u64) -> Column {
     let values = bytes((0..length as i64).map(|i| (first + i).to_le_bytes()));
     let last = first + length as i64 - 1;
     Column::fixed(Field::new(name, Datatype::Int64), vec![length], values).with_bounds(first.into(), last.into())
 }
 
-/// A dense array with the axes `y` (from -1) and `x` (from 10).
+/// Returns a dense array with the axes `y` (from -1) and `x` (from 10).
 pub fn dense(shape: [u64; 2], attributes: Vec<Column>) -> Columns {
     let dimensions = vec![axis("y", -1, shape[0]), axis("x", 10, shape[1])];
     Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), auxiliary: Vec::new(), georeference: None }
 }
 
-/// A column of an exactly known pattern: floats with a few that are special.
+/// Returns a column of floats in a known pattern, with a few special values.
 pub fn floats(name: &str, shape: &[u64]) -> Column {
     let count = shape.iter().product::<u64>();
     let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, f32::MIN_POSITIVE, f32::MAX, 1e-45, 0.1];
@@ -46,8 +46,8 @@ pub fn write(directory: &Path, name: &str, content: &dyn Content) {
     fs::write(directory.join(name), all).expect("a temporary folder can be written");
 }
 
-/// Runs a Python script in a folder; the test fails if it does. Skips aloud, and returns false, where a
-/// package that it `needs` is missing.
+/// Runs a Python script in a folder; the test fails if the script fails. If a package in `needs` is missing, reports
+/// that and returns false.
 pub fn python(directory: &Path, needs: &str, script: &str) -> bool {
     let Some(interpreter) = python_with(needs) else { return false };
     let script = format!("import {needs}\n{script}");
@@ -55,7 +55,8 @@ pub fn python(directory: &Path, needs: &str, script: &str) -> bool {
     true
 }
 
-/// Runs a script of `mounted/` in a folder and returns what it prints. Skips aloud where a package is missing.
+/// Runs a script of `mounted/` in a folder and returns its output. If a package is missing, reports that and returns
+/// `None`.
 pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&str]) -> Option<String> {
     let interpreter = python_with(needs)?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -65,7 +66,7 @@ pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&st
     Some(run(directory, "env", &[&command[..], arguments].concat()))
 }
 
-/// Whether a program is there; skips aloud where not.
+/// Returns whether a program is installed; reports it if not.
 pub fn has(program: &str) -> bool {
     let there = Command::new("sh").arg("-c").arg(format!("command -v {program}")).output();
     let there = there.is_ok_and(|output| output.status.success());
@@ -75,7 +76,7 @@ pub fn has(program: &str) -> bool {
     there
 }
 
-/// Whether R has a package; skips aloud where not.
+/// Returns whether R has a package; reports it if not.
 pub fn r_has(package: &str) -> bool {
     let script = format!("quit(status = !requireNamespace('{package}', quietly = TRUE))");
     let is_there = Command::new("Rscript").args(["-e", &script]).output().is_ok_and(|output| output.status.success());
@@ -85,7 +86,8 @@ pub fn r_has(package: &str) -> bool {
     is_there
 }
 
-/// ImageMagick's `convert` under the name that it has here; `None`, said aloud, where it is not installed.
+/// Returns the name of ImageMagick's `convert` on this machine. If it is not installed, reports that and returns
+/// `None`.
 pub fn imagemagick() -> Option<&'static str> {
     let is_it = |program: &&str| {
         let version = Command::new(program).arg("-version").output();
@@ -98,7 +100,7 @@ pub fn imagemagick() -> Option<&'static str> {
     found
 }
 
-/// Runs a program in a folder and returns what it prints; the test fails if it does.
+/// Runs a program in a folder and returns its output; the test fails if the program fails.
 pub fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(directory).output().expect("the program starts");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-"""xarray sees in a group as TileDB-CF writes it the dataset that it was written from."""
+"""xarray opens a group in the form of TileDB-CF as the dataset from which it was written."""
 
 import sys
 
@@ -7,7 +7,7 @@ import tiledb
 
 RANDOM = np.random.default_rng(1)
 LENGTHS = {"time": 5, "lat": 7, "lon": 12, "station": 4}
-# Name, dimensions, values, what is said of it, and the value for what is missing.
+# Name, dimensions, values, attributes, and the value for missing data.
 VARIABLES = [
     ("time", ["time"], np.arange(5) * 10.0, {"units": "days since 2023-01-01", "calendar": "standard"}, None),
     ("lat", ["lat"], np.linspace(-90, 90, 7), {"units": "degrees_north", "standard_name": "latitude"}, None),
@@ -38,7 +38,7 @@ def original():
 
 
 def group(folder, arrays, suffix, unlimited):
-    """`arrays`: the names of members and of the variables in each."""
+    """Writes a group; `arrays` has the names of the members and of the variables in each."""
     tiledb.group_create(folder)
     known = {name: (dimensions, values, attributes, missing) for name, dimensions, values, attributes, missing in VARIABLES}
     with tiledb.Group(folder, "w") as members:
@@ -67,7 +67,7 @@ def make():
     group("collected", together | {"array5": ["time"], "array6": ["t", "p"]}, ".data", 10_000)
     group("each", {"scalars" if name == "crs" else name: [name] for name, *_ in VARIABLES}, ".data", 10_000)
     group("xarray", {name: [name] for name, *_ in VARIABLES}, "_", 2**32 - 512)
-    # Arrays that share nothing.
+    # Arrays whose dimensions differ.
     tiledb.group_create("other")
     with tiledb.Group("other", "w") as members:
         for name, end in ("a", 9), ("b", 99):

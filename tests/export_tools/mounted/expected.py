@@ -1,4 +1,5 @@
-"""What libtiledb read from an array of the fixtures, and the folders of its mount that show all of it or a part.
+"""The values that libtiledb read from an array of the fixtures, and the folders of its mount that show all of it or a
+part.
 
 Scripts that use this are run with the mount point and the path of the array in the fixtures.
 """
@@ -18,7 +19,7 @@ WIDE_TEXT = {"STRING_UTF16": "<u2", "STRING_UCS2": "<u2", "STRING_UTF32": "<u4",
 
 
 def unit(name):
-    """The unit of a date or time, as NumPy calls it."""
+    """Returns NumPy's name of the unit of a date or time."""
     return UNITS.get(name.split("_", 1)[-1]) if name.startswith(("DATETIME_", "TIME_")) else None
 
 
@@ -29,7 +30,8 @@ def numpy_type(name):
 
 
 class Field:
-    """The cells of an attribute or, of a sparse array, of a dimension: an array of cells by values, or the bytes of each cell."""
+    """The cells of an attribute, or of a dimension of a sparse array: an array of cells by values, or the bytes of each
+    cell."""
 
     def __init__(self, entry, order):
         self.name, self.type, self.dtype = entry["name"], entry["type"], numpy_type(entry["type"])
@@ -55,7 +57,7 @@ class Array:
         order = slice(None) if self.dense else np.fromfile(f"{FIXTURES}/{full['row_order_file']}", "<u4")
         self.fields = [Field(one, order) for one in full["fields"]]
         self.shape = tuple(full["shape"]) if self.dense else (full["cells"],)
-        # Which cells a netCDF file or a table has under which names is in the mount's own schema.json.
+        # The mount's own schema.json lists the names under which a netCDF file or a table has the cells.
         shown = json.load(open(f"{mount}/schema.json"))
         self.files = {one["name"]: one["files"] for one in shown["dimensions"] + shown["attributes"]}
 
@@ -63,7 +65,7 @@ class Array:
         return next(field for field in self.fields if field.name == name)
 
     def parts(self):
-        """The whole array, and a part of it by coordinates and by positions."""
+        """Yields the whole array, and a part of it by coordinates and by positions."""
         yield Part(self, "", np.arange(np.prod(self.shape)).reshape(self.shape))
         yield from (self.dense_parts() if self.dense else self.sparse_parts())
 
@@ -72,7 +74,7 @@ class Array:
         by_coordinate, by_position, index, reverse = [], [], [], []
         for axis, dimension in enumerate(self.schema["dims"]):
             low, length, suffix = int(dimension["domain"][0]), self.shape[axis], unit(dimension["type"]) or ""
-            # Every second one but the first on the first axis; all but the last on the others.
+            # Every second cell except the first along the first axis; all except the last along the others.
             first, last, step = (1, length - 1, 2) if axis == 0 else (0, length - 2, 1)
             by_coordinate.append(f"{low + first}{suffix}..{low + last}{suffix}" + (f"..{step}" if step > 1 else ""))
             index.append(slice(first, last + 1, step))
@@ -82,7 +84,8 @@ class Array:
         yield Part(self, f"islice/{','.join(by_position)}/", every[tuple(reverse)], tuple(reverse))
 
     def sparse_parts(self):
-        """Rows by a range of the first dimension, which is of integers, dates or times; the order stays that of the array."""
+        """Yields rows by a range of the first dimension, which has integers, dates or times; their order is that of the
+        array."""
         dimension = self.schema["dims"][0]
         field, suffix = self.fields[0], unit(dimension["type"]) or ""
         if not field.count or field.dtype.kind == "f" or not len(field.cells):
@@ -96,7 +99,7 @@ class Array:
 
 
 class Part:
-    """A folder with the cells whose numbers are in `index`, an array of the shape that the files have."""
+    """A folder with the cells whose numbers are in `index`, an array with the shape of the files."""
 
     def __init__(self, array, prefix, index, axes=None):
         self.array, self.index, self.axes = array, index, axes
@@ -107,14 +110,14 @@ class Part:
         return self.folder
 
     def cells(self, field):
-        """The values of a field here, as (cells, values a cell), or the bytes of each cell."""
+        """Returns the values of a field in this part, as (cells, values per cell), or the bytes of each cell."""
         return field.cells[self.index.ravel()]
 
     def valid(self, field):
         return np.ones(self.index.size, "?") if field.valid is None else field.valid[self.index.ravel()]
 
     def coordinates(self, axis):
-        """Of a dense array: those along an axis."""
+        """Returns the coordinates along an axis of a dense array."""
         dimension = self.array.schema["dims"][axis]
         kind = numpy_type(dimension["type"])
         all = np.arange(self.array.shape[axis]).astype("<u8") + np.array(int(dimension["domain"][0]) % 2**64, "<u8")

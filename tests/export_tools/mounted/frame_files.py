@@ -1,7 +1,8 @@
-"""pandas reads the frames that TileDB-Py's from_pandas stored, from Parquet and Arrow files of mounted arrays: with their index,
-types that can be null, and categories. Where this TileDB-Py works with this pandas, they are the frames of its open_dataframe.
+"""pandas reads the frames that TileDB-Py's from_pandas stored, from Parquet and Arrow files of mounted arrays: with
+their index, nullable types, and categories. If this TileDB-Py works with this pandas, they equal the frames of its
+open_dataframe.
 
-`make` stores random frames; `check`, once they are mounted, reads them."""
+`make` stores random frames; `check` reads them once they are mounted."""
 
 import sys
 
@@ -12,12 +13,12 @@ import tiledb.dataframe_
 
 FRAMES = 8
 WORKS = int(pandas.__version__.split(".")[0]) < 3
-# What it uses of pandas is there in later versions too, for the frames below.
+# Skip the version check: later versions of pandas also have the functions that the frames below need.
 tiledb.dataframe_.check_dataframe_deps = lambda: None
 
 
 def frame(seed):
-    """A frame of random columns of all types that TileDB-Py stores, and one of each kind of index."""
+    """Returns a frame of random columns of all types that TileDB-Py stores, with one of each kind of index."""
     random = np.random.default_rng(seed)
     rows = int(random.integers(1, 200))
     gone = lambda: random.random(rows) < 0.3
@@ -63,7 +64,7 @@ def make():
 def compare(read, wanted, where):
     assert read.index.names == wanted.index.names, f"{where}: {read.index.names}, not {wanted.index.names}"
     read, wanted = read.sort_index(), wanted.sort_index()
-    # Texts have another type from pandas 3 on.
+    # From pandas 3 on, texts have another type.
     texts = [name for name in wanted.columns if name == "word"]
     read, wanted = (one.astype({name: object for name in texts}) for one in (read, wanted))
     pandas.testing.assert_frame_equal(read[list(wanted.columns)], wanted, check_index_type=False, check_column_type=False)
@@ -73,13 +74,13 @@ def compare(read, wanted, where):
 def check():
     for seed in range(FRAMES):
         stored, folder = frame(seed), f"mnt_frame{seed}"
-        # Parquet has no dictionaries of numbers: what was read of it is what they stand for.
+        # Parquet has no dictionaries of numbers, so the column has the numbers themselves.
         numbers = stored.astype({name: "int64" for name in stored.columns if name == "level"})
         found = {"Parquet": pandas.read_parquet(f"{folder}/parquet/cells.parquet"), "Arrow": pandas.read_feather(f"{folder}/arrow/cells.arrow")}
         for how, read in found.items():
             compare(read, numbers if how == "Parquet" else stored, f"{folder} by {how}, as stored")
             if WORKS:
-                # Which leaves out that categories have an order.
+                # open_dataframe drops the order of categories.
                 if "kind" in read:
                     read["kind"] = read["kind"].cat.as_unordered()
                 theirs = tiledb.open_dataframe(f"frame{seed}").astype(read.dtypes[lambda types: types.index == "level"])

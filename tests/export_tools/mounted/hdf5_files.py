@@ -1,4 +1,4 @@
-"""h5py and netCDF4 open hdf5/array.h5 and netcdf4/array.nc of a mount: every value is libtiledb's."""
+"""h5py and netCDF4 open hdf5/array.h5 and netcdf4/array.nc of a mount: all values equal those that libtiledb reads."""
 
 import h5py
 import netCDF4
@@ -11,7 +11,7 @@ checked = 0
 
 
 def check(part, field, value_of, names, reader):
-    """`value_of` gives the values of a variable of one of the `names`."""
+    """Compares a field; `value_of` returns the values of a variable, given one of the `names`."""
     global checked
     what, valid = f"{part} {field.name} by {reader}", part.valid(field)
     is_text = field.type.startswith(("STRING_ASCII", "STRING_UTF8", "CHAR"))
@@ -20,7 +20,7 @@ def check(part, field, value_of, names, reader):
         assert is_text and len(texts) == len(part.cells(field)), what
         for got, cell, there in zip(texts, part.cells(field), valid):
             got = got.encode() if isinstance(got, str) else got
-            # Those at the end are not seen.
+            # Readers do not see NULs at the end.
             assert not there or got == cell.rstrip(b"\0"), f"{what}: {got}, not {cell}"
     elif field.count:
         got = np.ascontiguousarray(value_of(field.name)).ravel()

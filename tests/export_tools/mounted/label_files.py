@@ -1,5 +1,5 @@
-"""xarray and SciPy look cells up by the dimension labels of an array, and slices are taken by them. Every value is the one
-that was written through TileDB's labels."""
+"""xarray and SciPy look cells up by the dimension labels of an array, and so do slices. All values are those that were
+written through TileDB's labels."""
 
 import sys
 
@@ -14,7 +14,7 @@ VALUES = np.random.default_rng(1).normal(size=(6, 37, 36)).astype("f4")
 
 
 def create(name, dimensions, attribute, labels, sparse=False):
-    """`labels`: dimension, name, order and type of each."""
+    """Creates an array; `labels` has the dimension, name, order and type of each label."""
     domain = tiledb.Domain(*(tiledb.Dim(name, (0, length - 1), tile, dtype="i4") for name, length, tile in dimensions))
     schemas = {}
     for dimension, label, order, dtype in labels:

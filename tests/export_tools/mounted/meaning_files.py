@@ -1,7 +1,7 @@
-"""What xarray, netCDF4, GDAL, rasterio, ITK and NumPy take for a missing value, a picture, a text or a unit of an array is what
-the array means by it.
+"""xarray, netCDF4, GDAL, rasterio, ITK and NumPy interpret missing values, pictures, texts and units as the array means
+them.
 
-`make` writes the arrays with libtiledb, `check` opens them where they are mounted.
+`make` writes the arrays with libtiledb, `check` opens them in their mounts.
 """
 
 import os
@@ -129,7 +129,7 @@ def check_missing():
     equal(opened("gap").a.values, [1.0, 2, 3, 4, nan, 6, 7, 8, 9], "gap")
     with xarray.open_dataset("mnt_half/islice/0:5/netcdf/array.nc", engine="netcdf4") as part:
         equal(part.a.values, np.arange(5, dtype="i4"), "the half that was written")
-    # A true 255 is worth more than a mark.
+    # A true 255 matters more than marking missing values.
     white = opened("white").a
     equal(white.values, np.array([255, 1, 2, 3, 4, 255, 255, 255, 255], "u1"), "white")
     assert white.comment == "cells that were never written hold 255, and so may others", white.attrs
@@ -140,7 +140,7 @@ def check_missing():
             assert got.nodata == -1 and got.read(1, masked=True).mask.tolist() == [[False, True, False], [False] * 3], f"{file}: {got.nodata}"
     with rasterio.open("mnt_paper/a.vrt") as got:
         assert got.nodata is None, got.nodata
-    # A row of cells is no raster.
+    # A row of cells is not a raster.
     assert not os.path.exists("mnt_white/a.vrt") and not os.path.exists("mnt_white/a.u8.hdr")
 
 
@@ -155,7 +155,7 @@ def check_nulls():
         for options in {}, {"mmap_mode": "r"}:
             equal(np.load(f"mnt_{name}/npy/a.valid.npy", **options), ~NULLS, f"{name} as mask")
     equal(np.load("mnt_nulls/islice/4:1:-1/npy/a.valid.npy"), ~NULLS[4:1:-1], "a part of the mask")
-    # All values are taken: there is no other mark than the mask.
+    # All values are in use, so only the mask can mark nulls.
     full = opened("full")
     equal(full.a.values, np.arange(256).astype("u1"), "full")
     assert full.a.ancillary_variables == "a_valid" and full.a_valid.standard_name == "status_flag", full

@@ -1,7 +1,7 @@
-"""xarray, GDAL and rasterio see in a mount what GDAL's multidimensional TileDB driver says of an array: its coordinate system, unit and
-attributes, and the coordinates that it keeps as dimension labels.
+"""xarray, GDAL and rasterio find in a mount what GDAL's multidimensional TileDB driver stores about an array: its
+coordinate system, unit and attributes, and the coordinates, which are dimension labels.
 
-`make` writes arrays as that driver does, `check` opens them where they are mounted.
+`make` writes arrays as that driver does, `check` opens them in their mounts.
 """
 
 import json
@@ -20,7 +20,8 @@ DIRECTIONS = {"time": ("TEMPORAL", "FUTURE"), "level": ("VERTICAL", "UP"), "X": 
 
 
 class Variable:
-    """One array, whose attribute has its name; dimensions count from 0. `axes` are the coordinates along each, or how many there are."""
+    """One array, whose attribute has its name; dimensions count from 0. `axes` has the coordinates along each
+    dimension, or their number."""
 
     def __init__(self, name, axes, system, dtype="f4", fill=None, **attributes):
         self.name, self.axes, self.system, self.attributes = name, axes, system, attributes
@@ -116,7 +117,7 @@ def check_geographic():
         equal(file.lat.values, LATITUDES, "lat")
         assert file.lon.units == "degrees_east" and file.lat.standard_name == "latitude" and file.depth.units == "m", file
         assert same_system(file, "depth", "EPSG:4326").grid_mapping_name == "latitude_longitude"
-        # The steps differ: no transform is right.
+        # The steps differ, so no transform is right.
         assert "GeoTransform" not in file.crs.attrs, file.crs
     with rasterio.open("mnt_depth/depth.vrt") as got:
         assert got.crs == rasterio.crs.CRS.from_epsg(4326) and got.transform.is_identity and got.units == ("m",), got.profile

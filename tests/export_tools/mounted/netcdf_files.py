@@ -1,4 +1,4 @@
-"""SciPy, netCDF4 and xarray open netcdf/array.nc of a mount: every value is libtiledb's."""
+"""SciPy, netCDF4 and xarray open netcdf/array.nc of a mount: all values equal those that libtiledb reads."""
 
 import netCDF4
 import numpy as np
@@ -12,11 +12,11 @@ checked = 0
 
 
 def check(part, field, value_of, reader):
-    """`value_of` gives a variable's values in the machine's byte order."""
+    """Compares a field; `value_of` returns a variable's values in the machine's byte order."""
     global checked
     what, valid = f"{part} {field.name} by {reader}", part.valid(field)
     if field.count is None and f"{field.name}_length" in lengths:
-        # Text is as long as the longest, with zeros behind.
+        # All texts are padded with zeros to the length of the longest.
         text = np.ascontiguousarray(value_of(field.name)).tobytes()
         width = lengths[f"{field.name}_length"]
         for row, (cell, there) in enumerate(zip(part.cells(field), valid)):
@@ -27,7 +27,7 @@ def check(part, field, value_of, reader):
         if field.dtype.kind in "mM":
             got = got.astype("<i8").view(field.dtype)
         elif field.dtype.itemsize == got.dtype.itemsize:
-            # Unsigned numbers are stored as signed ones where there are no others.
+            # Unsigned numbers are stored as signed ones if the format has no unsigned type.
             got = got.view(field.dtype)
         else:
             got = got.astype(field.dtype)
@@ -55,7 +55,7 @@ for part in array.parts():
     lengths = {name: len(dimension) for name, dimension in data.dimensions.items()}
     for field in fields:
         check(part, field, lambda name: data[name][:], "netCDF4")
-    # SciPy knows no other; the form with 64-bit integers is only for attributes that have them.
+    # The form with 64-bit integers is only used for attributes that have them; SciPy supports only the other form.
     wide = any(not field.is_dimension and field.dtype.itemsize == 8 and field.dtype.kind != "f" for field in fields)
     assert data.data_model == ("NETCDF3_64BIT_DATA" if wide else "NETCDF3_64BIT_OFFSET"), f"{part}: {data.data_model}"
     if not wide:

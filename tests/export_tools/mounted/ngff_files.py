@@ -1,4 +1,5 @@
-"""ome-zarr opens zarr/ of mounted pyramids of pictures, as TileDB-BioImaging writes them: every value is libtiledb's."""
+"""ome-zarr opens zarr/ of mounted pyramids of pictures, as TileDB-BioImaging writes them: all values equal those that
+libtiledb reads."""
 
 import contextlib
 import json
@@ -9,10 +10,10 @@ import numpy as np
 import tiledb
 import zarr
 
-# By the order of their axes, some of which NGFF does not allow: those have a reason and the plain arrays. Nor has it a
-# place for samples that lie side by side.
+# Pyramids by the order of their axes. NGFF does not allow some orders, nor samples that lie side by side: such groups
+# have a reason and the plain arrays.
 PYRAMIDS = {"CYX": (3, 100, 130), "YX": (90, 70), "XY": (90, 30), "TCZYX": (2, 3, 4, 40, 50), "CXY": (2, 60, 40), "YXC": (40, 60, 3), "CTYX": (2, 3, 20, 30)}
-# How many samples of a pixel lie side by side along X.
+# The number of samples of a pixel that lie side by side along X.
 SAMPLES = {"XY": 3}
 ALLOWED = ["CYX", "YX", "TCZYX", "CXY"]
 LEVELS = 3
@@ -71,7 +72,7 @@ def check():
         nodes = [node for node in Reader(parse_url(path))() if node.data]
         if axes not in ALLOWED:
             assert not nodes and "ome" not in group.attrs and (axes in group.attrs["left_out"]["ome"] or axes in SAMPLES)
-            # ome-zarr does not take them either.
+            # ome-zarr rejects these axes too.
             with contextlib.suppress(ValueError):
                 Axes(list(axes.lower()))
                 assert axes in SAMPLES, axes

@@ -1,5 +1,5 @@
-"""Bytes that are not UTF-8 in columns of text: each view gives them as they are, or an error where its format has only UTF-8;
-no reader gets another text.
+"""Bytes that are not UTF-8 in columns of text: each view has them unchanged, or returns an error if its format has only
+UTF-8. No reader gets a different text.
 
 `make` writes the arrays with libtiledb, `check` reads the views with their readers.
 """
@@ -18,7 +18,8 @@ import tiledb
 import xarray
 import zarr
 
-# What is not UTF-8 is far from where readers look for other things: a read of any of it fails as a whole.
+# The bytes that are not UTF-8 are far from those that readers need for other purposes, because a read that contains any
+# of them fails as a whole.
 ROWS = 50000
 WORDS = [b"zz"] * (ROWS // 2) + [b"ab\xff", b"ok", b"\xe4x"] + [b"zz"] * (ROWS // 2 - 3)
 LETTERS = [b"abcdefgh"[row % 8 : row % 8 + 1] for row in range(ROWS)]
@@ -47,7 +48,7 @@ def make():
 
 
 def fails(read, *kinds):
-    """Whether a reader says that it cannot read, in one of these ways."""
+    """Returns true if a reader fails with one of these exceptions; fails if it succeeds."""
     try:
         got = read()
     except kinds:
@@ -71,12 +72,12 @@ def check(name):
         frame = pandas.read_csv(path, sep=separator, encoding="latin-1")
         assert [word.encode("latin-1") for word in frame["word"]] == WORDS
         assert [label.encode("latin-1") for label in frame["code"]] == [LABELS[code] for code in CODES]
-        # Readers that know UTF-8 alone say so.
+        # Readers that support only UTF-8 report an error.
         fails(lambda: pandas.read_csv(path, sep=separator), UnicodeDecodeError)
         fails(lambda: polars.read_csv(path, separator=separator), polars.exceptions.PolarsError)
         fails(lambda: duckdb.sql(f"from read_csv('{path}', delim='{separator}')").fetchall(), duckdb.Error)
 
-    # Of the formats whose text is UTF-8 the bytes cannot be read, and the rest can.
+    # In formats whose text is UTF-8, only these bytes cannot be read.
     table = f"{mount}/parquet/cells.parquet"
     fails(lambda: pyarrow.parquet.read_table(table, columns=["word"]), OSError)
     assert pyarrow.parquet.read_table(table, columns=["fine", "n"])["n"].to_pylist() == NUMBERS
@@ -90,7 +91,7 @@ def check(name):
     assert list(group["fine"][:]) == letters and list(group["n"][:]) == NUMBERS
     assert [bytes(label) for label in group["code_labels"][:]] == LABELS
 
-    # Readers of netCDF get the header and much behind it by one read.
+    # Readers of netCDF read the header and much of the data after it at once.
     fails(lambda: netCDF4.Dataset(f"{mount}/netcdf/array.nc")["word"][:], OSError, RuntimeError)
     fails(lambda: xarray.open_dataset(f"{mount}/netcdf/array.nc").load(), OSError, RuntimeError, ValueError)
 

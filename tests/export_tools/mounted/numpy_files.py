@@ -1,4 +1,4 @@
-"""NumPy maps the raw files and the .npy files of a mount: every value is libtiledb's."""
+"""NumPy maps the raw files and the .npy files of a mount: all values equal those that libtiledb reads."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ checked = 0
 
 
 def raw(path, dtype):
-    """Mapped, and read; NumPy maps no empty files."""
+    """Reads a file, and compares it with a mapping; NumPy cannot map empty files."""
     read = np.fromfile(path, dtype)
     if read.size:
         same(np.memmap(path, dtype, "r"), read, path)
@@ -23,7 +23,7 @@ def loaded(path):
 
 
 def fixed(part, field, files, where=""):
-    """The raw file and the .npy of a field of fixed size; under `where` both are column-major."""
+    """Checks the raw file and the .npy of a field of fixed size; in the folder `where`, both are column-major."""
     global checked
     cells, valid, what = part.cells(field), part.valid(field), f"{part}{where} {field.name}"
     shape = (*part.index.shape, field.count)

@@ -1,5 +1,5 @@
-"""Arrays and groups in which everything has an odd name. Each view shows all of them to its readers: what a name stands
-for is told by the values, and no name may keep another from being read.
+"""Arrays and groups in which everything has an odd name. Each view shows all of them to its readers. The values
+identify the attribute or dimension of a name, and no name may prevent another from being read.
 
 An attribute with the number n holds 1000 n, 1000 n + 1, ...; a dimension with the number n of a sparse array has the
 coordinates 10 n, 10 n + 1, ...
@@ -28,7 +28,7 @@ import zarr
 warnings.simplefilter("ignore")
 SimpleITK.ProcessObject.SetGlobalWarningDisplay(False)
 
-# All bytes that are characters by themselves and no letters; what is odd to file systems, shells, XML, CSV and each of the formats.
+# Names that are odd to file systems, shells, XML, CSV or one of the formats.
 ODD = """. .. ... .a a. a\\b \\ \\\\ a\\ \\a a/b / // a//b /a a/ ./a ../a a/.. a:b :: C:\\x a::b * a*b ? [a] [ ] {a} % %% %5C %~ a%b
  é É ß SS ss ABC abc Abc 日本 😀 zarr.json c .zgroup .zarray .zattrs .zmetadata _ _x zarr meta dims labels enums npy text
  netcdf arrow parquet tiff F slice islice nonempty by-row contents schema README fragments cells crs spatial_ref _index
@@ -37,13 +37,13 @@ ODD = """. .. ... .a a. a\\b \\ \\\\ a\\ \\a a/b / // a//b /a a/ ./a ../a a/.. a
  null nan true 0 1 -1 -x ~ ~a $a $(a) `a` a;b a'b a"b " ' "" a,b , a|b a&b <a> &amp; ]]> <!-- # #a @ a@b a=b =1 +1 (a)
  byte float select rowid index""".split()
 BLANK = [" ", "  ", " a", "a ", "a b", "a\nb", "a\tb", "a\r\nb", "a\rb", "\u2028", "\ufeff", "\u200b", "\u00a0", "\x85"]
-# Two by two the same in Unicode's normalization form C, or but for case.
+# Pairs that are equal in Unicode's normalization form C, or except for case.
 ALIKE = ["\u00e9", "e\u0301", "\u00c5", "\u212b", "K", "\u212a", "k", "\u1112\u1161\u11ab", "\ud55c", "\u0928\u093c", "\u0929"]
 LONG = [part * count for part in "xä/\\ ._%" for count in (113, 224, 225, 255, 256)]
 LONG += ["a" * 255 + "b", "a" * 255 + "c", "a" * 256 + "c"]
 BYTES = [chr(byte) for byte in range(1, 128) if not chr(byte).isalnum()] + ["a", "A", "5"]
 NAMES = list(dict.fromkeys(BYTES + ODD + BLANK + ALIKE + LONG))
-# The library keeps these for itself.
+# The library reserves these names.
 NAMES = [name for name in NAMES if not name.startswith("__")]
 ROWS, COLUMNS, CELLS = 4, 3, 5
 VALUES = ["FIRST", "SECOND"]
@@ -68,7 +68,7 @@ def integers(names):
 
 def make():
     made = []
-    # The name that is no name, too: it is `data`, which therefore is none of the others.
+    # Also the empty name: it becomes `data`, so no other file has that name.
     names = ["", *NAMES]
     create("dense", [("ROWS", ROWS - 1), ("COLUMNS", COLUMNS - 1)], integers(names))
     with tiledb.open("dense", "w") as array:
@@ -106,7 +106,8 @@ def make():
 
 
 def numbered(got, count, total, what, step=1000):
-    """Every number has one name among these, whose values are its values."""
+    """Checks that each number has exactly one of these names, and that the values of the name are those of the
+    number."""
     found = {}
     for name, values in got:
         values = np.asarray(values).ravel()
@@ -118,7 +119,8 @@ def numbered(got, count, total, what, step=1000):
 
 
 def zarr_arrays(path):
-    """The arrays of a group as zarr-python lists them, and each again by its name; with and without what is consolidated."""
+    """Returns the arrays of a group as zarr-python lists them, and checks each by its name, with and without
+    consolidated metadata."""
     store = zarr.storage.LocalStore(path, read_only=True)
     for consolidated in (True, False):
         group = zarr.open_group(store, mode="r", use_consolidated=consolidated)
@@ -138,21 +140,21 @@ def netcdf_variables(folder):
         attributes = {name: file.getncattr(name) for name in file.ncattrs()}
     with xarray.open_dataset(path, engine="netcdf4") as file:
         assert set(file.variables) == set(found)
-    # ncdump asks for all by their names.
+    # ncdump opens all variables by name.
     dumped = subprocess.run(["ncdump", path], capture_output=True)
     assert dumped.returncode == 0, dumped.stderr
     return found, attributes
 
 
 def table_columns(folder):
-    """The columns of the tables, by each reader, with the names that it gives them."""
+    """Yields the columns of the tables as each reader returns them, with their names."""
     parquet, arrow = f"{folder}/parquet/cells.parquet", f"{folder}/arrow/cells.arrow"
     frames = {"pyarrow, Parquet": pyarrow.parquet.read_table(parquet), "pyarrow, Arrow": pyarrow.ipc.open_file(arrow).read_all()}
     for what, table in frames.items():
         yield what, table.column_names, [column.to_numpy() for column in table.columns]
     for what, frame in {"Polars, Parquet": polars.read_parquet(parquet), "Polars, Arrow": polars.read_ipc(arrow)}.items():
         yield what, frame.columns, [column.to_numpy() for column in frame]
-    # DuckDB takes no two columns whose names differ by case only, and numbers these.
+    # DuckDB does not distinguish names by case, and adds numbers to equal ones.
     columns = duckdb.sql(f"select * from read_parquet('{parquet}')").fetchnumpy()
     yield "DuckDB", None, list(columns.values())
     for name, separator in (("csv", ","), ("tsv", "\t")):
@@ -198,12 +200,12 @@ def check_dense():
         pictures = [f"{place}/{name}" for name in os.listdir(place) if name.endswith(pattern)]
         opened = [(path, rasterio.open(path)) for path in pictures]
         numbered([(path, picture.read()) for path, picture in opened], len(NAMES) + 1, ROWS * COLUMNS, f"GDAL {pattern}{kind}")
-    # These are not listed, and are found by their names.
+    # These files are not listed, but found by name.
     described = json.load(open(f"{folder}/schema.json"))["files"]
     pictures = [file["path"] for file in described if file["path"].endswith(".vrt")]
     opened = [(path, rasterio.open(f"{folder}/{path}")) for path in pictures]
     numbered([(path, picture.read()) for path, picture in opened], len(NAMES) + 1, ROWS * COLUMNS, "GDAL .vrt")
-    # These readers refuse some names, and must not find the file of another.
+    # These readers reject some names, but must not open the file of another name.
     numbers_of = {name: number for number, name in enumerate(["", *NAMES])}
     for kind in ".nhdr", ".mhd":
         right = 0
@@ -256,7 +258,7 @@ def check_cells():
             axes = [(name, values) for name, values in listed.items() if name not in VALUES]
             numbered(axes, len(names), CELLS, folder, 10)
             assert len(listed) == len(names) + 2
-        # One name with a blank must not keep the others from being coordinates.
+        # One name with a blank must not prevent the others from being coordinates.
         dataset = xarray.open_zarr(zarr.storage.LocalStore(f"{folder}/zarr", read_only=True))
         blank = sum(any(character.isspace() for character in name) for name in dataset.variables)
         assert len(dataset.coords) == len(dataset.variables) - 2 - blank, f"{folder}: {list(dataset.data_vars)}"
@@ -287,7 +289,7 @@ def check_group():
     store = zarr.storage.LocalStore(f"{folder}/zarr", read_only=True)
     assert sorted(os.listdir(f"{folder}/zarr")) == sorted([*members, "zarr.json"])
     with warnings.catch_warnings():
-        # zarr-python warns of what it does not recognize, and leaves it out.
+        # zarr-python leaves out entries that it does not recognize, with a warning.
         warnings.simplefilter("error", UserWarning)
         group = zarr.open_group(store, mode="r")
         numbered([(name, group[name]["FIRST"][...]) for name, _ in group.groups()], len(NAMES), 4, "zarr of members")

@@ -1,6 +1,6 @@
-"""A query of a Parquet file in a mount reads the columns and the row groups that it needs, no others.
+"""A query of a Parquet file in a mount reads only the columns and the row groups that it needs.
 
-`make` writes an array; `check`, once that is mounted, counts the bytes that each reader asks for."""
+`make` writes an array; `check` counts the bytes that each reader requests once the array is mounted."""
 
 import sys
 
@@ -20,7 +20,7 @@ def make():
     attributes = [tiledb.Attr("number", dtype="i4"), tiledb.Attr("word", dtype="ascii", var=True), *names]
     schema = tiledb.ArraySchema(tiledb.Domain(dimension), attributes, sparse=True, capacity=TILE)
     tiledb.Array.create("table", schema)
-    # In two fragments, one behind the other, so that no rows are merged.
+    # In two fragments, one after the other, so that no rows are merged.
     for half in range(2):
         rows = np.arange(half * ROWS // 2, (half + 1) * ROWS // 2)
         words = np.array([f"{row // 1000:09}" for row in rows], "S9")
@@ -31,7 +31,7 @@ def make():
 
 
 def asked():
-    """Bytes that this process has read so far."""
+    """Returns the number of bytes that this process has read so far."""
     return int(next(line for line in open("/proc/self/io") if line.startswith("rchar")).split()[1])
 
 
@@ -40,25 +40,26 @@ def check():
     metadata = pyarrow.parquet.read_metadata(path)
     groups, size = metadata.num_row_groups, metadata.num_rows * (8 + 4 + 13 + 4 * 8)
     assert metadata.num_rows == ROWS and 10 <= groups <= 40, metadata
-    # All begin with a tile.
+    # All row groups begin with a tile.
     row = 0
     for group in range(groups):
         assert row % TILE == 0, (group, row)
         row += metadata.row_group(group).num_rows
     rows = np.arange(ROWS)
     queries = [
-        # The condition, the rows that fit, how many row groups can have them. Of text no bounds are published.
+        # The condition, as SQL and for pyarrow, the matching rows, and the maximum number of row groups with such rows.
+        # Texts have no bounds in the footer.
         ("\"when\" BETWEEN 3000000 AND 3000300", ("when", 3000000, 3000300), (rows >= 1000000) & (rows <= 1000100), 1),
         ("number BETWEEN 500 AND 600", ("number", 500, 600), (ROWS - rows >= 500) & (ROWS - rows <= 600), 1),
         ("word BETWEEN '000000700' AND '000000701'", ("word", "000000700", "000000701"), (rows // 1000 >= 700) & (rows // 1000 <= 701), groups),
     ]
     footer = metadata.serialized_size
-    # What they load at first is no part of it.
+    # The first query also loads libraries, so it is not counted.
     duckdb.sql(f"SELECT sum(b) FROM '{path}' WHERE number < 0").fetchall()
     pyarrow.parquet.read_table(path, columns=["b"], filters=[("number", "<", 0)], use_threads=False)
     for condition, (column, low, high), fits, most in queries:
         wanted = float((rows[fits] / 2).sum())
-        # Two columns of some row groups, and what readers look at before: the footer, twice.
+        # Two columns of some row groups and, before these, the footer, which readers read twice.
         limit = most * (size // groups) * 24 // 57 + 2 * footer + (1 << 20)
         before = asked()
         found = duckdb.sql(f"SELECT sum(b) FROM '{path}' WHERE {condition}").fetchall()[0][0]
@@ -69,7 +70,7 @@ def check():
         read = asked() - before
         found = float(table["b"].to_numpy().sum())
         assert abs(found - wanted) < 1 and read < limit, f"pyarrow reads {read} of {size} bytes for {condition}: {found}, not {wanted}"
-    # Bounds need not be values: what is asked of them is read.
+    # Bounds need not be values, so readers must read the data to find the extremes.
     least, most = duckdb.sql(f"SELECT min(number), max(number) FROM '{path}'").fetchall()[0]
     assert (least, most) == (1, ROWS), (least, most)
 

@@ -1,5 +1,5 @@
-"""pyarrow, DuckDB and Polars read the Parquet file of an array in a mount: every value is libtiledb's, the bounds in the
-footer hold, and a query reads the row groups that it needs."""
+"""pyarrow, DuckDB and Polars read the Parquet file of an array in a mount: all values equal those that libtiledb reads,
+the bounds in the footer hold, and a query reads only the row groups that it needs."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def is_text(field):
 
 
 def compare(column, field, part, where):
-    """A column as Arrow has it. Years and months come as dates, "not a time" as null."""
+    """Checks a column as Arrow represents it. Years and months are dates, "not a time" is null."""
     cells, valid = part.cells(field), part.valid(field)
     if field.dtype.kind == "M" and field.count == 1:
         valid = valid & ~np.isnat(cells[:, 0])
@@ -53,7 +53,7 @@ def compare(column, field, part, where):
         column = column.drop_null()
         if pyarrow.types.is_integer(column.type):
             got = column.to_numpy().astype("<i8")
-            # Of Parquet itself, which has no durations: hours and minutes in seconds.
+            # Without the Arrow schema there are no durations: hours and minutes are in seconds.
             factor = {"h": 3600, "m": 60}.get(expected.unit(field.type), 1) if field.dtype.kind == "m" else 1
             same(got, cells[valid, 0].view("<i8") * factor, where)
         else:
@@ -65,7 +65,7 @@ def compare(column, field, part, where):
 
 
 def check_bounds(metadata, table, where):
-    """No value lies beyond the bounds of its row group."""
+    """Checks that no value lies outside the bounds of its row group."""
     count, row = 0, 0
     for group in range(metadata.num_row_groups):
         rows = metadata.row_group(group)
@@ -91,7 +91,8 @@ def check_bounds(metadata, table, where):
 
 
 def in_microseconds(path, table, where):
-    """The same table if all dates are whole microseconds, or an error."""
+    """Checks that the file with microseconds has the same table if all dates are whole microseconds, and otherwise is
+    an error."""
     dates = [column for column in table.columns if column.type == pyarrow.timestamp("ns")]
     if all(value is None or value % 1000 == 0 for column in dates for value in column.cast("int64").to_pylist()):
         coarse = pyarrow.parquet.read_table(path)
@@ -130,6 +131,6 @@ for part in array.parts():
     if os.path.exists(micros):
         in_microseconds(micros, table, part)
 if not array.dense and len(array.fields[0].cells) and array.fields[0].count:
-    # The coordinates of old versions and of texts that are long may have none.
+    # The coordinates of old versions, and long texts, may have no bounds.
     assert bounds or array.fields[0].dtype.kind == "M", "no bounds"
 print(checked)

@@ -1,8 +1,8 @@
-"""Every equality and range that DuckDB, pyarrow and Polars ask of a Parquet file of a mount finds the rows that a full scan finds,
-whatever bounds the footer has. A time that is none is null to all of them.
+"""Every query by equality or range with DuckDB, pyarrow and Polars on a Parquet file of a mount finds the rows that a
+full scan finds, whatever bounds the footer has. "Not a time" is null to all of them.
 
-`make` writes random arrays with libtiledb, `check` asks for values of each column and for values between them. `ask FILE...`
-does so with Parquet files of any origin.
+`make` writes random arrays with libtiledb, `check` queries values of each column and values between them. `ask FILE...`
+does the same with Parquet files of any origin.
 """
 
 import sys
@@ -55,7 +55,7 @@ def write(name, rng, attributes, is_sparse):
 
 
 def make():
-    # Of more attributes than the write has tiles, libtiledb records bounds of text that are none.
+    # If a write has fewer tiles than attributes, libtiledb records wrong bounds of text.
     attributes = [tiledb.Attr("s", dtype="ascii", var=True), tiledb.Attr("a", dtype="i4"), tiledb.Attr("b", dtype="f8")]
     schema = tiledb.ArraySchema(tiledb.Domain(tiledb.Dim("x", domain=(0, 99), tile=100, dtype="i4")), attributes)
     tiledb.Array.create("stale", schema)
@@ -66,14 +66,14 @@ def make():
         types = rng.choice(["text", *TYPES], int(rng.integers(2, 6)))
         attributes = [(f"c{place}", str(dtype)) for place, dtype in enumerate(types)]
         if number % 3 == 0:
-            # Not beside text, with which libtiledb 2.30 crashes where there are few tiles.
+            # Not together with text, because libtiledb 2.30 then crashes if there are few tiles.
             attributes = [(f"c{place}_or_null", str(dtype)) for place, dtype in enumerate(rng.choice(TYPES[:8], 3))]
         write(f"r{number}", rng, attributes, number % 2 == 1)
     print("stale", *(f"r{number}" for number in range(ARRAYS)))
 
 
 def ask(path, table):
-    """Asks for values of each column and for ranges between them, and returns how often."""
+    """Queries values of each column and ranges between them; returns the number of queries."""
     asked = 0
     for column in table.column_names:
         kind = table[column].type
@@ -87,10 +87,10 @@ def ask(path, table):
         quoted = '"' + column.replace('"', '""') + '"'
         for place in {0, len(ordered) // 2, len(ordered) - 1}:
             value, literal = ordered[place], ordered.slice(place, 1)
-            # DuckDB takes durations for their counts.
+            # DuckDB reads durations as their counts.
             counted = literal.view("i8") if pa.types.is_duration(kind) else literal
             duckdb.register("literal", pa.table({"value": counted}))
-            # Readers look at bounds where they know the value beforehand.
+            # Readers use bounds if they know the value beforehand.
             has_literal = is_integer or (not is_time and value.as_py().isprintable())
             in_sql = "(SELECT value FROM literal)"
             if has_literal:
@@ -109,7 +109,7 @@ def ask(path, table):
                 }
                 asked += 1
                 assert set(found.values()) == {wanted}, f"{path}: {column} {operator} {value}: {found}, not {wanted}"
-            # From the value to the next one that is there, and to one between the two.
+            # From the value to the next existing one, and to a value between the two.
             if is_integer and place + 1 < len(ordered):
                 for end in ordered[place + 1].as_py(), (value.as_py() + ordered[place + 1].as_py()) // 2:
                     low, own, theirs = value.as_py(), pc.field(column), polars.col(column)
@@ -129,7 +129,7 @@ def check(name):
     path = f"mnt_{name}/parquet/cells.parquet"
     table = pq.read_table(path)
     asked = ask(path, table)
-    # A time that is none is null to every reader.
+    # "Not a time" is null to every reader.
     with tiledb.open(name) as array:
         for attribute in (array.attr(number) for number in range(array.nattr)):
             if attribute.dtype.kind == "M" and attribute.dtype.str.endswith(("D]", "s]")):

@@ -1,7 +1,8 @@
-"""The parts of long tables: each alone and all together are the rows of the whole, to text tools, DuckDB and Polars.
+"""The parts of long tables: each alone, and all together, have the rows of the whole table, as read by text tools,
+DuckDB and Polars.
 
-`make` writes tables of over a million rows: fragments whose cells come by turns, the same with cells written again, one
-fragment alone, and a line. `check` reads them through a mount.
+`make` writes tables of over a million rows: fragments whose cells interleave, the same with overwritten cells, a single
+fragment, and a line. `check` reads them through a mount.
 """
 
 import glob
@@ -75,7 +76,7 @@ def check(folder, name):
         before.insert(0, int(os.path.basename(part).split(".")[0]))
     assert sum(lengths) == rows and sum(sums) == total, (name, sum(lengths), rows)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    # A name says how many rows come before; where cells were written again, as many as there can be.
+    # The name of a part is the number of rows before it; if cells were overwritten, the maximum number.
     assert (np.array(before) == starts).all() if name != "again" else (np.array(before) >= starts).all()
 
     # All together.
@@ -95,7 +96,7 @@ def check(folder, name):
     assert (np.concatenate(arrow) == polars.read_parquet(glob_of_parquet)["v"].to_numpy()).all()
     for wrong in ("000000000000001.tsv", "0.tsv", f"{before[1]:015}.txt", "x.tsv", f"{before[1]:016}.tsv"):
         assert not os.path.exists(f"{folder}/text/parts/{wrong}"), wrong
-    # `python3` of the commands is the one that has the packages.
+    # `python3` in the commands is the one that has the packages.
     path = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     readme = open(f"{folder}/README.txt").read()
     for command in [line.strip() for line in readme.split("\n") if "/parts" in line]:
@@ -103,7 +104,7 @@ def check(folder, name):
         assert text, command
         if "wc" in command or "NR}" in command or "duckdb" in command:
             assert str(rows) in text, (command, text)
-    # Now that all was read the rows are counted.
+    # After all parts have been read, the rows are counted.
     assert f" {rows} " in readme, readme
 
 

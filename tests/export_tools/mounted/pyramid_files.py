@@ -1,5 +1,5 @@
-"""tifffile and GDAL open the OME-TIFF of mounted pyramids of pictures, as TileDB-BioImaging writes them: every value is
-libtiledb's."""
+"""tifffile and GDAL open the OME-TIFF of mounted pyramids of pictures, as TileDB-BioImaging writes them: all values
+equal those that libtiledb reads."""
 
 import json
 import os
@@ -17,8 +17,8 @@ NAMES = ["first", "second & <third>", "µ"]
 COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
 
-# The axes of each pyramid, the shapes of its levels, the type of its values, and how many samples of a pixel lie side by
-# side along X (as where pictures are compressed as WebP).
+# The axes of each pyramid, the shapes of its levels, the type of its values, and the number of samples of a pixel that
+# lie side by side along X (as in pictures compressed as WebP).
 PYRAMIDS = {
     "channels": ("CYX", [(3, 100, 130), (3, 50, 65), (3, 25, 33)], "u1", 1),
     "together": ("YXC", [(100, 130, 3), (50, 65, 3)], "u1", 1),
@@ -29,7 +29,7 @@ PYRAMIDS = {
     "incomplete": ("YX", [(20, 30), (10, 15)], "u1", 1),
 }
 
-# Of what is no picture, what README.txt says of that.
+# The reasons in README.txt why some pyramids have no picture.
 REFUSED = {
     "across": "the pixels of a line, along X, do not follow each other in the array",
     "incomplete": "its level l_1.tdb is missing",
@@ -73,7 +73,7 @@ def stored(pyramid, level):
 
 
 def plane(pyramid, level, band):
-    """The pixels of the first page, where it has several bands of one of these."""
+    """Returns the pixels of the first page or, if a page has several bands, of one of its bands."""
     axes, _, _, samples = PYRAMIDS[pyramid]
     found = stored(pyramid, level)
     if samples > 1:
@@ -117,7 +117,7 @@ def check_gdal(pyramid):
     sizes = [[dict(zip(axes, shape))["X"] // samples, dict(zip(axes, shape))["Y"]] for shape in shapes[1:]]
     for number, band in enumerate(said["bands"]):
         assert [overview["size"] for overview in band.get("overviews", [])] == sizes
-        # The same checksums as of files that hold just what libtiledb reads.
+        # The checksums equal those of files with just the values that libtiledb reads.
         for level in range(len(shapes)):
             tifffile.imwrite("expected.tif", plane(pyramid, level, number))
             one = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", "expected.tif"], check=True, capture_output=True).stdout)

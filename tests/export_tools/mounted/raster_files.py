@@ -1,7 +1,7 @@
-"""GDAL, rasterio and xarray open rasters of a mount: they see what GDAL sees of a GeoTIFF of the same raster.
+"""GDAL, rasterio and xarray open rasters of a mount: they find what GDAL finds in a GeoTIFF of the same raster.
 
-`make` writes arrays as GDAL's TileDB driver does, with the metadata text that GDAL itself writes of the GeoTIFF, and `check` opens
-them where they are mounted.
+`make` writes arrays as GDAL's TileDB driver does, with the metadata text that GDAL itself writes for the GeoTIFF, and
+`check` opens them in their mounts.
 """
 
 import json
@@ -49,10 +49,11 @@ class Raster:
                 tif.colorinterp = [ColorInterp.blue, ColorInterp.green, ColorInterp.red]
 
     def pam(self):
-        """What GDAL writes where a format has no place of its own for what is in the GeoTIFF, and what its TileDB driver adds."""
+        """Returns the auxiliary metadata that GDAL writes beside formats that cannot hold what a GeoTIFF has, with the
+        additions of its TileDB driver."""
         picture = f"{self.name}.jpg"
         if self.palette:
-            # To rasterio it is an error that colours are only in the file beside the picture.
+            # rasterio reports an error if colours are only in the file beside the picture.
             subprocess.run(["gdal_translate", "-q", "-of", "JPEG", self.tif, picture], check=True, capture_output=True)
         else:
             copy(self.tif, picture, driver="JPEG")
@@ -127,7 +128,7 @@ def check(raster):
         if flat:
             said[0]["colorInterpretation"] = ["Blue", "Green", "Red"][number]
         elif raster.bands == 1:
-            # A GeoTIFF says gray by itself.
+            # A GeoTIFF of one band is gray by default.
             said[0]["colorInterpretation"] = info(f"{stem}.vrt")["said"][0]["colorInterpretation"]
         found = info(f"{stem}.vrt")
         assert found["size"] == expected["size"], f"{stem}.vrt: {found['size']}"
@@ -138,7 +139,7 @@ def check(raster):
             near(got.lnglat(), tif.lnglat(), f"{stem} in the middle")
             assert np.array_equal(got.read(), tif.read([number + 1] if flat else None)), stem
         check_tiff(raster, expected, said, number, stem)
-        # Warping puts every pixel where the coordinate system says it is.
+        # Warping moves every pixel to its place in the coordinate system.
         options = ["-q", "-overwrite", "-t_srs", "EPSG:4326", "-r", "near"]
         subprocess.run(["gdalwarp", *options, f"{stem}.vrt", "got.tif"], check=True)
         band = ["-b", str(number + 1)] if flat else []
@@ -146,7 +147,8 @@ def check(raster):
         subprocess.run(["gdalwarp", *options, "one.tif", "warped.tif"], check=True)
         with rasterio.open("got.tif") as got, rasterio.open("warped.tif") as warped:
             assert got.transform == warped.transform and np.array_equal(got.read(), warped.read()), f"{stem} warped"
-        # An ENVI header has lines of the file's length: the upper left corner is the same, and the size of pixels.
+        # The lines in an ENVI header have the length of the file, so only the upper left corner and the size of pixels
+        # are the same.
         envi = info(f"{stem}.u8")
         near(envi["cornerCoordinates"]["upperLeft"], expected["cornerCoordinates"]["upperLeft"], f"{stem} ENVI")
         near(envi["geoTransform"], expected["geoTransform"], f"{stem} ENVI")
@@ -163,7 +165,7 @@ def check(raster):
 
 
 def check_readme(raster):
-    """The commands of README.txt are of the raster, and not of the padding of its tiles."""
+    """Checks that the commands of README.txt show the raster without the padding of its tiles."""
     mount = f"mnt_{raster.name}"
     commands = open(f"{mount}/README.txt").read().split("What you can do here")[1].split("Before copying")[0]
     commands = [line.strip() for line in commands.splitlines() if line.startswith("    ")]
@@ -186,7 +188,7 @@ def check_tiff(raster, expected, said, number, stem):
     found = info(path)
     assert found["driverShortName"] == "GTiff" and found["size"] == expected["size"], found
     if len(said) == 1 and said[0]["colorInterpretation"] == "Undefined":
-        # A GeoTIFF says gray by itself.
+        # A GeoTIFF of one band is gray by default.
         said = [{**said[0], "colorInterpretation": "Gray"}]
     assert found["said"] == said, f"{path}: {found['said']}, not {said}"
     same_place(path, found, expected)

@@ -1,5 +1,5 @@
-"""The cells of a sparse array with one dimension lie along it: xarray selects by its coordinates, and dates have units that
-netCDF's readers know. Every value is the one that was written."""
+"""The cells of a sparse array with one dimension lie along it: xarray selects by its coordinates, and dates have units
+that netCDF's readers know. All values are those that were written."""
 
 import sys
 
@@ -15,7 +15,7 @@ VALUES = np.arange(40) * 0.5
 def create(name, dimension, coordinates, duplicates):
     schema = tiledb.ArraySchema(tiledb.Domain(dimension), [tiledb.Attr("v", dtype="f8")], sparse=True, allows_duplicates=duplicates)
     tiledb.Array.create(name, schema)
-    # Two writes, of which each has every second cell.
+    # Two writes, each with every second cell.
     for half in slice(0, None, 2), slice(1, None, 2):
         with tiledb.open(name, "w") as array:
             array[coordinates[half]] = {"v": VALUES[half]}
@@ -34,7 +34,7 @@ def check():
     import xarray
 
     def formats(name):
-        # Where duplicates are allowed the cells of each write are together, and sorted there.
+        # If duplicates are allowed, the cells of each write are together, and sorted within it.
         folder = f"mnt_{name}/by-row" if name == "days" else f"mnt_{name}"
         yield xarray.open_dataset(f"{folder}/netcdf/array.nc")
         yield xarray.open_zarr(f"{folder}/zarr")

@@ -1,4 +1,5 @@
-"""zarr-python and anndata open zarr/ of a mounted experiment of the form that TileDB-SOMA writes: every value is libtiledb's."""
+"""zarr-python and anndata open zarr/ of a mounted experiment in TileDB-SOMA's form: all values equal those that
+libtiledb reads."""
 
 import glob
 import json
@@ -37,7 +38,7 @@ def dimension(name, tile):
 
 
 def create(path, kind, dimensions, attributes, shape, enumerations=(), metadata=(), **options):
-    """An array that may grow, and whose current domain is its shape."""
+    """Creates an array that can grow; its current domain is its shape."""
     domain, context = tiledb.Domain(*dimensions), tiledb.default_ctx()
     schema = tiledb.ArraySchema(domain, attributes, sparse=True, enums=enumerations, **options)
     box, current = tiledb.NDRectangle(context, domain), tiledb.CurrentDomain(context)
@@ -53,7 +54,7 @@ def create(path, kind, dimensions, attributes, shape, enumerations=(), metadata=
 
 
 def matrix(path, shape, share, dtype="f4", parts=1, extents=(2048, 2048), **options):
-    """Each part is written by itself."""
+    """Writes a matrix; each part is a write of its own."""
     dimensions = [dimension(f"soma_dim_{axis}", extent) for axis, extent in enumerate(extents)]
     create(path, "SOMASparseNDArray", dimensions, [tiledb.Attr("soma_data", dtype=dtype)], shape, **options)
     places = np.flatnonzero(random.random(shape[0] * shape[1]) < share)
@@ -64,7 +65,8 @@ def matrix(path, shape, share, dtype="f4", parts=1, extents=(2048, 2048), **opti
 
 
 def frame(path, rows, attributes, columns, nulls=(), parts=1, enumerations=(), metadata=()):
-    """Attributes are names, types and what else they are; of those in `nulls` every third row is null."""
+    """Writes a data frame. An attribute is a name, a type and further options; every third row of those in `nulls` is
+    null."""
     attributes = [tiledb.Attr(name, dtype=dtype, nullable=True, **more) for name, dtype, more in attributes]
     create(path, "SOMADataFrame", [dimension("soma_joinid", 37)], attributes, [rows], enumerations, metadata)
     there = np.arange(rows) % 3 != 1
@@ -107,7 +109,7 @@ def make():
         matrix(f"{path}/X/data", (CELLS, rows), 0.2)
         add(f"{path}/X", "data")
         add(path, "var", "X")
-    # In several tiles along both axes and written in parts, sorted by columns, and full of values.
+    # Matrices in several tiles along both axes and written in parts, sorted by columns, and with a value in each cell.
     rna = "cells/ms/RNA"
     matrix(f"{rna}/X/parts", (CELLS, GENES), 0.3, "i2", 3, (16, 8))
     matrix(f"{rna}/X/columns", (CELLS, GENES), 0.3, "f8", 1, (2048, 16), cell_order="col-major", tile_order="col-major")
@@ -125,14 +127,14 @@ def make():
     add(rna, "obsm", "varm", "obsp", "uns")
     add("cells/ms", "RNA", "raw", "ATAC")
     add("cells", "obs", "ms")
-    # The same but for the other measurement; and one whose observations have gaps.
+    # The same without the other measurement, and one experiment whose observations have gaps.
     for name in "plain", "gaps":
         group(name, "SOMAExperiment")
         frame(f"{name}/obs", 9, [("obs_id", "U0", text_type)], {"obs_id": text("abcdefghi")})
         group(f"{name}/ms", "SOMACollection")
         for measurement in "RNA", "raw":
             path = group(f"{name}/ms/{measurement}", "SOMAMeasurement")
-            # The names of rows, under a name of their own.
+            # The names of rows are in a column with its own name.
             genes = text(f"{measurement} {row}" for row in range(5))
             frame(f"{path}/var", 5, [("gene", "U0", text_type)], {"gene": genes}, metadata=[("soma_dataframe_original_index_name", '"gene"')])
             group(f"{path}/X", "SOMACollection")
@@ -147,7 +149,7 @@ def make():
     [schema] = glob.glob("damaged/ms/RNA/X/data/__schema/__[0-9]*")
     with open(schema, "wb") as file:
         file.write(b"nothing")
-    # Values that are gone, of a matrix whose coordinates are there.
+    # A matrix without its values, but with its coordinates.
     shutil.copytree("plain", "lost")
     [values] = glob.glob("lost/ms/RNA/X/data/__fragments/*/a0.tdb")
     with open(values, "wb"):
@@ -156,7 +158,7 @@ def make():
 
 
 def table(path):
-    """What libtiledb reads of a data frame, with None for null and labels for their codes."""
+    """Returns the values that libtiledb reads from a data frame, with None for null and labels instead of codes."""
     with tiledb.open(path) as array:
         read = array.query(order="C")[:]
         labels = {name: array.enum(array.attr(name).enum_label).values() for name in read if array.schema.has_attr(name) and array.attr(name).enum_label}
@@ -170,7 +172,7 @@ def table(path):
 
 
 def cells_of(path, shape):
-    """What libtiledb reads of a matrix, as an array of all its cells."""
+    """Returns the values that libtiledb reads from a matrix, as an array of all its cells."""
     with tiledb.open(path) as array:
         read = array[:]
     values = np.zeros(shape, read["soma_data"].dtype)
@@ -180,7 +182,7 @@ def cells_of(path, shape):
 
 
 def column(group, name):
-    """The values of a column of a data frame, by what AnnData's encodings say."""
+    """Returns the values of a column of a data frame, decoded according to AnnData's encodings."""
     member = group[name]
     encoding = member.attrs["encoding-type"]
     if encoding == "categorical":
@@ -195,7 +197,7 @@ def column(group, name):
 
 
 def compressed(group):
-    """A sparse matrix as an array of all its cells."""
+    """Returns a sparse matrix as an array of all its cells."""
     shape, by_rows = group.attrs["shape"], group.attrs["encoding-type"] == "csr_matrix"
     data, indices, starts = (group[name][...] for name in ("data", "indices", "indptr"))
     assert len(starts) == shape[0 if by_rows else 1] + 1 and starts[0] == 0 and starts[-1] == len(data) == len(indices)
@@ -237,12 +239,12 @@ def check():
     assert group["obs/size"].attrs["ordered"] and not group["obs/kind"].attrs["ordered"]
     assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"uns/table", "X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
     assert "3 measurements" in reasons("mnt_cells/zarr")["AnnData"]
-    # By themselves.
+    # Matrices and frames on their own.
     alone = zarr.open_group("mnt_cells/ms/RNA/X/parts/zarr", mode="r")
     assert np.array_equal(compressed(alone), cells_of("cells/ms/RNA/X/parts", (CELLS, GENES)))
     same_frame(zarr.open_group("mnt_cells/obs/zarr", mode="r"), expected, "obs_id")
     assert "raw bytes" in open("mnt_cells/obs/README.txt").read().split("Not here")[1]
-    # A slice is no matrix with rows of its own.
+    # A slice is not shown as a matrix, because it has no rows of its own.
     part = zarr.open_group("mnt_cells/ms/RNA/X/parts/slice/3..20,../zarr", mode="r")
     assert sorted(part.array_keys()) == ["soma_data", "soma_dim_0", "soma_dim_1"]
     plain = zarr.open_group("mnt_plain/zarr", mode="r")
@@ -275,7 +277,7 @@ def same_table(found, expected, index):
 
 
 def annotated():
-    """What anndata reads of it."""
+    """Checks what anndata reads from the experiment."""
     import anndata
     from scipy import sparse
 
@@ -292,7 +294,7 @@ def annotated():
     assert np.array_equal(data.obsp["one"].toarray(), cells_of("cells/ms/RNA/obsp/one", (CELLS, CELLS)))
     assert data.uns["answer"] == 42 and data.uns["title"] == "µ" and data.uns["inner"] == {"share": 0.5}
     assert list(data.uns["colors"]) == ["red", "", "blau"] and set(data.uns) == {"answer", "title", "colors", "inner"}
-    # Slices by joinid are anndata's own of the whole.
+    # Slices by joinid equal anndata's own slices of the whole.
     for name, rows, columns in ("obs=0..9", slice(0, 10), slice(None)), ("obs=17..40,var=3..30", slice(17, 41), slice(3, 31)), ("var=44", slice(None), slice(44, 45)):
         part, cut = anndata.read_zarr(f"mnt_cells/slice/{name}/zarr/ms/RNA"), data[rows, columns]
         assert part.shape == cut.shape and part.obs.equals(cut.obs.copy()) and part.var.equals(cut.var.copy()), name
@@ -314,14 +316,14 @@ def annotated():
 
 
 def same_annotated(one, other, name):
-    """Two of them hold the same, but for dates, which no .h5ad file has."""
+    """Checks that two objects are equal, except for dates, which .h5ad files do not have."""
     import pandas
     from scipy import sparse
 
     def same(a, b):
         if isinstance(a, pandas.DataFrame):
             b = b.drop(columns=[column for column in b if b[column].dtype.kind == "M"])
-            # anndata makes texts of HDF5 strings of pandas, and of Zarr objects of Python.
+            # anndata returns texts from HDF5 as pandas strings, and from Zarr as Python objects.
             texts = {column: a[column].dtype for column in a if isinstance(a[column].dtype, pandas.StringDtype)}
             assert all(b[column].dtype in ("O", dtype) for column, dtype in texts.items()), name
             pandas.testing.assert_frame_equal(a, b.astype(texts).set_axis(b.index.astype(a.index.dtype)))
@@ -344,13 +346,13 @@ def same_annotated(one, other, name):
 
 
 def errors_of(mount):
-    """The number of requests that failed in a mount."""
+    """Returns the number of requests that failed in a mount."""
     with open(f"{mount}/.tilefs/stats.prom") as file:
         return sum(int(line.split()[-1]) for line in file if line.startswith("tilefs_errors_total"))
 
 
 def h5ad():
-    """Files for anndata hold what zarr/ does: all of it, slices, and what is read without loading it."""
+    """Checks that .h5ad files equal zarr/: the whole, slices, and reads without loading everything."""
     import os
 
     import anndata
@@ -365,7 +367,7 @@ def h5ad():
         whole = anndata.read_zarr(folder)
         same_annotated(anndata.read_h5ad(file), whole, file)
         backed = anndata.read_h5ad(file, backed="r")
-        # Slices of it need an older scipy than the newest.
+        # Slices of backed data do not work with the newest scipy.
         assert backed.isbacked and backed.obs_names.tolist() == whole.obs_names.tolist(), file
         assert np.array_equal(backed.X.to_memory().toarray(), whole.X.toarray()), file
         backed.file.close()
@@ -385,7 +387,7 @@ def h5ad():
         except OSError:
             continue
         raise AssertionError(f"{wrong} opens")
-    # What needs the lost values is an error, which the mount counts and tells with its place.
+    # Reads that need the lost values fail. The mount counts the error, and reports it with its place.
     before = errors_of("mnt_lost")
     try:
         anndata.read_h5ad("mnt_lost/h5ad/RNA.h5ad")

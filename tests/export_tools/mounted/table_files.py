@@ -1,4 +1,4 @@
-"""pyarrow, pandas and SciPy read the tables of an array in a mount: every value is libtiledb's."""
+"""pyarrow, pandas and SciPy read the tables of an array in a mount: all values equal those that libtiledb reads."""
 
 import io
 import json
@@ -14,7 +14,7 @@ import expected
 from expected import arrays, same
 
 array = arrays()
-# Of the attributes whose values are codes of text labels.
+# The labels of attributes whose values are codes of texts.
 enumerations = {name: one for name, one in array.schema.get("enumerations", {}).items() if one["type"] == "STRING_UTF8"}
 labels = {one["name"]: [bytes.fromhex(value).decode() for value in enumerations[one["enumeration"]]["values_hex"]]
           for one in array.schema["attrs"] if one.get("enumeration") in enumerations}
@@ -57,7 +57,7 @@ def arrow(part):
 
 
 def table(part):
-    """Every cell of the tables; no options but those that keep pandas from taking texts for numbers and nulls."""
+    """Checks every cell of the tables. The options of pandas only prevent it from reading texts as numbers or nulls."""
     for file, separator in ("cells.tsv", "\t"), ("cells.csv", ","):
         text = open(f"{part.folder}text/{file}", "rb").read().decode("latin1")
         frame = pandas.read_csv(io.StringIO(text), sep=separator, keep_default_na=False, dtype=str)
@@ -96,7 +96,7 @@ def table(part):
 
 
 def lines(part):
-    """NAME.txt of an enumerated attribute of rows is its labels, one a line, where nothing is without a label."""
+    """Checks that NAME.txt of an enumerated attribute has its labels, one per line, if all codes have labels."""
     for field in array.fields:
         if field.name in labels and field.count == 1:
             got = open(f"{part.folder}text/{field.name}.txt", newline="").read().split("\n")[:-1]
@@ -119,7 +119,8 @@ def matrix_market(part):
         assert {at: field.dtype.type(value) for at, value in got.items()} == wanted, f"{part} {field.name} as a matrix"
         lengths = [int(high) - int(low) + 1 for low, high in (dimension["domain"] for dimension in array.schema["dims"])]
         if max(lengths) > 2**30:
-            # Only room for a matrix: its size is in SOMA's metadata, unless a cell lies behind that.
+            # The domain is only reserved space. The size of the matrix is in SOMA's metadata, unless a cell lies beyond
+            # it.
             meta = json.load(open(f"{part.folder}meta.json"))
             stated = [meta[f"{dimension['name']}_domain_upper"]["values"][0] + 1 for dimension in array.schema["dims"]]
             lengths = [max(length, int(field.cells.max()) + 1) for length, field in zip(stated, array.fields)]

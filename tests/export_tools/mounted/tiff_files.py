@@ -1,4 +1,4 @@
-"""tifffile and rasterio open tiff/NAME.tif of a mount: every value is libtiledb's."""
+"""tifffile and rasterio open tiff/NAME.tif of a mount: all values equal those that libtiledb reads."""
 
 import os
 
@@ -23,7 +23,7 @@ for part in array.parts():
             got = tif.asarray()
             said = tif.pages[0].tags["ImageWidth"].value * tif.pages[0].tags["ImageLength"].value
         assert said * (got.size // said) == cells.size, f"{path}: {got.shape}"
-        # Bands of which all of a pixel lie together are last here, others first, as they are in the array.
+        # The axis of the bands is last if those of a pixel are adjacent, otherwise first, as in the array.
         same(np.ascontiguousarray(got).view(cells.dtype if cells.dtype.kind not in "mM?" else got.dtype), cells.view(got.dtype), path)
         if got.dtype != np.float16 and got.dtype.itemsize < 8:
             with rasterio.open(path) as tif:

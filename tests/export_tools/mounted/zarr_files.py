@@ -1,4 +1,4 @@
-"""zarr-python, xarray and dask open zarr/ of a mount: every value is libtiledb's."""
+"""zarr-python, xarray and dask open zarr/ of a mount: all values equal those that libtiledb reads."""
 
 import json
 import os
@@ -19,7 +19,7 @@ DAYS = {"Y", "M", "W"}
 
 
 def stored(field, cells):
-    """The values of cells as the arrays hold them: dates in CF's units."""
+    """Returns the values of cells as the arrays have them: dates in CF's units."""
     if field.dtype.kind not in "mM":
         return cells
     unit = np.datetime_data(field.dtype)[0]
@@ -32,7 +32,8 @@ def is_text(field):
 
 
 def check(part, field, got, valid, marked, reader):
-    """Compares the cells of an array with what libtiledb read of them, those of nulls unless a mark took their place."""
+    """Compares the cells of an array with those that libtiledb read, including the values of nulls unless a marker
+    replaces them."""
     global checked
     what = f"{part} {field.name} by {reader}"
     cells = part.cells(field)
@@ -53,7 +54,7 @@ def check(part, field, got, valid, marked, reader):
 
 
 def fill_value(attributes, kind):
-    """`_FillValue` as xarray decodes it."""
+    """Returns `_FillValue` as xarray decodes it."""
     if "_FillValue" not in attributes:
         return None
     from xarray.backends.zarr import FillValueCoder
@@ -62,7 +63,7 @@ def fill_value(attributes, kind):
 
 
 def own_name(name):
-    """The name of the array of an attribute or dimension: that of its files, unless Zarr keeps it for itself."""
+    """Returns the name of the array of an attribute or dimension: that of its files, unless Zarr reserves it."""
     offsets = ".offsets.u64"
     files = [file.removeprefix("npy/").removeprefix("dims/") for file in array.files[name]]
     stems = [file[: -len(offsets)] for file in files if file.endswith(offsets)]
@@ -71,7 +72,7 @@ def own_name(name):
 
 
 def has_days(field):
-    """Whether all dates of a field have days that 64 bits count: the others cannot be shown."""
+    """Returns whether 64 bits can count the days of all dates of a field; other dates cannot be shown."""
     if np.datetime_data(field.dtype)[0] not in DAYS if field.dtype.kind == "M" else True:
         return True
     values = field.cells.astype("<i8")
@@ -85,7 +86,7 @@ def tree(folder):
 for part in array.parts():
     path = f"{part.folder}zarr"
     assert "zarr" not in os.listdir(part.folder or ".")
-    # A text with `::` in it is a chain of stores to fsspec.
+    # fsspec would read a path with `::` as a chain of stores.
     store = zarr.storage.LocalStore(path, read_only=True)
     group = zarr.open_group(store, mode="r")
     alone = zarr.open_group(store, mode="r", use_consolidated=False)
@@ -132,7 +133,7 @@ for part in array.parts():
         name = own_name(field.name)
         if field.count or field.type in TEXT:
             check(part, field, whole[name].values, part.valid(field), None, "xarray")
-    # Attributes may have dates that NumPy has not.
+    # Attributes may have dates that NumPy cannot represent.
     attributes = [own_name(field.name) for field in array.fields if not field.is_dimension]
     decoded = xarray.open_zarr(store, decode_timedelta=True, drop_variables=attributes)
     for axis, dimension in enumerate(array.schema["dims"] if array.dense else []):

@@ -1,4 +1,5 @@
-"""zarr-python opens zarr/ of the parts of an array: nonempty/, slice/, islice/ and by-row/. Every value is libtiledb's."""
+"""zarr-python opens zarr/ of the parts of an array: nonempty/, slice/, islice/ and by-row/. All values equal those that
+libtiledb reads."""
 
 import sys
 
@@ -10,7 +11,7 @@ ROWS, COLUMNS = slice(37, 91), slice(1_000_003, 1_000_040)
 
 
 def make():
-    # Very much larger than what is written, which begins and ends within tiles.
+    # The domain is much larger than the written cells, which begin and end within tiles.
     domain = tiledb.Domain(tiledb.Dim("y", (0, 9_999), 16, dtype="i4"), tiledb.Dim("x", (0, 9_999_999), 10, dtype="i4"))
     attributes = [tiledb.Attr("v", dtype="f4"), tiledb.Attr("t", dtype="U0", var=True), tiledb.Attr("n", dtype="i2", nullable=True)]
     tiledb.Array.create("far", tiledb.ArraySchema(domain, attributes))
@@ -36,7 +37,7 @@ def same(group, expected, what):
 
 
 def cells(rows, columns):
-    """What libtiledb reads of a box of `far`, and whether the nullable cells are there."""
+    """Returns what libtiledb reads from a box of `far`, and which nullable cells are not null."""
     with tiledb.open("far") as array:
         read = array.query(attrs=["v", "t", "n"])[rows, columns]
     masked = read.pop("n")
