@@ -1,4 +1,4 @@
-//! The ends of what can be asked for: no cell, one cell, 2^40 cells, 100,000 ranges, names that are no selection.
+//! Extreme requests: no cell, one cell, 2^40 cells, 100,000 ranges, names that are not selections.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn find(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
     })
 }
 
-/// The content of a file, which is as long as was said before it was opened.
+/// Opens a file, and checks that its length is the one that was reported before.
 fn content(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Content> {
     let Some(Node::File(file)) = find(root, path) else { panic!("there is no file {path}") };
     let (length, content) = (file.len().unwrap(), file.open().unwrap());
@@ -48,7 +48,7 @@ fn part<const N: usize>(content: &dyn Content, offset: u64) -> [u8; N] {
     bytes
 }
 
-/// Reads every listed file below a folder, all of it; how many there are.
+/// Reads every listed file below a folder completely; returns their number.
 fn read_everything(folder: &Arc<dyn Folder>) -> usize {
     let mut files = 0;
     for entry in folder.list().unwrap() {
@@ -85,7 +85,7 @@ fn selections_of_nothing_are_files_without_cells() {
     }
     assert_eq!(bytes(&demo, "slice/5:5/dims/y.i64").len(), 0);
     assert_eq!(bytes(&demo, "slice/5:5/dims/x.i64").len(), 200 * 8);
-    // No row, of an array that has some and of one that has none.
+    // Selections without rows, in arrays with rows and in an array without any.
     for (array, selection) in [("dims_1", "slice/-1:-1"), ("types", "islice/7:7"), ("empty", "slice/-50..49")] {
         let slice = folder(&fixture(&format!("arrays/sparse/{array}")), selection);
         assert!(read_everything(&slice) > 8, "{array}");
@@ -113,7 +113,7 @@ fn one_cell_is_one_value_in_every_format() {
     }
 }
 
-/// Bytes of memory that this process has at present.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -154,7 +154,7 @@ fn files_of_two_to_the_forty_cells_have_their_size_and_take_no_memory() {
     assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
 }
 
-/// 2^62 cells, of which the files show 6 ..= 15: what is written, 6 ..= 9 and 13 ..= 15, and what lies between.
+/// 2^62 cells, of which the files show 6 ..= 15: the written cells, 6 ..= 9 and 13 ..= 15, and those between.
 #[test]
 fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
     const HALF: i64 = 1 << 61;

@@ -1,5 +1,5 @@
-//! Decoding allocates nothing once a thread's scratch has seen a chunk of the kind: proven with an
-//! allocator that counts, on the tiles that libtiledb wrote.
+//! Decoding allocates nothing once a thread's scratch has decoded a chunk of the same kind. A counting allocator proves
+//! this with tiles that libtiledb wrote.
 #![allow(unsafe_code)]
 
 mod filter_vectors;
@@ -21,7 +21,7 @@ fn count() {
     ALLOCATIONS.with(|allocations| allocations.set(allocations.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

@@ -10,7 +10,7 @@ use filter_vectors::{Vector, decode_into, vectors};
 use tilefs_format::error::Error;
 use tilefs_format::filter::{Key, Scratch};
 
-/// Decodes the tile of a vector as it is, or as changed by a test.
+/// Decodes a tile of a vector, unchanged or changed by a test.
 fn decode(vector: &Vector, tile: &[u8], scratch: &mut Scratch) -> Result<(Vec<u8>, Option<Vec<u64>>), Error> {
     let mut cells = vec![0xee; vector.cells.len()];
     let mut offsets = vector.offsets.as_ref().map(|offsets| vec![u64::MAX; offsets.len()]);
@@ -46,7 +46,7 @@ fn a_wrong_key_is_an_error_of_the_key() {
     let mut tried = 0;
     for mut vector in vectors().into_iter().filter(|vector| vector.context.key.is_some()) {
         vector.context.key = Some(Arc::new(Key::parse(&[7; 32]).unwrap()));
-        // Of an empty chunk nothing at all may have been encrypted.
+        // An empty chunk may have no encrypted part.
         if !vector.cells.is_empty() {
             let result = decode(&vector, &vector.tile, &mut scratch);
             assert!(matches!(result, Err(Error::Key { .. })), "{}: {result:?}", vector.name);
@@ -56,8 +56,8 @@ fn a_wrong_key_is_an_error_of_the_key() {
     assert!(tried > 20);
 }
 
-/// Every cut and every changed byte of the small vectors gives an error or some cells, and never a
-/// panic. Where a checksum or the encryption is over everything, changed data must be found.
+/// Every truncation and every changed byte of the small vectors gives an error or some cells, and never a panic. If a
+/// checksum or the encryption covers everything, changed data must be an error.
 #[test]
 fn damage_never_panics_and_checksums_find_it() {
     let mut scratch = Scratch::new();

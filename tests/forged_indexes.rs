@@ -1,7 +1,6 @@
-//! Every byte of the footers, R-trees, tile offsets and other lists of sparse fragments is altered on its own, in each
-//! layout that formats have had, where no checksum covers it. Rows are then those of the array, or an error that asks
-//! for no memory. A slice trusts the boxes in the R-tree; where that gives it other rows, verification finds the
-//! damage.
+//! Each test alters one byte of the footers, R-trees, tile offsets and other lists of sparse fragments, in every layout
+//! of the format, if no checksum covers it. The rows are then those of the array, or an error that takes no extra
+//! memory. A slice trusts the boxes in the R-tree; if that gives it other rows, verification finds the damage.
 
 #[path = "support/bounded_allocator.rs"]
 mod bounded_allocator;
@@ -26,8 +25,8 @@ use tilefs_reader::storage::{MemoryStorage, StoreKey};
 #[global_allocator]
 static MEMORY: Bounded = Bounded::new();
 
-/// An array of each layout: one generic tile with everything, a footer without a length, coordinates of all dimensions
-/// in a file, a file for each dimension, a footer with its length and the name of the schema.
+/// Arrays of each layout: one generic tile with everything, a footer without its length, one file with the coordinates
+/// of all dimensions, a file for each dimension, a footer with its length and the name of the schema.
 const ARRAYS: [&str; 6] = [
     "writers/arrays/1.6/twice_0",
     "writers/arrays/1.7/limits_4",
@@ -37,7 +36,7 @@ const ARRAYS: [&str; 6] = [
     "arrays/sparse/bands_row",
 ];
 
-/// By turns, as every byte would take eight times as long with each bit.
+/// The changes of bytes, in rotation: flipping each bit of every byte would take eight times as long.
 const BITS: [u8; 5] = [0x01, 0x80, 0x10, 0xff, 0x02];
 
 #[test]
@@ -53,12 +52,12 @@ fn whatever_is_forged_in_an_index_gives_no_other_rows() {
         println!("{}: {same} give the rows, {refused} an error, {found} slices differ", array.display());
         assert_eq!(same + refused + found, altered.len());
         assert!(refused > 100 && same > 50, "what is altered is not read");
-        // Numbers that no row depends on are most of the rest: sums, bounds of values.
+        // Most other bytes belong to numbers on which no row depends: sums, bounds of values.
         assert!(found < altered.len() / 50, "slices differ for more than boxes of tiles");
     }
 }
 
-/// What came of a read of altered metadata.
+/// The outcome of a read with altered metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Same,
@@ -70,7 +69,7 @@ enum Outcome {
 type Rows = Vec<Vec<Vec<u8>>>;
 type Ranges = Vec<Option<Vec<CoordinateRange>>>;
 
-/// An array to which nothing was done, and what is read from it.
+/// An unaltered array, and the rows read from it.
 struct Whole {
     storage: MemoryStorage,
     root: StoreKey,
@@ -85,7 +84,7 @@ impl Whole {
         let array = open(&storage, &root).unwrap();
         let all = rows(&array, None).unwrap();
         assert!(all.len() > 10);
-        // One coordinate of each dimension, and the first half of it.
+        // For each dimension, one coordinate and the first half.
         let dimensions = &array.schema().dimensions;
         let mut slices = Vec::new();
         for (number, dimension) in dimensions.iter().enumerate() {
@@ -101,7 +100,8 @@ impl Whole {
         Whole { storage, root, rows: all, slices }
     }
 
-    /// Copies in each of which one byte of the newest fragment's metadata is another, and which byte that is.
+    /// Returns copies in each of which one byte of the newest fragment's metadata is altered, with a description of the
+    /// byte.
     fn alter(&self) -> Vec<(String, MemoryStorage)> {
         let metadata = |key: &StoreKey| key.name() == Some(b"__fragment_metadata.tdb");
         let key = self.storage.keys().into_iter().filter(metadata).max().unwrap();
@@ -163,7 +163,7 @@ fn open(storage: &MemoryStorage, root: &StoreKey) -> Result<Arc<Array>> {
     Ok(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?))
 }
 
-/// The values of each row, sorted.
+/// Returns the values of each row, sorted.
 fn rows(array: &Arc<Array>, ranges: Option<&Ranges>) -> Result<Rows> {
     let mut reader = array.rows()?;
     if let Some(ranges) = ranges {

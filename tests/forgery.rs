@@ -1,5 +1,5 @@
-//! Encrypted arrays in which something was put that only needs a pen: files that are not encrypted. Whoever holds the
-//! key has the library's word that all of it was written by someone who held it, too; so none is taken.
+//! Encrypted arrays with forged files that are not encrypted, which anybody with write access can add. A reader with
+//! the key must be able to trust that all data were written by somebody with the key, so such files are rejected.
 
 mod support;
 
@@ -14,7 +14,7 @@ use tilefs_format::filter::Key;
 
 const KEY: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
 
-/// An encrypted array of the fixtures, which has the key beside it.
+/// An encrypted array of the fixtures, with its key beside it.
 struct Encrypted {
     copy: Copy,
     options: OpenOptions,
@@ -37,13 +37,13 @@ impl Encrypted {
         self.copy.path()
     }
 
-    /// The values of the attribute, and the coordinates.
+    /// Reads the values of the attribute, and the coordinates.
     fn read(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let root = tree::open(&self.path(), &self.options)?;
         Ok((file(&*root, "v", ".i32")?, file(&*subfolder(&*root, "dims")?, "x", ".i64")?))
     }
 
-    /// The damage that verification finds, as text.
+    /// Returns the damage that verification finds, as text.
     fn damage(&self) -> String {
         let array = tree::open_array(&self.path(), &self.options).expect("it opens");
         let found = tilefs_reader::array::verify::verify(&array, &Default::default());
@@ -113,10 +113,10 @@ fn a_forged_schema_is_refused() {
     assert!(is_refused(replaced.read()));
 }
 
-/// A delete of everything: in a file of its own, and among consolidated commits.
+/// A condition that deletes everything: in its own file, and among consolidated commits.
 #[test]
 fn forged_deletes_are_refused() {
-    // What is stored is what stays: x = 0, as a node of one value.
+    // The stored condition says which cells remain: x = 0, as a node of one value.
     let condition = [&[1, 4][..], &1u32.to_le_bytes(), b"x", &8u64.to_le_bytes(), &[0; 8]].concat();
     tilefs_format::condition::Condition::parse(&condition).expect("a condition");
     let tile = generic_tile(&condition);
@@ -134,7 +134,7 @@ fn forged_deletes_are_refused() {
     assert!(forged.damage().contains(mark), "{}", forged.damage());
 }
 
-/// A fragment that another array has, and a fragment of this one whose metadata are not encrypted any more.
+/// A fragment from another array, and a fragment of this array whose metadata are no longer encrypted.
 #[test]
 fn forged_fragments_are_refused() {
     let forged = Encrypted::new();
@@ -154,7 +154,7 @@ fn forged_fragments_are_refused() {
     assert!(!forged.damage().is_empty());
 }
 
-/// A tile that says it holds plain values, in the place of one that is encrypted.
+/// An unencrypted tile in the place of an encrypted one.
 #[test]
 fn forged_tiles_are_refused() {
     for name in ["a0.tdb", "d0.tdb"] {
@@ -173,7 +173,7 @@ fn forged_tiles_are_refused() {
     }
 }
 
-/// Copies of footers are no reason to believe a fragment to be other than it is.
+/// Forged copies of footers do not change what is read from a fragment.
 #[test]
 fn forged_copies_of_footers_are_found() {
     let forged = Encrypted::new();

@@ -513,7 +513,7 @@ fn anonymous_dimensions_are_called_as_in_tiledb_py() {
     assert!(node(&array, &format!("slice/__dim_0={first}/schema.json")).is_some());
 }
 
-/// Every text that states a shape states the number of rows of a sparse array or of a slice of one.
+/// Every text that states a shape also states the number of rows of a sparse array, or of a slice of one.
 #[test]
 fn sparse_arrays_say_how_many_rows_they_have() {
     let fixtures = tilefs_fixtures::fixtures().join("arrays/sparse");
@@ -537,7 +537,7 @@ fn sparse_arrays_say_how_many_rows_they_have() {
             let told = schema["rows"].as_u64();
             let most = told.or(schema["rows_at_most"].as_u64()).unwrap_or_else(|| panic!("{name} {place}: {schema}"));
             assert_eq!(schema["shape"][0].as_u64(), told, "{name} {place}");
-            // A column needs the number of rows, and texts that are read afterwards have it.
+            // Reading a column requires the number of rows, and texts that are read afterwards contain it.
             let mut counted = told;
             if !column.contains(".bytes") && !column.contains(".offsets") {
                 let width: u64 = column.rsplit_once(|c: char| c.is_ascii_alphabetic()).unwrap().1.parse().unwrap();

@@ -1,5 +1,5 @@
-//! Damaged tiles below an HDF5 file: what is made of them is an error that names the tile's place, and every other byte
-//! is right.
+//! Damaged tiles below an HDF5 file: reads that need them fail with an error that names the tile's place, and every
+//! other byte is right.
 
 mod support;
 
@@ -10,10 +10,10 @@ use support::vcf::{file, opened};
 use tempfile::TempDir;
 use tilefs_format::error::Error;
 
-/// Bytes read at once: few, so that what surrounds a damaged place is read alone.
+/// Bytes read at a time: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 64;
 
-/// A copy of a fixture, and the stored file of an attribute of its last fragment.
+/// Copies a fixture; returns its folder, and the stored file of an attribute of its last fragment.
 fn copied(name: &str, attribute: &str) -> (TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
@@ -23,10 +23,10 @@ fn copied(name: &str, attribute: &str) -> (TempDir, PathBuf, PathBuf) {
     (folder, path, stored)
 }
 
-/// What was read at a place, or the number and the text of the error.
+/// The bytes read at a place, or the number and the text of the error.
 type Piece = Result<Vec<u8>, (i32, String)>;
 
-/// Reads a file piece by piece; one error if it cannot be opened.
+/// Reads a file piece by piece; returns a single error if it cannot be opened.
 fn pieces(array: &Path, path: &str) -> Vec<Piece> {
     let told = |error: Error| (error.errno(), error.to_string());
     let content = match file(&opened(array), path).open() {
@@ -49,12 +49,12 @@ fn damaged_tiles_are_errors_of_the_hdf5_files_that_show_them() {
             let (_folder, array, stored) = copied(name, attribute);
             let sound = pieces(&array, path);
             let mut bytes = fs::read(&stored).unwrap();
-            // The header of the last chunk lies behind the middle; what lies in front is in order.
+            // The header of the last chunk lies in the second half; the first half is intact.
             let middle = bytes.len() / 2;
             bytes.truncate(middle);
             fs::write(&stored, bytes).unwrap();
             let damaged = pieces(&array, path);
-            // To lay a file out takes the lengths of all values of variable length.
+            // The layout of a file requires the lengths of all values of variable length.
             let is_laid_out = !attribute.contains("var");
             assert_eq!(damaged.len() == sound.len(), is_laid_out, "{name} {path}");
             let (mut wrong, mut right) = (0, 0);

@@ -18,7 +18,7 @@ pub struct Vector {
     pub context: TileContext,
     pub tile: Vec<u8>,
     pub cells: Vec<u8>,
-    /// Of strings stored along with their offsets.
+    /// The offsets of strings that are stored with them.
     pub offsets: Option<Vec<u64>>,
 }
 

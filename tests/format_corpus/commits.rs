@@ -11,14 +11,14 @@ use tilefs_format::schema::ArraySchema;
 use super::corpus::{Corpus, is_refused, listing};
 use super::schemas::schema;
 
-/// All schemas of an array.
+/// Returns all schemas of an array.
 fn schemas(corpus: &Corpus, array: &Path) -> Vec<ArraySchema> {
     let mut names = listing(&array.join("__schema"));
     names.retain(|name| name != "__enumerations");
     names.iter().map(|name| schema(corpus, array, name)).collect()
 }
 
-/// The fields of a condition exist, values are of their size. Counts the values.
+/// Checks that the fields of a condition exist, and that values have their size. Returns the number of values.
 fn check_condition(condition: &Condition, schemas: &[ArraySchema]) -> usize {
     match condition {
         Condition::Expression { combination, children } => {
@@ -88,7 +88,7 @@ fn every_commit_file_parses() {
     assert!(marks > 1000 && vacuumed > 100 && deletes > 100 && consolidated > 20);
 }
 
-/// What the names in an array's root say is a fragment has metadata, if it is marked or needs no mark.
+/// A folder in an array's root whose name is that of a fragment has metadata, if it is marked or needs no mark.
 #[test]
 fn root_folders_hold_what_their_names_say() {
     let corpus = Corpus::open();

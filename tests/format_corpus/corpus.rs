@@ -1,4 +1,4 @@
-//! Where the corpus is, its files, its manifest, and the payloads of generic tiles.
+//! The location of the corpus, its files, its manifest, and the payloads of generic tiles.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use tilefs_format::generic_tile::GenericTileHeader;
 
 use crate::corpora;
 
-/// Arrays that libtiledb refuses too, and the reason to be given.
+/// Arrays that libtiledb rejects too, and the expected reason.
 pub const REFUSED: [(&str, &str); 2] = [
     ("dense_array_v1_3_0", "written by TileDB before 1.4"),
     ("experimental_array_vUINT32_MAX", "an implausible format version"),
@@ -38,7 +38,7 @@ impl Corpus {
         self.folder.join(object["path"].as_str().unwrap())
     }
 
-    /// All files, and those of other projects' arrays where they are.
+    /// Returns all files, including those of other projects' arrays if present.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let own = ["arrays", "real"].map(|folder| self.folder.join(folder));
@@ -46,14 +46,14 @@ impl Corpus {
         found
     }
 
-    /// All files in folders of this name.
+    /// Returns all files in folders of this name.
     pub fn files_in(&self, folder: &str) -> Vec<PathBuf> {
         let mut files = self.files();
         files.retain(|path| path.parent().is_some_and(|parent| parent.ends_with(folder)));
         files
     }
 
-    /// The payload of a file that is one generic tile.
+    /// Returns the payload of a file that is one generic tile.
     pub fn payload(&self, path: &Path) -> Result<Vec<u8>, String> {
         let bytes = std::fs::read(path).unwrap();
         let (payload, size) = self.payload_at_start(path, &bytes)?;
@@ -61,7 +61,7 @@ impl Corpus {
         Ok(payload)
     }
 
-    /// The payload of the generic tile at the start of bytes of a file, and the bytes it takes.
+    /// Returns the payload of the generic tile at the start of these bytes of a file, and its stored length.
     pub fn payload_at_start(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
         let header = GenericTileHeader::parse(&bytes[..bytes.len().min(GenericTileHeader::MAX_SIZE)])
             .map_err(|error| error.to_string())?;
@@ -73,7 +73,7 @@ impl Corpus {
         Ok((decoded.map_err(|error| error.to_string())?, end))
     }
 
-    /// The key of the encrypted array that a file belongs to.
+    /// Returns the key of the encrypted array to which a file belongs.
     fn key(&self, path: &Path) -> Option<Key> {
         self.objects.iter().find_map(|object| {
             let key = object["key"].as_str()?;
@@ -82,17 +82,17 @@ impl Corpus {
     }
 }
 
-/// Whether this error is the right one for this file.
+/// Returns whether this error is the expected one for this file.
 pub fn is_expected(path: &Path, error: &str) -> bool {
     REFUSED.iter().any(|(array, reason)| path.to_string_lossy().contains(array) && error.contains(reason))
 }
 
-/// Whether a file belongs to an array that libtiledb refuses.
+/// Returns whether a file belongs to an array that libtiledb rejects.
 pub fn is_refused(path: &Path) -> bool {
     REFUSED.iter().any(|(array, _)| path.to_string_lossy().contains(array))
 }
 
-/// The names in a folder in byte order; none where the folder is missing.
+/// Returns the names in a folder in byte order; none if the folder is missing.
 pub fn listing(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Fragment metadata: every section of every fragment, against the files it speaks of.
+//! Fragment metadata: every section of every fragment, compared with the files that it describes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn file_size(folder: &Path, file: &str) -> u64 {
     std::fs::metadata(folder.join(file)).map_or(0, |metadata| metadata.len())
 }
 
-/// Every field that a fragment of these facts can have.
+/// Returns every field that a fragment with these facts can have.
 fn fields(facts: &FragmentFacts, schema: &ArraySchema) -> Vec<Field> {
     let attributes = (0..schema.attributes.len()).map(Field::Attribute);
     let dimensions = (0..schema.dimensions.len()).map(Field::Dimension);
@@ -33,7 +33,7 @@ fn is_variable(field: Field, schema: &ArraySchema) -> bool {
     }
 }
 
-/// Recorded sizes are those of the files. Some large files were left out of the corpus.
+/// Checks that recorded sizes are those of the files. Some large files were left out of the corpus.
 fn check_files(folder: &Path, files: &FieldFiles, sizes: [u64; 3]) {
     for (file, recorded) in [files.data(), files.var(), files.validity()].into_iter().zip(sizes) {
         if folder.join(&file).exists() {
@@ -78,7 +78,7 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
         FragmentFooter::parse(footer, version, &schema).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let facts = &parsed.facts;
     let tiles = facts.tile_count(&schema).unwrap();
-    // The sections that were read, to see that they fill the file where all of them are known.
+    // The byte ranges of the sections read, to check that they fill the file if all sections are known.
     let mut read = Vec::new();
     let mut section = |offset: u64| {
         let section = &bytes[offset as usize..range.start as usize];
@@ -117,7 +117,7 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
     }
     if let Some(offset) = parsed.statistics_offset {
         let extremes = sections::parse_extremes(&section(offset), facts.slot_count()).unwrap();
-        // The least of texts may be an empty one.
+        // The least text may be an empty one.
         for field in fields(facts, &schema).into_iter().filter(|field| !is_variable(*field, &schema)) {
             let one = &extremes[facts.slot(field).unwrap()];
             assert_eq!(one.least.is_empty(), one.greatest.is_empty());
@@ -167,7 +167,7 @@ fn every_fragment_parses() {
     assert!(parsed > 2000);
 }
 
-/// From version 10 a copy says of a fragment what its own footer says.
+/// From version 10, a copy of a footer equals the fragment's own footer.
 #[test]
 fn consolidated_footers_are_those_of_the_fragments() {
     let corpus = Corpus::open();

@@ -1,5 +1,5 @@
-//! Parses every metadata file of a corpus of real arrays, and compares with what libtiledb says of them. The corpus is
-//! not part of the project: see `support/corpora.rs` for where it is; where there is none, the tests say so and pass.
+//! Parses every metadata file of a corpus of real arrays, and compares the results with those of libtiledb. The corpus
+//! is not part of the project: `support/corpora.rs` says where it is; without it, the tests report that and pass.
 
 mod commits;
 #[path = "../support/corpora.rs"]

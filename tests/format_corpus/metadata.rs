@@ -1,4 +1,4 @@
-//! Array and group metadata, and the members of groups, against what libtiledb reads.
+//! Array and group metadata, and the members of groups, compared with what libtiledb reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use tilefs_format::name::TimestampedName;
 
 use super::corpus::{Corpus, hex, is_refused, listing};
 
-/// The files of a folder that are in force at the end of time, in the order of their start times, parsed.
+/// Parses the files of a folder that no later file has replaced, in the order of their start times.
 fn in_force<T>(corpus: &Corpus, folder: &Path, parse: fn(&[u8]) -> T) -> Vec<(TimestampedName, T)> {
     let names = listing(folder);
     let mut replaced = BTreeSet::new();
@@ -62,7 +62,7 @@ fn every_group_parses() {
     assert!(files.len() > 50);
 }
 
-/// The first read of an object: all there is, at the end of time.
+/// Returns the first read of an object: the newest state of everything.
 fn full_read(object: &Value) -> Option<&Value> {
     let read = object["reads"].get(0)?;
     assert_eq!(read["timestamps"], Value::Null);
@@ -91,7 +91,7 @@ fn metadata_is_what_libtiledb_says() {
                 json!({
                     "key": String::from_utf8(key).unwrap(),
                     "type": value.datatype.name(),
-                    // libtiledb reports one value, of no bytes, where none is stored.
+                    // libtiledb reports one value of no bytes if none is stored.
                     "num": value.count.max(1),
                     "hex": hex(&value.bytes),
                 })

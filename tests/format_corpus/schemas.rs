@@ -1,4 +1,4 @@
-//! Schemas and enumerations against libtiledb's account of them.
+//! Schemas and enumerations, compared with what libtiledb reads.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use tilefs_format::schema::{
 
 use super::corpus::{Corpus, hex, is_expected, listing};
 
-/// The schema of this name in an array's folder.
+/// Returns the schema of this name in an array's folder.
 pub fn schema(corpus: &Corpus, array: &Path, name: &str) -> ArraySchema {
     let path = if name == FIRST_SCHEMA { array.join(name) } else { array.join(SCHEMAS).join(name) };
     ArraySchema::parse(&corpus.payload(&path).unwrap()).unwrap()
 }
 
-/// The newest schema: the last by name in the folder of schemas.
+/// Returns the newest schema: the last by name in the folder of schemas.
 fn newest_schema(corpus: &Corpus, array: &Path) -> ArraySchema {
     let mut names = listing(&array.join(SCHEMAS));
     names.retain(|name| name != ENUMERATIONS);
@@ -109,7 +109,7 @@ fn enumerations(corpus: &Corpus, array: &Path, schema: &ArraySchema) -> Value {
     Value::Object(all)
 }
 
-/// A schema in the manifest's words.
+/// Describes a schema in the form of the manifest.
 fn describe(schema: &ArraySchema) -> Value {
     json!({
         "array_type": match schema.array_type { ArrayType::Dense => "dense", ArrayType::Sparse => "sparse" },
@@ -128,7 +128,7 @@ fn describe(schema: &ArraySchema) -> Value {
 }
 
 fn describe_dimension(dimension: &Dimension, schema: &ArraySchema) -> Value {
-    // libtiledb shows the filters that apply.
+    // libtiledb shows the filters that are in effect.
     let own = schema.version < 5 || !dimension.filters.filters.is_empty();
     json!({
         "name": dimension.name,

@@ -11,13 +11,13 @@ use tilefs_format::schema::{ArraySchema, FIRST_SCHEMA};
 
 use super::corpus::{Corpus, is_refused, listing};
 
-/// Small inputs are enough: the parsers have no long memory.
+/// Maximum length of a seed. Small inputs suffice, because parsers keep little state.
 const MOST_BYTES: usize = 3000;
 
-/// Enough of a kind to have all versions.
+/// Maximum number of seeds of a target: enough to cover all versions.
 const MOST_SEEDS: usize = 4000;
 
-/// The seeds of one target, without doubles.
+/// The seeds of one target, without duplicates.
 #[derive(Default)]
 struct Seeds(BTreeSet<Vec<u8>>);
 
@@ -28,7 +28,7 @@ impl Seeds {
         }
     }
 
-    /// What `schema_and_rest` of the fuzzers takes apart.
+    /// Adds a seed in the form that `schema_and_rest` of the fuzzers splits.
     fn add_with_schema(&mut self, version: u32, schema: &[u8], rest: &[u8]) {
         if let Ok(length) = u16::try_from(schema.len()) {
             self.add([&[version as u8][..], &length.to_le_bytes(), schema, rest].concat());

@@ -1,9 +1,9 @@
-//! Whole small arrays, damaged at random by one who knows the format, are opened, verified and read: every file of the
-//! tree gives bytes or an error, and a field of which nothing was damaged gives its values. No panic, no endless loop,
-//! and never more than 256 MiB.
+//! Opens, verifies and reads small arrays with random damage by a mutator that knows the format: every file of the tree
+//! gives bytes or an error, and every undamaged field gives its values. There must be no panic, no endless loop, and
+//! never more than 256 MiB of memory.
 //!
-//! Some hundred arrays are damaged as an ordinary test. For more: `HOSTILE_COUNT=1000000 cargo test --test hostile`;
-//! `HOSTILE_FIRST` is the number of the first, which says what is done to it.
+//! An ordinary run damages a few hundred arrays. For more: `HOSTILE_COUNT=1000000 cargo test --test hostile`;
+//! `HOSTILE_FIRST` is the number of the first one, which determines its damage.
 
 #[path = "../support/bounded_allocator.rs"]
 mod bounded_allocator;
@@ -32,7 +32,7 @@ use tilefs_reader::storage::{MemoryStorage, StoreKey};
 #[global_allocator]
 static MEMORY: Bounded = Bounded::new();
 
-/// Each is of some ten KiB.
+/// The arrays to damage, each of about ten KiB.
 const ARRAYS: [&str; 22] = [
     "demo",
     "arrays/dense/dims_2",
@@ -58,16 +58,16 @@ const ARRAYS: [&str; 22] = [
     "arrays/sparse/consolidated",
 ];
 
-/// Folders that are not listed; by turns, as each costs as much as all that are. Their number and that of the arrays
-/// have no common divisor.
+/// Unlisted folders, read in rotation, because each costs as much as all listed files. Their number and that of the
+/// arrays have no common divisor.
 const HIDDEN: [&str; 7] = ["arrow", "parquet", "zarr", "tiff", "F", "nonempty", "by-row"];
 
 const DEFAULT_COUNT: u64 = 440;
 
-/// So long nobody works on an array of some ten KiB.
+/// Work on an array of about ten KiB that takes this long counts as an endless loop.
 const HANGS: Duration = Duration::from_secs(240);
 
-/// The array being worked on, for the messages of those who cannot return.
+/// The number of the current array, for the message about an endless loop.
 static CURRENT: AtomicU64 = AtomicU64::new(0);
 
 fn number(name: &str) -> Option<u64> {
@@ -137,7 +137,7 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
         let length = |end: &[u8]| u64::from_le_bytes(end.try_into().unwrap()) as usize;
         let footer = bytes.len() - 8 - length(&bytes[bytes.len() - 8..]);
         let name = length(&bytes[footer + 4..footer + 12]);
-        // Behind the version, the name of the schema, two flags and the domain.
+        // The number of tiles comes after the version, the name of the schema, two flags and the domain.
         let tiles = footer + 12 + name + 2 + domain;
         assert!((1..100).contains(&length(&bytes[tiles..tiles + 8])));
         bytes[tiles + 6] ^= 0x80;
@@ -149,7 +149,7 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
     }
 }
 
-/// Ends the process where one array takes for ever.
+/// Ends the process if one array takes forever.
 fn watch(until: Arc<std::sync::Mutex<()>>) {
     std::thread::spawn(move || {
         let mut since = (u64::MAX, Instant::now());
@@ -181,7 +181,7 @@ fn read_all(storage: MemoryStorage, root: &StoreKey, seed: u64) -> Read {
     let array = Arc::new(array);
     let findings = verify(&array, &Progress::default());
     for line in findings.places.iter().map(Finding::to_string).chain(findings.warnings) {
-        // One line each, whatever is in it.
+        // Each is one line, whatever it contains.
         assert!(!line.contains(char::is_control));
         read.errors += 1;
     }
@@ -233,7 +233,7 @@ impl Read {
         }
     }
 
-    /// The start of a file, its middle and its end.
+    /// Reads the start of a file, its middle and its end.
     fn content(&mut self, length: u64, content: &dyn Content) {
         assert_eq!(length, content.len());
         let mut part = vec![0; length.min(16 << 10) as usize];

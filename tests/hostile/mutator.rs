@@ -1,5 +1,5 @@
-//! Damages an array as somebody would who knows the format: besides raw bytes also the fields within compressed
-//! metadata, the heads of chunks, lists of commits and names of files.
+//! Damages an array with knowledge of the format: not only raw bytes, but also the fields within compressed metadata,
+//! the headers of chunks, lists of commits and names of files.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
 
 use crate::metadata_file::{generic_tiles, replace_generic_tile};
 
-/// Numbers in an order that the seed alone decides (SplitMix64).
+/// A generator of numbers that depend only on the seed (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is 1 if it is 0.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Numbers at which something ends.
+/// Numbers at the edges of ranges.
 const EDGES: [u64; 24] = [
     0,
     1,
@@ -77,7 +77,7 @@ fn damage_one(storage: &MemoryStorage, random: &mut Random) {
                 storage.put_with_hole(key, bytes, length);
             }
         }
-        // Longer or shorter than it was; what is added is a hole.
+        // A longer or shorter file; the added part is a hole.
         3 => {
             if let Some((mut bytes, length)) = object(storage, &key) {
                 let length = *random.pick(&[0, length / 2, length + 1, 1 << 20, 1 << 30, 1 << 40]);
@@ -89,12 +89,12 @@ fn damage_one(storage: &MemoryStorage, random: &mut Random) {
     }
 }
 
-/// The bytes of an object, and its length.
+/// Returns the bytes of an object, and its length.
 fn object(storage: &MemoryStorage, key: &StoreKey) -> Option<(Vec<u8>, u64)> {
     Some((storage.bytes(key)?.to_vec(), storage.length(key).ok()?))
 }
 
-/// The file under a name with another number or letter in it.
+/// Renames a file: one character of its name becomes another digit or letter.
 fn rename(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
     let Some((mut bytes, folder)) = key.name().map(<[u8]>::to_vec).zip(key.parent()) else { return };
     let place = random.below(bytes.len());
@@ -112,7 +112,7 @@ fn damage_file(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
     let is_metadata = key.name() == Some(b"__fragment_metadata.tdb");
     match random.below(4) {
         0 => damage_bytes(&mut bytes, random),
-        // Where numbers are: at the heads of chunks, and in footers.
+        // Damage the places of numbers: footers, and the headers of chunks.
         1 if is_metadata => {
             let start = bytes.len().saturating_sub(400);
             damage_bytes_from(&mut bytes, start, random);
@@ -137,12 +137,12 @@ fn damage_file(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
     storage.put(key.clone(), bytes);
 }
 
-/// Damages what a generic tile holds, and compresses it again. Places behind it that the file's end knows are moved.
+/// Damages the payload of a generic tile, and compresses it again. Adjusts the footer's offsets of the tiles after it.
 fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Random) {
     let context = Context::new(Arc::new(MemoryStorage::new()), 1 << 20, 1, None);
     let Ok(mut payload) = decode_inline_tile(&context, &bytes[start..end]) else { return };
     match random.below(12) {
-        // Much of little.
+        // Many repetitions of a few bytes.
         0 => {
             let part: Vec<u8> = payload.iter().copied().take(1 + random.below(64)).collect();
             payload.extend(part.repeat(1 + random.below(20_000)));
@@ -154,7 +154,7 @@ fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Ra
     replace_generic_tile(bytes, start, &tile);
 }
 
-/// A generic tile of this payload with the head of another.
+/// Returns a generic tile with this payload and the header of another one.
 fn generic_tile(payload: &[u8], old: &[u8]) -> Vec<u8> {
     let (mut count, mut chunks) = (0u64, Vec::new());
     for chunk in payload.chunks(65536) {
@@ -184,7 +184,7 @@ fn damage_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
     damage_bytes_from(bytes, 0, random);
 }
 
-/// Alters, removes or adds something behind `start`.
+/// Alters, removes or adds bytes after `start`.
 fn damage_bytes_from(bytes: &mut Vec<u8>, start: usize, random: &mut Random) {
     let length = bytes.len() - start;
     let place = start + random.below(length);
@@ -210,7 +210,7 @@ fn damage_bytes_from(bytes: &mut Vec<u8>, start: usize, random: &mut Random) {
     }
 }
 
-/// Puts another number of 1, 2, 4 or 8 bytes somewhere behind `start`.
+/// Replaces a number of 1, 2, 4 or 8 bytes somewhere after `start`.
 fn damage_number(bytes: &mut [u8], start: usize, random: &mut Random) {
     let width = *random.pick(&[1, 2, 4, 4, 8, 8]);
     let Some(room) = (bytes.len() - start).checked_sub(width) else { return };

@@ -19,8 +19,8 @@ type Fields = Vec<(FieldId, Result<Vec<Vec<u8>>>)>;
 /// The values of an array's fields.
 pub struct Values {
     fields: Fields,
-    /// Whether the values of one field determine the rows of all, as delete conditions do, or its files have other
-    /// numbers in older fragments.
+    /// Whether the values of one field can determine the rows of all (through delete conditions), or the numbers of its
+    /// files can differ in older fragments.
     is_entangled: bool,
 }
 
@@ -66,7 +66,7 @@ fn read(storage: &MemoryStorage, root: &StoreKey) -> Result<Fields> {
 }
 
 impl Values {
-    /// Those of an array to which nothing was done.
+    /// Reads the values of an intact array.
     pub fn of(storage: &MemoryStorage, root: &StoreKey) -> Values {
         let keys = storage.keys();
         let has_deletes = keys.iter().any(|key| key.as_bytes().ends_with(b".del"));
@@ -76,13 +76,13 @@ impl Values {
         Values { fields, is_entangled: has_deletes || schemas.count() > 1 }
     }
 
-    /// Compares what can be compared after damage; returns how many files that were.
+    /// Compares the fields whose files are intact after damage; returns the number of their files.
     pub fn compare(&self, whole: &MemoryStorage, damaged: &MemoryStorage, root: &StoreKey) -> u64 {
         let object = |storage: &MemoryStorage, key: &StoreKey| storage.bytes(key).zip(storage.length(key).ok());
         let keys: HashSet<StoreKey> = whole.keys().into_iter().chain(damaged.keys()).collect();
         let is_changed = |key: &&StoreKey| object(whole, key) != object(damaged, key);
         let changed: Vec<&StoreKey> = keys.iter().filter(is_changed).collect();
-        // A file that came or went changes what is listed.
+        // Added or removed files change the listing.
         let is_there = |key: &&&StoreKey| object(whole, key).is_some() && object(damaged, key).is_some();
         let owners: HashSet<Owner> = changed.iter().map(|key| owner(root, key)).collect();
         if self.is_entangled || !changed.iter().all(|key| is_there(&key)) || owners.contains(&Owner::Everybody) {
@@ -111,7 +111,7 @@ fn another_value_of_an_untouched_field_is_found() {
     let whole = MemoryStorage::load(&folder, &root).unwrap();
     let mut values = Values::of(&whole, &root);
     assert_eq!(values.compare(&whole, &whole, &root), 2);
-    // Nothing is said of a field whose file was damaged.
+    // A field whose file was damaged is not compared.
     let damaged = whole.clone();
     for key in damaged.keys().into_iter().filter(|key| key.name() == Some(b"a0.tdb")) {
         damaged.put(key, Vec::new());

@@ -10,7 +10,7 @@
 
 #![allow(clippy::new_without_default, reason = "what is public here is not in the program")]
 
-// The program's files name the reader's crate; and an execution must not depend on random hashes.
+// The program's files refer to the reader's crate by name, and an execution must not depend on random hashes.
 extern crate self as foldhash;
 extern crate self as tilefs_reader;
 
@@ -97,7 +97,7 @@ pub mod read_ahead {
 
     use crate::sync::atomic::AtomicU64;
 
-    /// What the queue knows of a reader.
+    /// The part of a reader that the queue uses.
     #[derive(Default)]
     pub struct Reader {
         pub served: AtomicU64,

@@ -12,10 +12,11 @@ use crate::sync::{self, WakeUp};
 /// Schedules of each kind that a model runs under, unless it runs under all.
 const SCHEDULES: usize = 1000;
 
-/// A small model has fewer schedules than this.
+/// Maximum number of schedules of a model that runs under all.
 const MOST_SCHEDULES: usize = 100_000;
 
-/// The steps after which a schedule counts as hung: some thread waits, over and over, for something that no other does.
+/// The steps after which a schedule counts as hung: some thread waits again and again for something that no other
+/// thread does.
 const MOST_STEPS: usize = 20_000;
 
 /// The seed of all schedules, so that each run of the tests is the same.
@@ -156,11 +157,11 @@ fn reason(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }
 
-/// The lines of a file that wake threads: calls of condition variables, and of functions that pass on where they were
-/// called. Tests stand at the end of a file.
+/// Returns the lines of a file that wake threads: calls of condition variables, and of functions with
+/// `#[track_caller]`. Tests are at the end of a file.
 fn wake_ups(text: &str) -> Vec<u32> {
     let program = text.split("#[cfg(test)]").next().unwrap_or_default();
-    // Functions that only wake others, and whose callers count as the places: their bodies do not.
+    // Functions that only wake other threads: the places are their calls, not their bodies.
     let passing: Vec<&str> = program
         .split("#[track_caller]")
         .skip(1)

@@ -31,7 +31,7 @@ pub fn begin(lost: Option<WakeUp>) {
     TIMED.take();
 }
 
-/// Takes the calls that woke threads, or would have, since this was last called.
+/// Returns the calls that woke threads, or would have, since the last call of this function.
 pub fn take_seen() -> BTreeSet<WakeUp> {
     SEEN.take()
 }
@@ -42,12 +42,12 @@ pub fn wake_spuriously() {
     conditions.iter().for_each(|condition| condition.notify_all());
 }
 
-/// Lets time pass, which wakes the threads whose time is over. Without this, no wait times out.
+/// Lets time pass, which wakes the threads whose waits time out. Without this, no wait times out.
 pub fn advance(time: Duration) {
     NOW.set(NOW.get() + time);
     let mut over = TIMED.with_borrow(Clone::clone);
     over.retain(|(deadline, _)| *deadline <= NOW.get());
-    // Others that wait for the same condition wake as well: spuriously.
+    // Other threads that wait for the same condition also wake, spuriously.
     over.iter().for_each(|(_, condition)| condition.notify_all());
 }
 
@@ -69,7 +69,7 @@ impl Instant {
 #[derive(Debug, Default)]
 pub struct Condvar(OnceLock<Arc<shuttle::sync::Condvar>>);
 
-/// Whether a wait ended because its time was over.
+/// Whether a wait timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 

@@ -16,7 +16,7 @@ use tilefs_interleavings::threads::cancellation::{POLL_INTERVAL, Token};
 
 type Values = Arc<Cache<u8, usize>>;
 
-/// Starts a thread that gets a value, which takes `load` a while to load.
+/// Starts a thread that gets a value, which `load` takes a while to load.
 fn get(
     values: &Values,
     key: u8,
@@ -72,7 +72,7 @@ fn two_readers_wait_for_each_other() {
     [read([1, 2]), read([2, 1])].into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The error of a load reaches those that wait for it; those that come later load anew.
+/// The error of a load reaches the threads that wait for it; later threads load again.
 fn an_error_reaches_waiting_threads() {
     let (values, loads) = (values(), Arc::new(AtomicUsize::new(0)));
     let threads = [(); 3].map(|()| {
@@ -86,7 +86,7 @@ fn an_error_reaches_waiting_threads() {
     assert!(outcomes.iter().any(Result::is_err) && outcomes.iter().flatten().all(|value| *value == 7));
 }
 
-/// The thread that loads is cancelled: another that waits loads the value.
+/// The loading thread is cancelled: another thread that waits loads the value.
 fn a_waiting_thread_takes_over() {
     let values = values();
     let token = Token::new();
@@ -103,11 +103,11 @@ fn a_waiting_thread_takes_over() {
     };
     let others = [get(&values, 1, || Ok(7)), get(&values, 1, || Ok(7))];
     assert!(others.map(|thread| thread.join().unwrap().unwrap()) == [7; 2]);
-    // It may also have found the value of another.
+    // It may also have found the value that another thread loaded.
     assert!(cancelled.join().unwrap().is_ok_and(|value| *value == 7) || token.is_cancelled());
 }
 
-/// A thread that waits for a load is cancelled: it ends, and the load does not.
+/// A thread that waits for a load is cancelled: it stops waiting, and the load continues.
 fn a_cancelled_thread_does_not_wait() {
     let (values, token) = (values(), Token::new());
     let loading = get(&values, 1, || Ok(7));
@@ -124,7 +124,7 @@ fn a_cancelled_thread_does_not_wait() {
     }
 }
 
-/// A load that panics gives an error to those that wait, and none of them waits for ever.
+/// A load that panics gives an error to the waiting threads, and none of them waits forever.
 fn a_panic_reaches_waiting_threads() {
     let values = values();
     let panicking = {
@@ -184,7 +184,7 @@ fn the_budget_holds_whatever_threads_do_at_once() {
     });
 }
 
-/// No buffer is in two hands at once, and those that come back are used again.
+/// No buffer has two users at once, and returned buffers are used again.
 #[test]
 fn a_buffer_belongs_to_one_thread() {
     check(|| {
@@ -202,7 +202,7 @@ fn a_buffer_belongs_to_one_thread() {
             })
         });
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        // Those that were used come first; a fresh one is zero.
+        // Used buffers come first; new ones are zeroed.
         let again = [(); 4].map(|()| replies.get(8));
         let used = again.iter().take_while(|reply| reply[0] != 0).count();
         assert!(
