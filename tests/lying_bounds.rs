@@ -1,4 +1,4 @@
-//! Boxes and counts in metadata that are not those of the cells: an error when the cells are read, never other rows.
+//! Wrong boxes and counts in metadata: reading the cells is an error, and never gives other rows.
 
 mod support;
 
@@ -12,11 +12,11 @@ use tilefs_reader::array::sparse::{FixedColumn, RowCount, SparseView};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::storage::LocalStorage;
 
-/// Three fragments of 30 cells, in tiles of 8: rows 0 to 6, 7 to 9 and 10 to 15, of space tiles of 8 rows.
+/// Three fragments of 30 cells, in tiles of 8: rows 0 to 6, 7 to 9 and 10 to 15, in space tiles of 8 rows.
 const BANDS: &str = "sparse/bands_row";
 
-/// The numbers in a footer that are altered here: the non-empty domain along two dimensions of 32-bit integers, the
-/// number of tiles, and the cells of the last.
+/// The numbers in a footer that the tests alter: the non-empty domain along two dimensions of 32-bit integers, the
+/// number of tiles, and the number of cells in the last one.
 struct Footer {
     file: PathBuf,
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl Footer {
         let bytes = fs::read(&file).unwrap();
         let end = bytes.len() - 8;
         let start = end - u64::from_le_bytes(bytes[end..].try_into().unwrap()) as usize;
-        // A version, the name of the schema, and two flags are before the domain.
+        // A version, the name of the schema, and two flags precede the domain.
         let name = u64::from_le_bytes(bytes[start + 4..start + 12].try_into().unwrap()) as usize;
         Footer { file, bytes, domain: start + 12 + name + 2 }
     }
@@ -40,7 +40,7 @@ impl Footer {
         fs::write(self.file, self.bytes).unwrap();
     }
 
-    /// Adds to the number of tiles and to the cells of the last.
+    /// Adds to the number of tiles, and to the number of cells in the last one.
     fn add(mut self, tiles: i64, cells: i64) {
         for (at, difference) in [(self.domain + 16, tiles), (self.domain + 24, cells)] {
             let number = i64::from_le_bytes(self.bytes[at..at + 8].try_into().unwrap()) + difference;
@@ -50,7 +50,7 @@ impl Footer {
     }
 }
 
-/// The folders of all fragments, the oldest first.
+/// Returns the folders of all fragments, oldest first.
 fn fragments(array: &Copy) -> Vec<PathBuf> {
     let entries = fs::read_dir(array.path().join("__fragments")).unwrap();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -64,7 +64,7 @@ fn view(array: &Copy) -> Arc<SparseView> {
     Arc::new(SparseView::new(Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())).unwrap())
 }
 
-/// The rows and the columns of all rows, and the values of the attribute.
+/// Reads the coordinates of all rows along both dimensions, and the values of the attribute.
 fn read(view: &Arc<SparseView>) -> Result<Vec<Vec<u8>>> {
     let columns = [0, 1].map(|dimension| FixedColumn::of_dimension(view.clone(), dimension));
     let columns = columns.into_iter().chain([FixedColumn::of_attribute(view.clone(), 0)]);
@@ -107,13 +107,13 @@ fn counts_that_do_not_hold_are_damage() {
             }
             match tiles {
                 0 => is_damage_of(read(&view), fragment, ""),
-                // More or fewer tiles than the R-tree has boxes.
+                // There are more or fewer tiles than boxes in the R-tree.
                 _ => is_damage_of(read(&view), fragment, "boxes for"),
             }
         }
     }
     assert!(counted >= 9, "{counted} counts are told before a cell is read");
-    // Together they are as many as before.
+    // The total is the same as before.
     let array = Copy::of(BANDS);
     let all = fragments(&array);
     Footer::of(&all[0]).add(0, 2);
@@ -122,13 +122,13 @@ fn counts_that_do_not_hold_are_damage() {
     assert!(read(&view(&array)).is_err_and(|error| matches!(error, Error::Damaged { .. })));
 }
 
-/// The same cells twice, of which the second fragment claims to have them elsewhere.
+/// Two fragments have the same cells, but the second one claims to have them elsewhere.
 #[test]
 fn a_cell_of_two_fragments_whose_boxes_lie_apart_is_damage() {
     for (low, high, reason) in [
-        // In the order of the array one fragment comes after the other, so that no box of a tile is looked at.
+        // In the order of the array, one fragment comes after the other, so the boxes of tiles are not examined.
         (8, 15, "a coordinate outside the fragment's non-empty domain"),
-        // They come by turns: both have cells of the first rows of space tiles.
+        // The fragments interleave: both have cells in the first rows of space tiles.
         (7, 7, "leaves the non-empty domain"),
     ] {
         let array = Copy::of(BANDS);
@@ -150,7 +150,7 @@ fn a_cell_of_two_fragments_whose_boxes_lie_apart_is_damage() {
     }
 }
 
-/// The same with fragments of releases before the current layout of arrays, of one dimension of 32-bit integers.
+/// The same with fragments of releases before the current layout of arrays, with one dimension of 32-bit integers.
 #[test]
 fn a_cell_of_two_old_fragments_whose_boxes_lie_apart_is_damage() {
     for (fixture, folder, ends, twin, commit, lie) in [
@@ -184,7 +184,7 @@ fn a_cell_of_two_old_fragments_whose_boxes_lie_apart_is_damage() {
         }
         let rows = coordinates(&array).unwrap();
         assert_eq!(rows, own, "{fixture}: the newer fragment has all cells");
-        // The domain is in the footer, behind everything else that holds such bounds.
+        // The domain is in the footer, after everything else that contains such bounds.
         let file = twin.join("__fragment_metadata.tdb");
         let mut bytes = fs::read(&file).unwrap();
         let pair = |(low, high): (i32, i32)| [low.to_le_bytes(), high.to_le_bytes()].concat();
@@ -195,7 +195,7 @@ fn a_cell_of_two_old_fragments_whose_boxes_lie_apart_is_damage() {
     }
 }
 
-/// The coordinates of all rows of an array of one dimension of 32-bit integers.
+/// Reads the coordinates of all rows of an array with one dimension of 32-bit integers.
 fn coordinates(array: &Copy) -> Result<Vec<i32>> {
     let column = FixedColumn::of_dimension(view(array), 0)?;
     let mut bytes = vec![0; column.row_count()? as usize * column.cell_size()];
@@ -203,14 +203,14 @@ fn coordinates(array: &Copy) -> Result<Vec<i32>> {
     Ok(bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect())
 }
 
-/// Coordinates within the array, and even within the fragment, but outside the box of their tile: those of tiles by
-/// turns.
+/// Coordinates are within the array, and even within the fragment, but outside the box of their tile.
 #[test]
 fn coordinates_outside_the_box_of_their_tile_are_damage() {
     let array = Copy::of("sparse/overlap");
     let all = fragments(&array);
     let rows = read(&view(&array)).unwrap();
-    // The oldest fragment's coordinates in the place of a newer one's, whose tiles have other boxes.
+    // Put the oldest fragment's coordinates in the place of a newer one's, whose tiles have other boxes, and the
+    // reverse.
     let file = |fragment: &Path| fragment.join("d0.tdb");
     for (from, to) in [(0, 3), (3, 0)] {
         let before = fs::read(file(&all[to])).unwrap();

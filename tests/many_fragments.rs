@@ -1,5 +1,5 @@
-//! What fragments cost that nobody reads: bytes of memory by an allocator that counts, and files opened where the array
-//! has consolidated fragment metadata.
+//! The cost of fragments that are not read: memory, measured by a counting allocator, and opened files if the array has
+//! consolidated fragment metadata.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -16,12 +16,12 @@ use tilefs_reader::storage::LocalStorage;
 
 static HELD: AtomicI64 = AtomicI64::new(0);
 
-/// Bytes are counted for the whole process: one test at a time.
+/// Runs one test at a time, because bytes are counted for the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size() as i64, Ordering::Relaxed);
@@ -41,7 +41,7 @@ static ALLOCATOR: Counting = Counting;
 
 const FRAGMENTS: usize = 2000;
 
-/// A copy of an array of one fragment, with many fragments that are like it. Each is a little newer than the last.
+/// A copy of an array of one fragment, with many copies of this fragment. Each is a little newer than the one before.
 struct ManyFragments {
     folder: tempfile::TempDir,
     names: Vec<String>,
@@ -78,7 +78,7 @@ impl ManyFragments {
         self.folder.path().join("__fragments").join(&self.names[number]).join("__fragment_metadata.tdb")
     }
 
-    /// The footer of every fragment.
+    /// Returns the footer of every fragment.
     fn footer(&self) -> Vec<u8> {
         let bytes = fs::read(self.metadata_of(0)).unwrap();
         let (rest, length) = bytes.split_last_chunk::<8>().unwrap();
@@ -122,7 +122,7 @@ impl ManyFragments {
     }
 }
 
-/// The bytes of the first cell.
+/// Reads the bytes of the first cell.
 fn first_cell(view: DenseView) -> Result<Vec<u8>> {
     let schema = view.array().schema();
     let (size, fill) = (schema.attributes[0].cell_size().unwrap(), schema.attributes[0].fill.clone());
@@ -152,7 +152,7 @@ fn copies_of_footers_stand_for_those_of_the_fragments() {
     let expected = first_cell(many.open().unwrap()).unwrap();
     many.consolidate(&many.footer());
     assert_eq!(first_cell(many.open().unwrap()).unwrap(), expected);
-    // All fragments are alike, so that only the newest is read: the others need not be there.
+    // All fragments are alike, so only the newest one is read, and the others need not exist.
     for number in 0..99 {
         fs::remove_file(many.metadata_of(number)).unwrap();
     }
@@ -166,7 +166,7 @@ fn a_copy_that_says_something_else_is_an_error() {
     let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(100);
     let mut footer = many.footer();
-    // The number of sparse tiles: nothing that a dense fragment uses.
+    // Alter the number of sparse tiles, which a dense fragment does not use.
     let name_length = u64::from_le_bytes(footer[4..12].try_into().unwrap()) as usize;
     let dimensions = many.open().unwrap().array().schema().dimensions.clone();
     let domain: usize = dimensions.iter().map(|dimension| 2 * dimension.datatype.size()).sum();
@@ -197,7 +197,7 @@ fn the_footers_of_many_fragments_are_read_in_parts() {
     let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(FRAGMENTS);
     let footer = many.footer();
-    // Nothing that these fragments use makes each of them large: together more than is read at once.
+    // The fragments are large because of data that they do not use: together they exceed what is read at once.
     many.consolidate(&footer);
     for number in 0..FRAGMENTS - 1 {
         fs::remove_file(many.metadata_of(number)).unwrap();

@@ -1,5 +1,5 @@
 //! Samples of a dataset of TileDB-VCF merged into one VCF file: random cohorts (`scripts/random_cohort.py`), written as
-//! datasets in each layout, compared with what `bcftools merge -m none` makes of the files of the samples.
+//! datasets in each layout, compared with the output of `bcftools merge -m none` for the files of the samples.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn run(program: &str, arguments: &[&str]) {
     printed(program, arguments);
 }
 
-/// The names of a cohort's samples.
+/// Returns the names of a cohort's samples.
 fn samples(root: &Arc<dyn Folder>) -> Vec<String> {
     text(root, "vcf/samples.txt").lines().map(str::to_owned).collect()
 }
@@ -37,7 +37,7 @@ fn write_indexed(root: &Arc<dyn Folder>, path: &str, to: &Path) -> String {
     format!("{to}.gz")
 }
 
-/// The lines of a file as bcftools writes them: those of the header, and the records, contig by contig.
+/// Returns the lines of a file as bcftools writes them: the header, and the records by contig.
 fn shown(path: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     let all = printed("bcftools", &["view", "--no-version", path]);
     let (header, lines): (Vec<&str>, Vec<&str>) = all.lines().partition(|line| line.starts_with('#'));
@@ -149,7 +149,7 @@ fn random_cohorts_are_merged_as_bcftools_does() {
     assert!(records > 300 && in_regions > 150, "{records} records, {in_regions} in regions");
 }
 
-/// Other cohorts than those above: their BCF files have what their VCF files have, and their indexes lead to it.
+/// The BCF files of other cohorts have the contents of their VCF files, also through their indexes.
 #[test]
 fn random_cohorts_are_the_same_as_bcf() {
     let Some(python) = python_with("tiledb") else { return };
@@ -218,7 +218,7 @@ fn a_cell_where_its_record_has_none_is_an_error_that_names_its_fragment() {
     let folder = tempfile::tempdir().unwrap();
     let root = dataset(&python, folder.path(), "4", 3);
     assert!(!text(&root, "vcf/merged/all.vcf").is_empty());
-    // With another distance of anchors, those of long records are misplaced.
+    // With a different anchor gap, the anchors of long records are misplaced.
     let made = folder.path().join("dataset/data");
     let code =
         "import numpy, sys, tiledb\nwith tiledb.open(sys.argv[1], 'w') as a: a.meta['anchor_gap'] = numpy.uint32(7)";

@@ -1,4 +1,4 @@
-//! What is made of the program: packages that install, and manifests that their tools take.
+//! Packages of the program can be installed, and their tools accept the manifests.
 
 #[path = "support/skip.rs"]
 #[allow(dead_code)]
@@ -13,7 +13,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Those that are there; scripts/package.sh makes them, which takes release builds.
+/// Checks existing packages. scripts/package.sh builds them, which takes release builds.
 #[test]
 fn packages_install_and_mount() {
     let made = root().join("target/packages");
@@ -40,7 +40,7 @@ fn packages_install_and_mount() {
     assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The Python of the tests, or `None`, and says why, if it lacks a module.
+/// Returns the Python of the tests. If it lacks a module, returns `None` and reports that.
 fn python_with(modules: &str) -> Option<PathBuf> {
     let interpreter = std::env::var_os("TILEFS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
     let has = Command::new(&interpreter).args(["-c", &format!("import {modules}")]).output();
@@ -51,7 +51,7 @@ fn python_with(modules: &str) -> Option<PathBuf> {
     None
 }
 
-/// What a command that succeeds prints.
+/// Runs a command, which must succeed; returns its output.
 fn printed(command: &mut Command) -> String {
     let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8(output.stdout).unwrap();
@@ -68,7 +68,7 @@ fn the_manifests_for_kubernetes_are_yaml_without_faults() {
     printed(Command::new(python).args(["-m", "yamllint", "--strict", "-d", config]).args(manifests));
 }
 
-/// By Helm's own library, and the schemas of Kubernetes.
+/// Checks the manifests with Helm's own library and the schemas of Kubernetes.
 #[test]
 fn the_chart_renders_manifests_that_kubernetes_takes() {
     let Some(python) = python_with("helm_python, kubernetes_validate") else { return };

@@ -1,4 +1,4 @@
-//! Readers that give up: they are let go, and what was done for them ends.
+//! Readers that give up: they are released, and the work for them ends.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Daemon, Need, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
 
-/// A file of 2^40 cells whose length takes hours to know.
+/// A file of 2^40 cells, whose length takes hours to determine.
 const ENDLESS: &str = "text/cells.csv";
 
-/// How soon a reader is let go and its work ends: a second, and more on a loaded machine.
+/// Time within which a reader is released and its work ends: a second, but more on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);
 
 fn daemon(options: &[&str]) -> Daemon {
@@ -23,7 +23,7 @@ fn stat(daemon: &Daemon, name: &str) -> Child {
     stat.arg(daemon.path(name)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The processor time of a daemon up to now, in hundredths of seconds.
+/// Returns the processor time of a daemon so far, in hundredths of seconds.
 fn work(daemon: &Daemon) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", daemon.process())).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -58,7 +58,7 @@ fn killed_readers_are_let_go_and_their_work_ends() {
         ends(reader, name);
         eventually("the daemon has nothing to do", || !is_at_work(&daemon));
     }
-    // What was given up is done again for the next, and the rest is there as before.
+    // The abandoned work starts again for the next reader, and everything else still works.
     let reader = stat(&daemon, ENDLESS);
     eventually("the daemon is at work", || is_at_work(&daemon));
     assert!(fs::metadata(daemon.path("v.i32")).unwrap().len() == 1 << 42);
@@ -102,7 +102,7 @@ fn a_forced_unmount_ends_the_work() {
         let daemon = daemon(&[]);
         let reader = stat(&daemon, ENDLESS);
         eventually("the daemon is at work", || is_at_work(&daemon));
-        // With force it breaks the connection, and may say that the name is in use.
+        // With `--force`, umount breaks the connection, and may report that the name is in use.
         let _ = Command::new("umount").arg(option).arg(daemon.place()).stderr(Stdio::null()).status().unwrap();
         if option == "--lazy" {
             assert!(is_at_work(&daemon), "somebody still uses it");

@@ -12,7 +12,7 @@ fn c_string(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// An extended attribute read into a buffer of this size; size 0 asks for its length.
+/// Reads an extended attribute into a buffer of this size; size 0 asks for its length.
 pub fn getxattr(path: &Path, name: &str, size: usize) -> io::Result<(usize, Vec<u8>)> {
     let (path, name) = (c_string(path), CString::new(name).unwrap());
     let mut value = vec![0_u8; size];
@@ -23,7 +23,7 @@ pub fn getxattr(path: &Path, name: &str, size: usize) -> io::Result<(usize, Vec<
     Ok((length, value))
 }
 
-/// The names of the extended attributes, each ended by a NUL; size 0 asks for their length.
+/// Reads the names of the extended attributes, each terminated by a NUL; size 0 asks for their length.
 pub fn listxattr(path: &Path, size: usize) -> io::Result<(usize, Vec<u8>)> {
     let path = c_string(path);
     let mut names = vec![0_u8; size];
@@ -34,7 +34,7 @@ pub fn listxattr(path: &Path, size: usize) -> io::Result<(usize, Vec<u8>)> {
     Ok((length, names))
 }
 
-/// What the file system says of itself.
+/// Returns what the file system reports about itself.
 pub fn statvfs(path: &Path) -> libc::statvfs {
     let path = c_string(path);
     // SAFETY: all-zero bytes are a valid statvfs.
@@ -58,7 +58,7 @@ pub fn read_mapped(file: &File, offset: usize, length: usize) -> Vec<u8> {
     }
 }
 
-/// Has the kernel drop every name of this mount that is not in use.
+/// Makes the kernel drop every name of this mount that is not in use.
 pub fn drop_names(mountpoint: &Path) {
     let path = c_string(mountpoint);
     let flags = libc::MS_REMOUNT | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
@@ -68,7 +68,7 @@ pub fn drop_names(mountpoint: &Path) {
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
-/// A terminal: its other end, and what a program gets as its own.
+/// Opens a pseudoterminal: the master, and the terminal for a program.
 pub fn open_terminal() -> (File, File) {
     // SAFETY: the descriptor is new, and nobody else's; the name is copied before another call can change it.
     let (master, name) = unsafe {
@@ -82,11 +82,11 @@ pub fn open_terminal() -> (File, File) {
     (master, File::options().read(true).write(true).open(name).unwrap())
 }
 
-/// What programs wrote to a terminal until all of them closed it.
+/// Reads what programs wrote to a terminal until all of them closed it.
 pub fn read_terminal(mut master: &File) -> String {
     use std::io::Read;
     let (mut drawn, mut part) = (Vec::new(), [0; 4096]);
-    // The end is an error.
+    // The end is reported as an error.
     while let Ok(length @ 1..) = master.read(&mut part) {
         drawn.extend_from_slice(&part[..length]);
     }
@@ -96,7 +96,7 @@ pub fn read_terminal(mut master: &File) -> String {
 /// A call that moves bytes from one file to another in the kernel.
 pub type Move = fn(&File, usize, &File, usize) -> io::Result<usize>;
 
-/// Moves bytes from a place in a file to where another one is written next, in the kernel; gives how many.
+/// Moves bytes in the kernel from an offset in a file to the current position of another one; returns their number.
 pub fn sendfile(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
     let mut offset = offset as libc::off_t;
     // SAFETY: both files are open, and the offset is a place to write to.
@@ -104,7 +104,7 @@ pub fn sendfile(from: &File, offset: usize, to: &File, length: usize) -> io::Res
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// The same, by the call for copies within one file system and between some.
+/// The same with the call for copies within a file system, and between some.
 pub fn copy_file_range(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
     let (mut offset, end) = (offset as libc::loff_t, std::ptr::null_mut());
     // SAFETY: both files are open, and the offset is a place to write to.
@@ -112,7 +112,7 @@ pub fn copy_file_range(from: &File, offset: usize, to: &File, length: usize) -> 
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }
 
-/// The same, by way of a pipe.
+/// The same through a pipe.
 pub fn splice(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
     let (out_of, into) = io::pipe()?;
     let (mut offset, here) = (offset as libc::loff_t, std::ptr::null_mut());
@@ -120,6 +120,6 @@ pub fn splice(from: &File, offset: usize, to: &File, length: usize) -> io::Resul
     let moved = unsafe { libc::splice(from.as_raw_fd(), &raw mut offset, into.as_raw_fd(), here, length, 0) };
     let moved = usize::try_from(moved).map_err(|_| io::Error::last_os_error())?;
     drop(into);
-    // As much as the pipe took is in it.
+    // The pipe contains as many bytes as it accepted.
     io::copy(&mut &out_of, &mut &*to).map(|_| moved)
 }

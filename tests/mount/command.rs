@@ -1,4 +1,4 @@
-//! The command `tilefs` on the sample array: its forms, what it prints, how it exits.
+//! The command `tilefs` on the sample array: its forms, its output, its exit statuses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn every_form_mounts_and_umount_ends_it() {
     }
 }
 
-/// Where there is no system log a mount in the background says so, unless its messages go to a file.
+/// Without a system log, a mount in the background warns about that, unless its messages go to a file.
 #[test]
 fn a_mount_without_a_log_says_where_errors_are() {
     let _watchdog = Watchdog::start("a_mount_without_a_log_says_where_errors_are");
@@ -144,7 +144,7 @@ fn views_are_listed_where_that_is_asked_for() {
     daemon.ends_by_signal("-TERM");
 }
 
-/// What a line of the shell prints in a folder.
+/// Runs a shell command in a folder; returns its output.
 fn run_shell(folder: &Path, line: &str) -> String {
     let output = Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -293,7 +293,7 @@ fn cat_and_ls_need_no_mount() {
     assert_eq!(errors(&partly), "tilefs: nothing: no such file\ntilefs: dims: this is a folder; see `tilefs ls`\n");
 }
 
-/// Each kind of failure, by the commands that can meet it.
+/// Checks each kind of failure with the commands in which it can occur.
 #[test]
 fn exit_statuses_tell_failures_apart() {
     let place = Place::new();
@@ -356,7 +356,7 @@ fn slices_with_names_are_checked_in_the_arrays_of_a_group() {
     let _watchdog = Watchdog::start("slices_with_names_are_checked_in_the_arrays_of_a_group");
     let (place, group) = (Place::new(), tempfile::tempdir().unwrap());
     fs::write(group.path().join("__tiledb_group.tdb"), b"").unwrap();
-    // One that cannot be opened, and comes first.
+    // Add an array that cannot be opened, and that comes first.
     fs::create_dir_all(group.path().join("broken/__schema")).unwrap();
     std::os::unix::fs::symlink(demo(), group.path().join("demo")).unwrap();
     let output =
@@ -369,7 +369,7 @@ fn slices_with_names_are_checked_in_the_arrays_of_a_group() {
         String::from_utf8(listed.unwrap().stdout).unwrap()
     };
     assert_eq!(listed("9,9", "demo/slice"), "a\n");
-    // Where nothing can be opened nothing is known to be wrong.
+    // If no array can be opened, the slice may be valid.
     fs::remove_file(group.path().join("demo")).unwrap();
     assert!(listed("9,9,9", "").contains("broken"));
 }

@@ -14,7 +14,7 @@ use crate::harness::{
 
 const NOBODY: u32 = 65534;
 
-/// Whether this process may mount; says aloud why not.
+/// Returns whether this process may mount; reports it if not.
 fn may_mount() -> bool {
     if !can_mount() {
         return false;
@@ -25,7 +25,7 @@ fn may_mount() -> bool {
     is_root()
 }
 
-/// Opens `/dev/fuse` and mounts it, as the process that passes it on does.
+/// Opens `/dev/fuse` and mounts it, as the process that passes on the descriptor does.
 fn mounted_device(place: &Place) -> File {
     let device = File::options().read(true).write(true).open("/dev/fuse").unwrap();
     let data = format!("fd={},rootmode=40000,user_id=0,group_id=0,allow_other\0", device.as_raw_fd());
@@ -34,7 +34,7 @@ fn mounted_device(place: &Place) -> File {
     device
 }
 
-/// Runs `tilefs mount ARRAY /dev/fd/7` with this file as its descriptor 7, as another user if that is wanted.
+/// Runs `tilefs mount ARRAY /dev/fd/7` with this file as its descriptor 7, as another user if one is given.
 fn start(program: &Path, array: &Path, device: File, user: Option<u32>, option: &str) -> Child {
     let mut command = match user {
         Some(user) => {
@@ -66,7 +66,7 @@ fn an_inherited_device_is_served_without_any_right_to_mount() {
         return;
     }
     let place = Place::new();
-    // Where nobody can run it and read the array.
+    // A place where the user `nobody` can run the program and read the array.
     let beside = place.beside();
     fs::set_permissions(&beside, fs::Permissions::from_mode(0o755)).unwrap();
     let (program, array) = (beside.join("tilefs"), beside.join("array"));
@@ -81,7 +81,7 @@ fn an_inherited_device_is_served_without_any_right_to_mount() {
     let mut cell = [0; 4];
     file.read_exact_at(&mut cell, 4000).unwrap();
     assert_eq!(cell, expected[4000..4004]);
-    // The process that mounted did not say that it is read-only.
+    // The mounting process did not mount it read-only.
     assert_eq!(fs::write(&path, "x").unwrap_err().raw_os_error(), Some(libc::EROFS));
     assert!(fs::write(place.path().join("new"), "x").is_err() && fs::remove_file(&path).is_err());
     drop(file);
@@ -104,7 +104,7 @@ fn a_signal_ends_the_server_of_an_inherited_device_at_once() {
     crate::harness::signal(server.0.id(), "-TERM");
     eventually("it ends", || server.0.try_wait().unwrap().is_some());
     assert!(start.elapsed() < Duration::from_secs(5) && server.0.wait().unwrap().success());
-    // The mount is not ours, so it is still there for the process that mounted, and answers nobody.
+    // The mount belongs to the mounting process, so it still exists, but does not answer.
     assert!(is_mounted(place.path()));
     assert_eq!(fs::metadata(place.path()).unwrap_err().raw_os_error(), Some(libc::ENOTCONN));
     drop(open);

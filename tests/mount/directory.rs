@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::harness::{Daemon, Place, Watchdog, can_mount, demo, errors, eventually, signal};
 
-/// Arrays, a group, a damaged array and other things below a folder.
+/// Creates a folder with arrays, a group, a damaged array and other things below it.
 fn shelf(place: &Place) -> std::path::PathBuf {
     let shelf = place.beside().join("shelf");
     fs::create_dir_all(shelf.join("deep/er")).unwrap();
@@ -82,7 +82,7 @@ fn a_folder_of_arrays_is_a_tree_of_folders() {
     assert!(fs::read_dir(daemon.path("bad")).is_err(), "it is damaged");
     let told = fs::read_to_string(daemon.path(".tilefs/errors.txt")).unwrap();
     assert!(told.contains("shelf/bad"), "{told}");
-    // What comes later is not shown, as of an array.
+    // Later additions are not shown, as for an array.
     fs::rename(shelf.join("deep/er/demo"), shelf.join("later")).unwrap();
     assert!(!daemon.path("later").exists());
     daemon.ends_by_signal("-TERM");

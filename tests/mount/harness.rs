@@ -20,12 +20,12 @@ pub use crate::skip::{Need, can_mount, is_root, skipped};
 /// No test takes longer, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Ends the whole test program if a test does not end: a process that hangs in a mount cannot be ended otherwise.
+/// Ends the whole test program if a test hangs: a process that hangs in a mount cannot be ended otherwise.
 pub struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);
 
 impl Watchdog {
     pub fn start(test: &'static str) -> Watchdog {
-        // Building it may take longer than any test.
+        // Build the program first, which may take longer than any test.
         toy_program();
         let (sender, receiver) = mpsc::channel::<()>();
         thread::spawn(move || {
@@ -62,7 +62,7 @@ impl Place {
         &self.path
     }
 
-    /// A folder beside the mount point that goes with it.
+    /// Returns a folder beside the mount point, which is removed with it.
     pub fn beside(&self) -> PathBuf {
         fs::canonicalize(self.folder.path()).unwrap()
     }
@@ -70,7 +70,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // More than once where a test mounts over a mount.
+        // Repeat, because a test may mount over a mount.
         while is_mounted(&self.path) {
             if !unmount_lazily(&self.path) {
                 break;
@@ -81,7 +81,7 @@ impl Drop for Place {
 
 /// The toy tree, mounted by this process.
 pub struct Toy {
-    // Dropped in this order: unmounted before the folder is removed.
+    // Dropped in this order: unmount before the folder is removed.
     pub mount: Option<Mount>,
     pub place: Place,
     pub counters: Arc<Counters>,
@@ -103,7 +103,7 @@ impl Toy {
     }
 }
 
-/// A process that serves a mount, killed at the end.
+/// A process that serves a mount; killed at the end.
 pub struct Server(pub Child);
 
 impl Drop for Server {
@@ -113,12 +113,12 @@ impl Drop for Server {
     }
 }
 
-/// The sample array.
+/// Returns the sample array.
 pub fn demo() -> PathBuf {
     tilefs_fixtures::fixtures().join("demo")
 }
 
-/// A copy of the sample array beside a mount point.
+/// Copies the sample array beside a mount point; returns the copy.
 pub fn copy_of_demo(place: &Place) -> PathBuf {
     let copy = place.beside().join("demo");
     assert!(Command::new("cp").arg("-r").args([&demo(), &copy]).status().unwrap().success());
@@ -149,12 +149,12 @@ impl Daemon {
         Daemon { place, process: processes[0], log }
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn place(&self) -> &Path {
         self.place.path()
     }
 
-    /// A path in the mount.
+    /// Returns a path in the mount.
     pub fn path(&self, name: &str) -> PathBuf {
         if name.is_empty() { self.place().to_owned() } else { self.place().join(name) }
     }
@@ -175,12 +175,12 @@ impl Daemon {
         self.process
     }
 
-    /// The folder beside the mount point that goes with it.
+    /// Returns the folder beside the mount point, which is removed with it.
     pub fn beside(&self) -> PathBuf {
         self.place.beside()
     }
 
-    /// Ends it by a signal, as systemd would by `-TERM`; it has 5 s.
+    /// Ends the daemon with a signal, as systemd does with `-TERM`; checks that it ends within 5 s.
     pub fn ends_by_signal(self, name: &str) {
         let start = Instant::now();
         signal(self.process, name);
@@ -193,20 +193,20 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if self.is_alive() {
-            // Its name is taken away after that.
+            // The mount point is unmounted afterwards.
             let _ = Command::new("kill").args(["-KILL", &self.process.to_string()]).status();
         }
     }
 }
 
-/// Bytes of memory that a process has now, not counting its program.
+/// Returns the current memory of a process in bytes, without its program.
 pub fn memory_of(process: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// The lines of the mount table for a path.
+/// Returns the lines of the mount table for a path.
 pub fn mount_lines(mountpoint: &Path) -> Vec<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let here = |line: &&str| line.split(' ').nth(4) == mountpoint.to_str();
@@ -225,7 +225,7 @@ pub fn unmount_lazily(mountpoint: &Path) -> bool {
     by("umount", "-l") || by("fusermount3", "-uz")
 }
 
-/// As somebody else would.
+/// Unmounts as another program would.
 pub fn unmount(mountpoint: &Path) {
     let status = if is_root() {
         Command::new("umount").arg(mountpoint).status()
@@ -235,7 +235,7 @@ pub fn unmount(mountpoint: &Path) {
     assert!(status.unwrap().success());
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -244,22 +244,22 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The program `examples/toy`, as it is built beside this test.
+/// Returns the program `examples/toy`, built beside this test.
 pub fn toy_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = std::env::current_exe().unwrap();
         let profile = test.parent().unwrap().parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        // With the features of the whole workspace, as it was built for its tests: those of this package alone would
-        // need half of all crates once more.
+        // Build with the features of the whole workspace, as for its tests: the features of this package alone would
+        // require building half of all crates again.
         build.args(["build", "--quiet", "--workspace", "--example", "toy", "--manifest-path"]);
         build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
         if profile.file_name().is_some_and(|name| name == "release") {
             build.arg("--release");
         }
-        // What cargo tells a test of its package, build scripts of dependencies take for a change of theirs: half of
-        // all crates would be built anew.
+        // Remove the variables that cargo sets for tests of this package: build scripts of dependencies would take them
+        // as changes, and half of all crates would be rebuilt.
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
             build.env_remove(name);
@@ -269,7 +269,7 @@ pub fn toy_program() -> &'static Path {
     })
 }
 
-/// The processes that have this as one of their arguments, zombies left out.
+/// Returns the processes with this argument, without zombies.
 pub fn processes_with_argument(argument: &Path) -> Vec<u32> {
     let wanted = argument.to_str().unwrap();
     let mut found = Vec::new();
@@ -288,7 +288,7 @@ pub fn signal(process: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
 }
 
-/// Whether a program can be run; says aloud where not.
+/// Returns whether a program is installed; reports it if not.
 pub fn program_is_there(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
     let is_there = found.is_ok_and(|found| found.status.success());
@@ -298,12 +298,13 @@ pub fn program_is_there(program: &str) -> bool {
     is_there
 }
 
-/// What a program printed to standard error.
+/// Returns what a program printed to standard error.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether a command that mounted in the background printed nothing but, where there is no system log, that this is so.
+/// Returns whether a command that mounted in the background printed nothing, except the warning if there is no system
+/// log.
 pub fn is_quiet(output: &Output) -> bool {
     let errors = errors(output);
     let has_log = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log")).is_ok();
@@ -311,7 +312,7 @@ pub fn is_quiet(output: &Output) -> bool {
     output.stdout.is_empty() && if has_log { errors.is_empty() } else { is_told }
 }
 
-/// Standard error as the one line that it must be.
+/// Returns standard error, which must be one line.
 #[track_caller]
 pub fn one_line(output: &Output) -> String {
     let text = errors(output);

@@ -247,7 +247,7 @@ fn a_limit_of_processes_means_fewer_threads() {
     for limit in [1, 2, 3, 5] {
         let run = |command: &str, rest: &[&str]| {
             let mut limited = Command::new("setpriv");
-            // A user that nobody else is, because the limit counts all processes of a user.
+            // Use a user without other processes, because the limit counts all processes of a user.
             limited.args(["--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", &format!("--nproc={limit}")]);
             let output = limited.arg(&program).arg(command).arg(&array).args(rest).output().unwrap();
             assert!(output.status.success(), "{limit} {command}: {output:?}");
@@ -313,7 +313,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
         eventually("the server exits", || processes_with_argument(place.path()).is_empty());
         assert!(!is_mounted(place.path()), "{kilobytes}");
     }
-    // The program's own share is the same under each limit, and no more than needed is required in addition.
+    // The program's own share is the same under each limit, and it requires no more than `NEEDED_MIB` in addition.
     let (least, most) = (own.iter().min().unwrap(), own.iter().max().unwrap());
     assert!(most - least <= 2 && *most < 48, "{own:?}");
     let enough = (NEEDED_MIB + most + 1) * 1024;
@@ -339,7 +339,7 @@ fn what_could_not_be_read_once_is_read_again() {
             }
         };
         let daemon = Daemon::start(place, &array, &[]);
-        // What the array says without it being touched before.
+        // Read everything that the array shows without its fragments, before anything else was read.
         let gone = array.join("__fragments.gone");
         fs::rename(array.join("__fragments"), &gone).unwrap();
         let all = |path: &Path| {
@@ -374,7 +374,7 @@ fn links_out_of_an_array_are_refused_for_others() {
         let data = fragment_of(&array).join("a0.tdb");
         fs::rename(&data, &outside).unwrap();
         symlink(&outside, &data).unwrap();
-        // One that stays within.
+        // A link that stays within the array.
         let inner = fragment_of(&array).join("a1.tdb");
         fs::rename(&inner, array.join("elsewhere")).unwrap();
         symlink("../../elsewhere", &inner).unwrap();
@@ -394,7 +394,7 @@ fn links_out_of_an_array_are_refused_for_others() {
     }
 }
 
-/// A group that anybody wrote, of which root would show everybody what only root may read.
+/// An ordinary user wrote this group: if root mounted it, everybody could read what only root may read.
 #[test]
 fn members_out_of_a_group_are_refused_for_others() {
     let _watchdog = Watchdog::start("members_out_of_a_group_are_refused_for_others");
@@ -471,7 +471,7 @@ fn names_of_slices_are_bounded_in_memory() {
     for number in 0..NAMES {
         assert!(fs::metadata(place.path().join(format!("slice/{number:0850}"))).unwrap().is_dir());
     }
-    // Their names alone are 34 MB.
+    // The names alone take 34 MB.
     eventually("the kernel has forgotten enough", || memory_of(server.0.id()) < 30 << 20);
     let first = place.path().join(format!("slice/{:0850}/value.txt", 0));
     assert!(fs::metadata(first).unwrap().len() > 0);

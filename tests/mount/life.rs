@@ -1,4 +1,4 @@
-//! How mounts begin and end: nothing is left behind, whoever ends them, and nothing foreign is touched.
+//! How mounts begin and end: nothing is left behind, whoever ends them, and foreign mounts are not touched.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::harness::{
 };
 use crate::toy;
 
-/// The toy in the foreground, in a process of its own; returns when it answers.
+/// Serves the toy in the foreground, in another process; returns when the mount answers.
 fn serve(place: &Place) -> Server {
     let program = Command::new(toy_program()).arg(place.path()).stderr(Stdio::piped()).env("RUST_LOG", "warn").spawn();
     let server = Server(program.unwrap());
@@ -75,7 +75,7 @@ fn signals_unmount() {
     }
 }
 
-/// So a mount does not outlive the program that started it, however that ends.
+/// This way, a mount does not outlive the program that started it, however that ends.
 #[test]
 fn the_end_of_standard_input_unmounts() {
     let _watchdog = Watchdog::start("the_end_of_standard_input_unmounts");
@@ -93,7 +93,7 @@ fn the_end_of_standard_input_unmounts() {
     drop(server.0.stdin.take());
     assert_eq!(exit_status(&mut server), (Some(0), String::new()));
     assert!(!is_mounted(place.path()));
-    // It may end before there is a mount.
+    // Standard input may end before there is a mount.
     let mut server = start(Stdio::null());
     let (status, errors) = exit_status(&mut server);
     assert!(matches!(status, Some(0 | 143)) && errors.is_empty(), "{status:?} {errors}");
@@ -134,7 +134,7 @@ fn who_is_in_the_way_for_a_moment_is_waited_for() {
     }
     let place = Place::new();
     let mut server = serve(&place);
-    // A mount within it keeps it busy, and is no process that could be named.
+    // A mount within it keeps it busy, and there is no process to name.
     let within = place.path().join("many");
     assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&within).output().unwrap().status.success());
     let going = thread::spawn(move || {
@@ -240,7 +240,7 @@ fn a_mount_that_ended_takes_no_later_mount_with_it() {
         return;
     }
     let device = |place: &Place| mount_lines(place.path())[0].split(' ').nth(2).unwrap().to_owned();
-    // The kernel gives the device number of the first one to the second, unless another test takes it meanwhile.
+    // The kernel gives the second mount the device number of the first one, unless another test takes it meanwhile.
     for _ in 0..50 {
         let toy = Toy::mount();
         let first = device(&toy.place);
@@ -297,8 +297,8 @@ fn errors_are_logged_once_with_their_place() {
     }
     signal(server.0.id(), "-TERM");
     let (_, errors) = exit_status(&mut server);
-    // A process that another test just starts holds our files for a moment, and is warned of; a request that the kernel
-    // took back is an error to fuser, which the program does not report.
+    // A process that another test is just starting holds our files for a moment, which causes a warning. A request that
+    // the kernel withdrew is an error in fuser, which the program does not log.
     let lines: Vec<&str> = errors.lines().filter(|line| line.contains("ERROR tilefs")).collect();
     assert_eq!(lines.len(), 1, "{errors}");
     let place = "damaged data: the checksum does not match (fragment __1, file a0.tdb, offset 77)";

@@ -1,7 +1,7 @@
 """Writes to an array for a while: commits, new attributes, metadata, consolidations and vacuums.
 
-After each commit it prints the time of the commit, and of each attribute its name and the digest of what libtiledb reads
-as of that time.
+After each commit it prints the time of the commit and, for each attribute, its name and the digest of what libtiledb
+reads as of that time.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ last = 0
 
 
 def now():
-    """Milliseconds, never the same twice."""
+    """Returns the time in milliseconds, never the same twice."""
     global last
     last = max(last + 1, int(time.time() * 1000))
     return last
@@ -37,7 +37,7 @@ def now():
 def tell(when):
     with tiledb.open(path, timestamp=when) as array:
         values = array[:]
-        # With one attribute some releases give the array itself.
+        # If there is one attribute, some releases return the array itself.
         values = values if isinstance(values, dict) else {array.attr(0).name: values}
         for name, cells in values.items():
             digest = hashlib.sha256(numpy.ascontiguousarray(cells, "<i4").tobytes()).hexdigest()

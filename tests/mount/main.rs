@@ -1,8 +1,8 @@
 //! Mounts through the real kernel: what programs see, and how mounts begin and end.
 //!
-//! The trees are the computed ones of `examples/toy`, which are slow, damaged or huge where that is wanted, and the
-//! sample array of the fixtures for the command line. Every test is bounded in time and unmounts on every way out.
-//! Where this user cannot mount at all the tests say so and pass.
+//! The trees are the computed ones of `examples/toy`, with slow, damaged and huge files, and the sample array of the
+//! fixtures for the command line. Every test is bounded in time and unmounts however it ends. If this user cannot mount
+//! at all, the tests report that and pass.
 
 #[path = "../../examples/toy/tree.rs"]
 #[allow(dead_code)]

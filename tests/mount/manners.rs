@@ -1,4 +1,4 @@
-//! What mount(8), fstab and systemd expect of a file system: options, owners, and a word when it is ready.
+//! What mount(8), fstab and systemd expect from a file system: options, owners, and a notification when it is ready.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -22,11 +22,11 @@ fn mount(arguments: &[&str]) -> Output {
     Command::new("mount").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The link by which mount(8) finds the program of a type, as a package has it; gone in the end.
+/// The link through which mount(8) finds the program of a file system type, as packages install it; removed at the end.
 struct Helper(PathBuf);
 
 impl Helper {
-    /// `None`, and says why, where it cannot be tried here.
+    /// Installs the link. If that is impossible here, returns `None` and reports that.
     fn install() -> Option<Helper> {
         if !can_mount() {
             return None;
@@ -132,12 +132,12 @@ fn the_unit_is_one_that_systemd_takes() {
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tilefs@.service");
     let text = fs::read_to_string(unit).unwrap();
-    // An array in an object store is not there before the network is.
+    // An array in an object store is not available before the network is.
     for line in ["Wants=network-online.target", "After=network-online.target "] {
         assert!(text.lines().any(|found| found.starts_with(line)), "{line}");
     }
     let folder = tempfile::tempdir().unwrap();
-    // Where the package puts it, which is not where it is built.
+    // The unit names the path of the installed program, not of the built one.
     let unit: PathBuf = folder.path().join("tilefs@demo.service");
     fs::write(&unit, text.replace("/usr/bin/tilefs", &program().display().to_string())).unwrap();
     let output = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit).output().unwrap();

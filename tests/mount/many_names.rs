@@ -1,4 +1,4 @@
-//! More names than memory has room for.
+//! More names than fit in memory.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use crate::harness::{
     Daemon, Place, Server, Watchdog, can_mount, demo, eventually, memory_of, processes_with_argument,
 };
 
-/// The names of these would take some 17 MB.
+/// The names of these slices would take about 17 MB.
 #[test]
 fn ten_thousand_slices_take_bounded_memory_and_old_ones_still_work() {
     let _watchdog = Watchdog::start("ten_thousand_slices_take_bounded_memory_and_old_ones_still_work");
@@ -21,7 +21,8 @@ fn ten_thousand_slices_take_bounded_memory_and_old_ones_still_work() {
     let slice = |from: usize, to: usize, column: usize| daemon.path(&format!("slice/{from}..{to},{column}"));
     let long = |from: usize, to: usize, column: usize| daemon.path(&format!("slice/{from:0400}..{to:0400},{column}"));
     let expected = fs::read(slice(0, 99, 0).join("temp.f32")).unwrap();
-    // In the oldest: an open file, and a shell that works there, of which nobody asked for a name in its folder.
+    // In the oldest slices: an open file, and a shell whose working folder is one of them. Nobody has looked up a name
+    // in that folder.
     let open = fs::File::open(slice(0, 9, 0).join("temp.f32")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", "read go; pwd -P && cat temp.f32 && ls .. > /dev/null"]).current_dir(slice(10, 19, 0));
@@ -55,7 +56,7 @@ fn ten_thousand_slices_take_bounded_memory_and_old_ones_still_work() {
     let folder = format!("{}\n", slice(10, 19, 0).display());
     assert_eq!(said, [folder.as_bytes(), &expected[40..80]].concat(), "{}", String::from_utf8_lossy(&said));
     assert!(shell.0.wait().unwrap().success());
-    // What was forgotten is found again.
+    // Forgotten names are found again.
     assert_eq!(fs::read(slice(0, 99, 0).join("temp.f32")).unwrap(), expected);
     drop(open);
     daemon.ends_by_signal("-TERM");

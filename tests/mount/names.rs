@@ -161,7 +161,7 @@ fn slices_that_the_kernel_forgets_are_forgotten() {
     for number in 0..20_000 {
         fs::metadata(toy.path(&format!("slice/{number}"))).unwrap();
     }
-    // The kernel remembers their names; the slices themselves are made again when they are wanted.
+    // The kernel remembers their names; the slices themselves are made again when they are needed.
     assert!(live() <= 256, "{}", live());
     calls::drop_names(toy.place.path());
     eventually("all slices are gone", || live() == 0);

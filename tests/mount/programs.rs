@@ -1,5 +1,5 @@
 //! Programs that copy, search, list and serve files, on a mount of arrays with values of every kind. Their results are
-//! compared with plain reads, and these with libtiledb's values.
+//! compared with plain reads, and plain reads with libtiledb's values.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -127,7 +127,7 @@ fn rsync_tar_and_cp_copy_values_times_and_modes() {
     shelf.is_copied_by("tar -cf all.tar -C mnt .; tar -df all.tar -C mnt; mkdir copy; tar -xpf all.tar -C copy");
     if program_is_there("rsync") {
         shelf.is_copied_by("rsync -a mnt/ copy; test -z \"$(rsync -ac --itemize-changes mnt/ copy)\"");
-        // It compares blocks in its own way, against files that differ.
+        // With `--no-whole-file`, rsync compares blocks of the files, which differ here.
         shelf.is_copied_by(
             "cp -a mnt copy; chmod -R u+w copy; find copy -name '*.i32' -exec sh -c 'echo x >> \"$0\"' {} \\;; \
              rsync -a --no-whole-file mnt/ copy",
@@ -159,7 +159,7 @@ fn find_du_df_and_grep_see_names_sizes_and_text() {
 
     let total: usize = shelf.files.values().map(|seen| seen.bytes.len()).sum();
     let counted: usize = shelf.printed("du -sb --apparent-size mnt | cut -f1").trim().parse().unwrap();
-    // Folders have sizes, too, by which du's sum may be larger: here none has.
+    // du also adds the sizes of folders, which are 0 here.
     assert_eq!(counted, total);
     let blocks: usize = shelf.printed("du -s --block-size=512 mnt | cut -f1").trim().parse().unwrap();
     assert!(blocks * 512 >= total);
@@ -205,7 +205,7 @@ fn sendfile_copy_file_range_and_splice_move_the_bytes_that_are_read() {
                 match way(&file, moved, &to, expected.len() - moved) {
                     Ok(0) => break,
                     Ok(length) => moved += length,
-                    // What the kernel answers between file systems, on which programs read and write.
+                    // The kernel returns EXDEV between file systems; programs then read and write instead.
                     Err(error) if error.raw_os_error() == Some(libc::EXDEV) && moved == offset => {
                         moved += io::copy(&mut tail(&file, offset), &mut &to).unwrap() as usize;
                     }
@@ -219,7 +219,7 @@ fn sendfile_copy_file_range_and_splice_move_the_bytes_that_are_read() {
     }
 }
 
-/// A file from some offset on.
+/// Returns a reader of a file from an offset on.
 fn tail(file: &File, offset: usize) -> impl Read {
     use std::io::Seek;
     let mut file = file.try_clone().unwrap();
@@ -311,7 +311,7 @@ fn samba_serves_a_mount() {
     for (path, seen) in &shelf.files {
         assert!(copies[path].bytes == seen.bytes, "{}", path.display());
     }
-    // A file that is not listed, and one that nobody may write.
+    // A file that is not listed, and one that cannot be written.
     let output = client("get demo/slice/42,17/temp.f32 one");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(
@@ -319,7 +319,7 @@ fn samba_serves_a_mount() {
         fs::read(shelf.path().join("demo/slice/42,17/temp.f32")).unwrap()
     );
     assert!(!client("put one demo/temp.f32").status.success());
-    // Including its child processes, so that none holds on to the mount.
+    // End smbd with its child processes, so that none keeps the mount busy.
     signal(server.0.id(), "-TERM");
     eventually("smbd ends", || server.0.try_wait().unwrap().is_some());
     eventually("the mount is idle", || tilefs(&["umount".as_ref(), shelf.path().as_ref()]).status.success());

@@ -110,7 +110,7 @@ fn who_needs_no_work_does_not_wait_for_who_does() {
         return;
     }
     let mut options = MountOptions::new("/toy");
-    // The kernel asks for what is read and for nothing ahead.
+    // With direct I/O, the kernel requests only what is read, and nothing ahead.
     options.direct_io = true;
     let toy = Toy::mount_with(&options);
     let gate = &toy.counters.gate;
@@ -151,7 +151,7 @@ fn only_sequential_readers_are_read_ahead() {
     let mut bytes = vec![0; 64 << 20];
     file.read_exact(&mut bytes).unwrap();
     assert!(bytes == expected(0, bytes.len()));
-    // The reader may overtake the workers here and there.
+    // The reader may sometimes overtake the workers.
     assert!(prepared() > 32 << 20, "{} bytes prepared", prepared());
     assert!(prepared() <= (64 + 16) << 20, "{} bytes prepared", prepared());
 }

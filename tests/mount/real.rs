@@ -1,4 +1,4 @@
-//! Real arrays mounted by the real program: keys, many readers, a writer beside them, and where messages go.
+//! Real arrays mounted by the real program: keys, many readers, a concurrent writer, and the destination of messages.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -41,7 +41,7 @@ fn readers_of_a_killed_daemon_get_errors_and_the_next_mount_takes_its_place() {
     const READERS: usize = 64;
     let object = object("demo");
     let (file, values) = first_attribute(&object);
-    // Not out of the kernel's cache, which outlives the daemon for those who have the file open.
+    // Bypass the kernel's cache, which would outlive the daemon for readers that have the file open.
     let daemon = Daemon::start(Place::new(), &object.place, &["--cache-size", "1M", "--direct-io"]);
     let (path, mountpoint, process) = (daemon.path(&file), daemon.place().to_owned(), daemon.process());
     let script = r#"while cmp -s -- "$0" "$1"; do echo; done"#;
@@ -57,7 +57,7 @@ fn readers_of_a_killed_daemon_get_errors_and_the_next_mount_takes_its_place() {
     for reader in &mut readers {
         let mut once = [0];
         reader.0.stdout.as_mut().unwrap().read_exact(&mut once).expect("each has compared once");
-        // Who cannot write does not read on.
+        // Drain the output, because a reader that cannot write does not continue reading.
         let mut output = reader.0.stdout.take().unwrap();
         thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     }
@@ -105,7 +105,7 @@ fn a_key_opens_an_encrypted_array_and_a_wrong_one_does_not() {
         assert!(!line.contains(&key) && !is_mounted(mountpoint), "{line}");
     }
     assert!(one_line(&mount(Some(&wrong))).contains("key"));
-    // Somebody must be able to read the file's name in the warning, and nobody what is in it.
+    // The warning must contain the file's name, but not its content.
     let (file, values) = first_attribute_of_encrypted(&encrypted, &good);
     for key_file in [&good, &open] {
         let output = mount(Some(key_file));
@@ -114,7 +114,7 @@ fn a_key_opens_an_encrypted_array_and_a_wrong_one_does_not() {
         assert!(fs::read(mountpoint.join(&file)).unwrap() == values);
         assert!(tilefs(&["umount".as_ref(), mountpoint.as_ref()]).status.success());
     }
-    // From a pipe, as bash makes it of a command; the process that reads it is another one than bash starts.
+    // From a pipe, as bash creates it for a command; the process that reads it is not the one that bash starts.
     let script = r#"exec "$0" mount "$1" "$2" --key-file <(cat "$3")"#;
     let mut piped = Command::new("bash");
     piped.args(["-c".as_ref(), OsStr::new(script), env!("CARGO_BIN_EXE_tilefs").as_ref()]);
@@ -140,7 +140,7 @@ fn a_process_that_holds_a_key_leaves_no_memory_behind() {
     let mut reading = Command::new("setpriv");
     reading.args(["--reuid=54322", "--regid=54322", "--clear-groups"]).arg(&program).arg("ls").arg(&array);
     let reading = reading.arg("--key-file").arg(&key).stdout(Stdio::piped()).spawn().unwrap();
-    // What the kernel writes no core of belongs to root, whoever runs it.
+    // The `/proc` files of a process without core dumps belong to root, whoever runs it.
     let owner = || fs::metadata(format!("/proc/{}/fd", reading.id())).map_or(0, |process| process.uid());
     eventually("it waits for the key", || {
         let link = fs::read_link(format!("/proc/{}/exe", reading.id()));
@@ -219,7 +219,7 @@ for time in range(1, 5):
             scope.spawn(move || {
                 let mut offset = reader * 131_072;
                 while !is_over.load(Ordering::Relaxed) {
-                    // Opened each time, past what the kernel keeps.
+                    // Open the file each time, so that the kernel does not use cached pages.
                     let file = fs::File::open(&path);
                     let mut cells = [0; 16_384];
                     match file.and_then(|file| file.read_exact_at(&mut cells, offset)) {
@@ -232,7 +232,7 @@ for time in range(1, 5):
                         }
                     }
                     offset = (offset + 147_456) % (1 << 20);
-                    // The writer is to get on, too.
+                    // Leave time for the writer.
                     thread::sleep(Duration::from_millis(2));
                 }
             });
@@ -252,7 +252,7 @@ for time in range(10, 13):
     });
     let (right, refused) = (right.into_inner(), refused.into_inner());
     assert!(right > 0, "{refused} were refused");
-    // The next mount shows what is there now.
+    // The next mount shows the current state.
     let mountpoint = daemon.place().to_owned();
     assert!(tilefs(&["umount".as_ref(), mountpoint.as_ref()]).status.success());
     assert!(tilefs(&[array.as_ref(), mountpoint.as_ref()]).status.success());
@@ -261,7 +261,7 @@ for time in range(10, 13):
     assert!(tilefs(&["umount".as_ref(), mountpoint.as_ref()]).status.success());
 }
 
-/// Breaks the data of the sample array's first attribute.
+/// Damages the data of the sample array's first attribute.
 fn damage(array: &Path) {
     let fragment = fs::read_dir(array.join("__fragments")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
     let data = fragment.join("a0.tdb");

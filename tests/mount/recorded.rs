@@ -1,17 +1,17 @@
-//! Arrays of the fixtures, and what libtiledb read of them.
+//! Arrays of the fixtures, and the values that libtiledb read from them.
 
 use std::fs;
 
 use crate::harness::tilefs;
 use crate::manifest::{Expected, Object, load};
 
-/// The array or group whose path ends like this.
+/// Returns the array or group whose path ends like this.
 pub fn object(name: &str) -> Object {
     let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     load(&manifest, "").into_iter().find(|object| object.place.ends_with(name)).unwrap()
 }
 
-/// What libtiledb read of a field.
+/// Returns the values that libtiledb read from a field.
 pub fn expected(object: &Object, name: &str) -> Vec<u8> {
     let full = object.reads.iter().find(|read| read.name == "full").unwrap();
     let field = full.fields.iter().flatten().find(|field| field.name == name).unwrap();
@@ -21,8 +21,8 @@ pub fn expected(object: &Object, name: &str) -> Vec<u8> {
     }
 }
 
-/// The raw file of each attribute whose values have one size, and what must be in it. Without those that may be null:
-/// what a null holds is not libtiledb's to say.
+/// Returns the raw file of each attribute whose values have a fixed size, and its expected bytes. Leaves out nullable
+/// attributes, because libtiledb does not define the values of nulls.
 pub fn attributes(object: &Object) -> Vec<(String, Vec<u8>)> {
     let output = tilefs(&["ls".as_ref(), object.place.as_os_str()]);
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -44,7 +44,7 @@ pub fn attributes(object: &Object) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// The first of these.
+/// Returns the first of these attributes.
 pub fn first_attribute(object: &Object) -> (String, Vec<u8>) {
     attributes(object).remove(0)
 }

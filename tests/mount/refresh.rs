@@ -1,4 +1,4 @@
-//! Mounts of arrays that are written to meanwhile: files opened after a refresh are new, and nothing else changes.
+//! Mounts of arrays that change meanwhile: files opened after a refresh show the new state, and nothing else changes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -28,13 +28,13 @@ def write(path, value):
         array[:] = {name: numpy.full(65536, value, 'int32') for name in names}
 ";
 
-/// Runs lines of Python with what is above before them.
+/// Runs lines of Python after those above.
 fn run(python: &str, path: &Path, script: &str) {
     let output = Command::new(python).args(["-c", &format!("{BESIDE}{script}")]).arg(path).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
 }
 
-/// The value that all cells of a file have.
+/// Returns the value that all cells of a file have.
 fn value(path: &Path) -> i32 {
     value_of(&fs::read(path).unwrap())
 }
@@ -78,7 +78,7 @@ fn what_is_opened_after_a_refresh_is_new_and_what_is_open_stays() {
     assert_eq!(fs::read(slice.join("v.i32")).unwrap(), [5_i32.to_le_bytes(); 10].concat());
     eventually("the metadata show", || fs::read_to_string(daemon.path("meta.json")).unwrap().contains("new"));
 
-    // A new attribute shows in listings, and a consolidation is no event for who reads.
+    // Listings show a new attribute, and a consolidation changes nothing for readers.
     run(
         &python,
         &array,
@@ -130,7 +130,7 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
         let process = processes_with_argument(daemon.place())[0];
         signal(process, "-HUP");
         eventually("the commit shows", || value(&path) == before + 1);
-        // Nothing has changed since. Without the option that is not known.
+        // Nothing has changed since, but without the option the mount does not know that.
         let number = fs::metadata(&path).unwrap().ino();
         signal(process, "-HUP");
         thread::sleep(Duration::from_millis(500));
@@ -140,9 +140,8 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
     }
 }
 
-/// An array is moved away, and another one moves in later. A refresh in between keeps the previous state, and retries
-/// soon.
-/// that keeps what it had, and soon tries again.
+/// An array is moved away, and another one takes its place later. A refresh in between keeps the previous state, and is
+/// soon repeated.
 #[test]
 fn a_refresh_while_an_array_is_replaced_shows_the_new_one_soon_and_nothing_else() {
     let _watchdog = Watchdog::start("a_refresh_while_an_array_is_replaced_shows_the_new_one_soon_and_nothing_else");
@@ -196,7 +195,7 @@ with tiledb.Group(path, 'w') as group:
     eventually("the commit shows", || value(&a) == 2);
     let asked = reads(&daemon);
     assert_eq!([&b, &c].map(|path| value(path)), [1; 2]);
-    // These came from the kernel's cache: the only reads are those of the statistics, and of their end.
+    // These values came from the kernel's cache: the only reads are those of the statistics, and of their end.
     assert_eq!(reads(&daemon), asked + 2);
     let after = numbers();
     assert_eq!((after[1..] == before[1..], after[0] == before[0]), (true, false));
@@ -204,7 +203,7 @@ with tiledb.Group(path, 'w') as group:
     eventually("the commit shows", || value(&c) == 3);
     assert_eq!((value(&a), numbers()[..2] == after[..2]), (2, true));
 
-    // Members come and go.
+    // Members are added and removed.
     run(
         &python,
         &group,
@@ -223,10 +222,10 @@ with tiledb.Group(path, 'w') as group:
     daemon.ends_by_signal("-TERM");
 }
 
-/// A name, the time of the last commit by the file's own, and the digest of its bytes.
+/// A name, the time of the last commit according to the file's own time, and the digest of its bytes.
 type Seen = (String, u64, String);
 
-/// Reads all files of values, some only a while after they were opened.
+/// Reads all files of values; with `linger`, only a while after they were opened.
 fn read_once(daemon: &Daemon, linger: bool, seen: &Mutex<HashSet<Seen>>) -> std::io::Result<()> {
     for entry in fs::read_dir(daemon.place())? {
         let name = entry?.file_name().into_string().unwrap();
@@ -245,7 +244,7 @@ fn read_once(daemon: &Daemon, linger: bool, seen: &Mutex<HashSet<Seen>>) -> std:
     Ok(())
 }
 
-/// For how long, and with how many readers, is in `TILEFS_LIVE_SECONDS` and `TILEFS_LIVE_READERS`.
+/// `TILEFS_LIVE_SECONDS` and `TILEFS_LIVE_READERS` set the duration and the number of readers.
 #[test]
 fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
@@ -270,7 +269,7 @@ fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     if let Err(error) = read_once(daemon, reader % 4 == 0, seen) {
-                        // Of a fragment that was vacuumed.
+                        // The error of a fragment that was vacuumed.
                         assert_eq!(error.raw_os_error(), Some(5), "{error}");
                         refused.fetch_add(1, Ordering::Relaxed);
                     }
@@ -293,10 +292,10 @@ fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
     let times: HashSet<u64> = seen.iter().map(|(_, time, _)| *time).collect();
     let refused = refused.into_inner();
     println!("{} files of {} times of {}, {refused} refused", seen.len(), times.len(), told.len());
-    // On a machine that is busy the writer makes few.
+    // On a busy machine, the writer makes only a few commits.
     assert!(times.len() > 1, "{times:?}, {refused} refused");
     assert!(refused == 0 || daemon.log().contains("vacuumed since"), "{}", daemon.log());
-    // In the end all of it shows.
+    // In the end, all commits are visible.
     let last = told.keys().map(|(time, _)| *time).max().unwrap();
     let start = Instant::now();
     eventually("the last commit shows", || {

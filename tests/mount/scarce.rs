@@ -1,5 +1,5 @@
-//! Machines that lack something a program may count on: folders for temporary files and shared memory, space for a
-//! log. Each is a mount namespace of its own, in which a line of shell does what a user would.
+//! Machines that lack something a program may count on: folders for temporary files and shared memory, space for a log.
+//! Each is a separate mount namespace, in which a shell script does what a user would do.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::harness::{Need, Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
 use crate::recorded::object;
 
-/// What ends every script: the values are those that were read elsewhere.
+/// The end of every script: compares the values with those that were read elsewhere.
 const MOUNT_AND_COMPARE: &str = r#"
 "$TILEFS" mount "$ARRAY" "$PLACE/mnt" --cache-size 1M
 cmp "$PLACE/values" "$PLACE/mnt/temp.f32"
@@ -15,7 +15,7 @@ cmp "$PLACE/table" "$PLACE/mnt/text/temp.txt"
 "$TILEFS" umount "$PLACE/mnt"
 "#;
 
-/// Whether namespaces can be made here; says aloud where not.
+/// Returns whether this process can create mount namespaces; reports it if not.
 fn can_take_things_away() -> bool {
     if !can_mount() {
         return false;
@@ -27,8 +27,8 @@ fn can_take_things_away() -> bool {
     unshared
 }
 
-/// Runs a script in a mount namespace of its own: `$TILEFS` is the program, `$ARRAY` the sample array, `$PLACE` a
-/// folder with `mnt` and two of its files.
+/// Runs a script in a separate mount namespace: `$TILEFS` is the program, `$ARRAY` the sample array, `$PLACE` a folder
+/// with `mnt` and two of its files.
 fn run(place: &Place, script: &str) -> Output {
     let beside = place.beside();
     let array = demo();
@@ -47,7 +47,7 @@ fn nothing_needs_shared_memory() {
     if !can_take_things_away() {
         return;
     }
-    // A /dev with nothing but these.
+    // A /dev with only these devices.
     let without = r#"
         mkdir "$PLACE/dev"
         mount -t tmpfs none "$PLACE/dev"
@@ -69,7 +69,7 @@ fn dense_arrays_need_no_folder_for_temporary_files() {
     if !can_take_things_away() {
         return;
     }
-    // The mount point may lie there: what is there stays, and cannot be written.
+    // The mount point may be in such a folder: existing files stay, but cannot be written.
     let read_only = r#"
         for folder in /tmp /var/tmp; do
             mount --bind $folder $folder
@@ -100,7 +100,7 @@ fn a_mount_in_the_background_needs_no_proc() {
     assert!(output.status.success(), "{}", errors(&output));
 }
 
-/// Rows of a sparse array that do not fit in memory go to a temporary file, for which there may be no room.
+/// Rows of a sparse array that do not fit in memory go to a temporary file, for which there may be no space.
 #[test]
 fn rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it() {
     let _watchdog = Watchdog::start("rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it");
@@ -129,7 +129,7 @@ fn rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it() {
     }
 }
 
-/// A disk on which files can be made and nothing can be written.
+/// A disk on which files can be created, but not written.
 const FULL_DISK: &str = "
     mount -t tmpfs -o size=4k none /var/tmp
     ! head -c 8192 /dev/zero > /var/tmp/full 2>/dev/null

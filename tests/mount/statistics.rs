@@ -1,4 +1,4 @@
-//! What a mount counts, and where it says so.
+//! The counters of a mount, and where it reports them.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -21,7 +21,7 @@ fn what_was_read_is_counted() {
     assert!(listed.map(|entry| entry.unwrap().file_name()).all(|name| name != ".tilefs"));
     let before = json(&daemon);
     let length = fs::read(daemon.path("temp.f32")).unwrap().len() as u64;
-    // From the page cache: nothing is asked.
+    // This read comes from the page cache, without a request.
     fs::read(daemon.path("temp.f32")).unwrap();
     fs::read(daemon.path("slice/0..9,0..9/temp.f32")).unwrap();
     assert!(fs::read(daemon.path("nothing")).is_err());
@@ -44,7 +44,7 @@ fn what_was_read_is_counted() {
     assert!(after["errors"].as_object().unwrap().values().all(|count| count == 0), "{after}");
     drop(open);
 
-    // The other text says the same, and its size is right before it is read.
+    // The other file has the same numbers, and its size is right before it is read.
     let path = daemon.path(".tilefs/stats.prom");
     let size = fs::metadata(&path).unwrap().size();
     let text = fs::read_to_string(&path).unwrap();

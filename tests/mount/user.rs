@@ -1,5 +1,5 @@
-//! The same as an ordinary user, who mounts through fusermount3. Run by root, which becomes that user; where the
-//! tests are run by an ordinary user, all of them are such tests.
+//! Mounts by an ordinary user, through fusermount3. These tests need root, which switches to that user; if an ordinary
+//! user runs the tests, the other tests already cover this.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,14 +13,14 @@ use crate::harness::{
 
 const NOBODY: u32 = 65534;
 
-/// A place of nobody's own, with the program beside it where nobody can run it.
+/// A place that belongs to the user `nobody`, with a program beside it that this user can run.
 struct Nobody {
     place: Place,
     program: PathBuf,
 }
 
 impl Nobody {
-    /// `None`, and why, where the test cannot be.
+    /// Creates the place. If the test cannot run here, returns `None` and reports that.
     fn new() -> Option<Nobody> {
         let device = fs::metadata("/dev/fuse").map_or(0, |device| device.permissions().mode());
         let (need, why_not) = if !can_mount() || !is_root() {

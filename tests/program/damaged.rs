@@ -1,6 +1,5 @@
-//! Real arrays with a damaged file, through a mount: who reads what needs it gets an error and exits with a status, the
-//! log names the place, and everything else is what it was. The arrays are those of the corpus; where there is none,
-//! fixtures.
+//! Mounts real arrays with a damaged file: programs whose reads need it get an error and fail, the log names the place,
+//! and everything else is unchanged. The arrays are those of the corpus, and fixtures.
 
 use std::fs;
 use std::io::Read;
@@ -20,7 +19,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// The array at `place`, after `damage` was done to a copy of it.
+    /// Mounts a copy of the array at `place`, after applying `damage` to the copy.
     fn damaged(place: &Path, damage: impl FnOnce(&Path)) -> Mounted {
         let mounted = Mounted { folder: tempfile::tempdir().expect("a temporary folder") };
         copy_folder(place, &mounted.array());
@@ -49,7 +48,7 @@ impl Mounted {
         fs::read_to_string(self.log_file()).expect("the log is read")
     }
 
-    /// Runs a program on a file of the mount; what it printed, whether it succeeded, and what it complained.
+    /// Runs a program on a file of the mount; returns its output, whether it succeeded, and its error output.
     fn run(&self, program: &str, file: &str) -> (Vec<u8>, bool, String) {
         let output = Command::new(program).arg(self.mountpoint().join(file)).output().expect("the program starts");
         assert_eq!(output.status.signal(), None, "{program} was killed");
@@ -78,7 +77,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The only fragment, and the largest of its files with this ending.
+/// Returns the only fragment, and the largest of its files with this ending.
 fn largest_file(array: &Path, ending: &str) -> (String, PathBuf) {
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -91,8 +90,8 @@ fn largest_file(array: &Path, ending: &str) -> (String, PathBuf) {
     (fragment, largest.strip_prefix(array).expect("within the array").to_owned())
 }
 
-/// The arrays: place, the file of the tree whose stored file is damaged, the ending of that, and a file that does not
-/// need it, if there is one.
+/// Returns the arrays: the place, the file of the tree whose stored file is damaged, the ending of the latter, and a
+/// file that does not need it, if there is one.
 fn arrays() -> Vec<(PathBuf, &'static str, &'static str, Option<&'static str>)> {
     let real = corpus().join("real");
     vec![
@@ -124,11 +123,11 @@ fn a_cut_file_is_an_error_where_it_is_needed_and_nowhere_else() {
         let error = fs::File::open(mounted.mountpoint().join(shown)).and_then(|mut file| file.read_to_end(&mut read));
         assert_eq!(error.expect_err("an error").raw_os_error(), Some(libc::EIO), "{title}");
         assert!(whole.starts_with(&read), "{title}");
-        // It is as long as it would be whole.
+        // The file has the same length as if it were intact.
         let length = fs::metadata(mounted.mountpoint().join(shown)).expect("a size").len();
         assert_eq!(length, whole.len() as u64, "{title}");
 
-        // The log has a line that names the place, the program without a mount says the same.
+        // The log has a line that names the place, and the program without a mount reports the same.
         let named = [mounted.array().display().to_string(), fragment, stored.to_owned(), "offset ".to_owned()];
         let log = mounted.log();
         let says_all = |line: &str| named.iter().all(|part| line.contains(part));
@@ -147,7 +146,7 @@ fn a_cut_file_is_an_error_where_it_is_needed_and_nowhere_else() {
     }
 }
 
-/// Files that other projects' histories lost: the arrays are damaged as they lie there.
+/// Some arrays of other projects are damaged, because files were lost in the projects' histories.
 #[test]
 fn arrays_that_lost_a_file_on_their_way_are_errors() {
     let Some(peers) = peers() else { return };

@@ -1,5 +1,5 @@
-//! The program `tilefs` itself, run as people run it: what its options choose is what libtiledb read, and damage that
-//! it meets is told by errors, exit statuses and lines that name the place.
+//! The program `tilefs` itself, run as people run it: its options select what libtiledb read, and it reports damage by
+//! errors, exit statuses and lines that name the place.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -13,12 +13,12 @@ use std::process::{Command, Output};
 use support::manifest::{Object, load};
 use tilefs_fixtures::fixtures;
 
-/// Runs the program to its end.
+/// Runs the program until it ends.
 fn tilefs(arguments: &[impl AsRef<std::ffi::OsStr>]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilefs")).args(arguments).output().expect("the program starts")
 }
 
-/// What the program prints; it must succeed without a word of complaint.
+/// Returns the output of the program, which must succeed without an error message.
 #[track_caller]
 fn printed(arguments: &[impl AsRef<std::ffi::OsStr> + std::fmt::Debug]) -> Vec<u8> {
     let output = tilefs(arguments);
@@ -27,7 +27,7 @@ fn printed(arguments: &[impl AsRef<std::ffi::OsStr> + std::fmt::Debug]) -> Vec<u
     output.stdout
 }
 
-/// A fixture by its path.
+/// Returns a fixture by its path.
 fn fixture(name: &str) -> Object {
     let found = load(&fixtures().join("manifest.json"), "").into_iter().find(|object| object.name == name);
     found.unwrap_or_else(|| panic!("no fixture {name}"))

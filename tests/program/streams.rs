@@ -1,11 +1,11 @@
-//! Standard streams that are closed, full or of the wrong kind: what cannot be printed is an error.
+//! Standard streams that are closed, full or of the wrong kind: output that cannot be printed is an error.
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
 
 use crate::fixtures;
 
-/// Every command that prints something, after the name of the program.
+/// Returns every command that prints something, as arguments after the name of the program.
 fn printing() -> Vec<Vec<String>> {
     let (array, sparse) = (fixtures().join("demo"), fixtures().join("arrays/sparse/overlap"));
     let group = fixtures().join("arrays/groups/experiment").display().to_string();
@@ -43,7 +43,7 @@ fn redirected(arguments: &[String], streams: &str) -> Output {
 #[test]
 fn what_cannot_be_printed_is_an_error() {
     for arguments in printing() {
-        // Of `verify`, 1 says that something is damaged.
+        // For `verify`, status 1 means that something is damaged.
         let failed = if arguments[0] == "verify" { 2 } else { 1 };
         let whole = redirected(&arguments, "");
         assert!(whole.status.success() && !whole.stdout.is_empty(), "{arguments:?}: {whole:?}");
@@ -56,13 +56,13 @@ fn what_cannot_be_printed_is_an_error() {
             let output = redirected(&arguments, streams);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(failed), "{arguments:?} {streams}: {said}");
-            // One line for each file where only writing shows it.
+            // There is one line for each file if only writing reveals the problem.
             let lines = if reason == "No space left" { 2 } else { 1 };
             assert!((1..=lines).contains(&said.lines().count()), "{arguments:?} {streams}: {said}");
             assert!(said.lines().all(|line| line.starts_with("tilefs: ")), "{arguments:?} {streams}: {said}");
             assert!(said.contains("cannot write: ") && said.contains(reason), "{arguments:?} {streams}: {said}");
         }
-        // Without standard error there is nobody to tell but by the exit status.
+        // Without standard error, only the exit status can report the failure.
         let output = redirected(&arguments, ">&- 2>&-");
         assert_eq!(output.status.code(), Some(failed), "{arguments:?}");
         for streams in ["<&-", "2>&-", "<&- 2>&-"] {

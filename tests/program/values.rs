@@ -11,8 +11,8 @@ use crate::support::manifest::{Expected, Object, Read, Schema};
 use crate::support::shown::{extension, offsets_within, selection};
 use crate::{fixture, printed, tilefs};
 
-/// The columns of a read as the program prints them, in the order of the schema (sparse: dimensions first). `folder`
-/// is what goes before the names.
+/// Returns the columns of a read as the program prints them, in the order of the schema (sparse: dimensions first).
+/// `folder` is the prefix of the names.
 fn columns(options: &[String], object: &Object, schema: &Schema, folder: &str) -> Vec<Column> {
     let cat = |name: String| {
         let place = object.place.display().to_string();
@@ -64,7 +64,7 @@ fn at_and_from_show_what_was_written_then() {
             let differing = fields_differ(read, &canonical(schema, &columns));
             assert!(differing.is_empty(), "{name} {options:?}: {differing:?}");
 
-            // The names and sizes are of that time too.
+            // The names and sizes are also those of that time.
             let list = ["ls".to_owned(), "-l".to_owned(), object.place.display().to_string()];
             let listing = String::from_utf8(printed(&[&list[..], &options].concat())).expect("text");
             for column in columns.iter().filter(|column| !column.is_dimension) {
@@ -88,7 +88,7 @@ fn a_time_in_another_form_is_the_same_time() {
         let columns = columns(&[format!("--at={at}")], &object, schema, "");
         assert_eq!(fields_differ(read, &canonical_dense(&columns)), [], "{at}");
     }
-    // The rows of the next day are not in the state of the day, and are in the newest.
+    // The rows of the next day are not in the state of that day, but in the newest state.
     let full = &object.reads[0];
     let newest = canonical_dense(&columns(&[], &object, schema, ""));
     assert_eq!(fields_differ(full, &newest), []);
@@ -118,7 +118,7 @@ fn a_named_slice_is_that_box() {
     assert!(slices >= 6, "{slices} slices");
 }
 
-/// In row order the rows are those of libtiledb as the manifest has them, without sorting any here.
+/// In row order, the rows are those of libtiledb in the order of the manifest, without sorting them here.
 #[test]
 fn rows_come_by_their_coordinates_in_row_order() {
     for name in
@@ -136,7 +136,7 @@ fn rows_come_by_their_coordinates_in_row_order() {
             assert_eq!(fields_differ(read, &columns), [], "{name} {options:?}");
         }
     }
-    // What the option changes: the array's own order is another.
+    // The option matters: the array's own order is different.
     let hilbert = fixture("arrays/sparse/hilbert");
     let own = canonical_dense(&columns(&[], &hilbert, schema_of(&hilbert, &hilbert.reads[0]), ""));
     assert!(!fields_differ(&hilbert.reads[0], &own).is_empty());
@@ -144,7 +144,7 @@ fn rows_come_by_their_coordinates_in_row_order() {
 
 #[test]
 fn the_nonempty_extent_is_what_was_written() {
-    // libtiledb read of this array what was written, not its whole domain.
+    // libtiledb read only the written part of this array, not its whole domain.
     let filestore = fixture("arrays/filestore");
     let place = filestore.place.display().to_string();
     let contents = printed(&["cat", "--extent=nonempty", &place, "contents.bytes"]);

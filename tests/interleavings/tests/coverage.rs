@@ -1,10 +1,10 @@
-//! Every file of the program in which threads wait for each other is modelled.
+//! Every file of the program in which threads wait for each other has a model.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All files under a folder, without those that are built.
+/// Collects all files below a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -12,7 +12,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file: no comments, and no tests, which stand at the end.
+/// Returns the code of a file without comments and without tests, which are at the end.
 fn code(text: &str) -> String {
     let program = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = program.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -37,7 +37,7 @@ fn files_with_condition_variables_are_modelled() {
             waiting.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
         }
     }
-    // They name the standard library's.
+    // These files only re-export the primitives of the standard library.
     let named = [waiting.remove("src/sync.rs"), waiting.remove("crates/reader/src/sync.rs")];
     let unmodelled: Vec<_> = waiting.iter().filter(|path| !models.contains(&format!("source!(\"{path}\")"))).collect();
     assert!(named == [true; 2] && waiting.len() > 5 && unmodelled.is_empty(), "no model of {unmodelled:?}");

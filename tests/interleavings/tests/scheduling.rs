@@ -31,7 +31,7 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Starts the thread that watches requests, of which none gives up but those of thread 0.
+/// Starts the thread that watches requests. Only requests of thread 0 are abandoned.
 fn watch(requests: &Arc<Requests>) -> thread::JoinHandle<()> {
     let requests = Arc::clone(requests);
     thread::spawn(move || requests.watch(|| true, |thread| thread == 0))
@@ -43,7 +43,7 @@ fn ask(requests: &Arc<Requests>, thread: u32, work: impl FnOnce() + Send + 'stat
     thread::spawn(move || requests.handle(&Arc::new(()), thread, |()| work()))
 }
 
-/// The thread that watches ends with the mount, even if there never was a request.
+/// The watching thread ends with the mount, even if there never was a request.
 fn watching_ends() {
     let requests = Arc::new(Requests::new(2));
     let watching = watch(&requests);
@@ -51,7 +51,7 @@ fn watching_ends() {
     watching.join().unwrap();
 }
 
-/// A request of a reader that is gone is cancelled, though the thread that watches slept when it came.
+/// The request of a reader that is gone is cancelled, even if the watching thread slept when it came.
 fn an_abandoned_request_ends() {
     let requests = Arc::new(Requests::new(2));
     let watching = watch(&requests);
@@ -75,8 +75,8 @@ fn queued_requests_are_served() {
     assert_eq!(requests.oldest(), Duration::ZERO);
 }
 
-/// Two requests come behind one that waits for them: an extra thread serves the first, and the same one serves the
-/// second at once. It ends with the mount.
+/// Two requests are queued behind one that waits for them: an extra thread serves the first, and then the second at
+/// once. The extra thread ends with the mount.
 fn requests_behind_a_slow_one_are_served() {
     let requests = Arc::new(Requests::new(2));
     let watching = watch(&requests);
@@ -131,7 +131,7 @@ fn worker(queue: &Arc<Queue>, is_spare: bool, taken: &Arc<AtomicUsize>) -> threa
     })
 }
 
-/// Waits until so many jobs were taken. No time passes, so that no worker wakes by itself.
+/// Waits until this many jobs were taken. No time passes, so that no worker wakes by itself.
 fn until_taken(taken: &AtomicUsize, count: usize) {
     while taken.load(Ordering::SeqCst) < count {
         thread::yield_now();
@@ -158,7 +158,7 @@ fn a_worker_takes_added_jobs() {
     worker.join().unwrap();
 }
 
-/// The spare worker takes a job that is urgent from the start, and one that becomes so as the reader comes near.
+/// The spare worker takes a job that is urgent from the start, and one that becomes urgent as the reader approaches it.
 fn the_spare_worker_takes_urgent_jobs() {
     let (queue, taken) = (Arc::new(Queue::default()), Arc::default());
     let worker = worker(&queue, true, &taken);
@@ -186,7 +186,7 @@ fn the_prefetch_queue_loses_no_wake_up() {
     );
 }
 
-/// One thread waits for the end for as long as it takes, another for a while.
+/// One thread waits for the end without a limit, another for a limited time.
 fn the_end_of_a_session_is_noticed() {
     let end = Arc::new(SessionEnd::default());
     let (first, second) = (end.clone(), end.clone());

@@ -9,7 +9,7 @@ use tilefs_interleavings::source;
 use tilefs_interleavings::threads;
 use tilefs_interleavings::threads::team::Team;
 
-/// A team of helpers that wait for ever, as those of the program do.
+/// Creates a team of helpers that wait forever, as those of the program do.
 fn team(helpers: usize) -> &'static Team {
     let team: &'static Team = Box::leak(Box::new(Team::new()));
     threads::endless(|| (0..helpers).for_each(|_| team.grow().unwrap()));
@@ -18,7 +18,7 @@ fn team(helpers: usize) -> &'static Team {
 
 /// Lends work that ends only if `threads` threads run it at once. After that no thread may be inside.
 fn all_join(team: &Team, threads: usize) {
-    // Counting is no step of its own: other threads run at the barrier.
+    // Counting needs no scheduling point of its own: other threads run at the barrier.
     let (all_here, inside) = (Barrier::new(threads), std::sync::atomic::AtomicUsize::new(0));
     team.share(threads - 1, &|| {
         inside.fetch_add(1, Ordering::SeqCst);
@@ -32,7 +32,7 @@ fn an_idle_helper_joins() {
     all_join(team(1), 2);
 }
 
-/// The caller wakes one helper, and that one the next.
+/// The caller wakes one helper, which wakes the next.
 fn all_idle_helpers_join() {
     all_join(team(2), 3);
 }
@@ -43,7 +43,7 @@ fn a_helper_joins_again() {
     all_join(team, 2);
 }
 
-/// Two callers share one helper: whatever it joins, both end.
+/// Two callers share one helper: whichever work it joins, both end.
 fn two_callers_share_a_helper() {
     let team = team(1);
     let done = Arc::new(AtomicUsize::new(0));

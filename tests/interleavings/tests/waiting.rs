@@ -25,7 +25,7 @@ fn together(threads: usize, work: impl Fn(usize) + Send + Sync + 'static) {
     started.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Counts the threads that are inside at once.
+/// Counts the threads that are inside at the same time.
 #[derive(Default)]
 struct Inside {
     now: AtomicUsize,
@@ -66,7 +66,7 @@ fn two_take_turns() {
     other.join().unwrap();
 }
 
-/// Those who wait under a token wake when they are notified, and need not wait for the next poll.
+/// Threads that wait under a token wake when they are notified, not only at the next poll.
 fn requests_take_turns() {
     let (turn, inside) = (Turn::new(), Arc::new(Inside::default()));
     let visits = inside.clone();
@@ -77,7 +77,7 @@ fn requests_take_turns() {
     assert_eq!(inside.total(), 3);
 }
 
-/// Of two that wait one is cancelled, whenever that is: the other gets its turn.
+/// One of two waiting threads is cancelled at any moment: the other one gets its turn.
 fn a_cancelled_wait_passes_its_turn_on() {
     let (turn, inside) = (Arc::new(Turn::new()), Arc::new(Inside::default()));
     let (cancelled, kept) = (Token::new(), Token::new());
@@ -110,8 +110,8 @@ fn turns_lose_no_wake_up() {
     );
 }
 
-/// Threads that want a value at once have it made once, though two attempts fail: one cannot read, and one is
-/// cancelled.
+/// Several threads want a value at the same time, and one of them makes it, although two attempts fail: one cannot
+/// read, and one is cancelled.
 fn one_thread_makes_the_value() {
     let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();
@@ -139,7 +139,7 @@ fn one_thread_makes_the_value() {
     assert_eq!(made.load(Ordering::SeqCst), 3, "two fail, and one is kept");
 }
 
-/// The first value that is made is not kept, so it is made a second time, and no more.
+/// The first value is not kept, so the value is made a second time, but not more often.
 fn a_passing_value_is_made_again() {
     let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();

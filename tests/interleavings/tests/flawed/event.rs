@@ -1,4 +1,4 @@
-//! An event that threads wait for, with flaws.
+//! An event that threads wait for, with deliberate flaws.
 
 use tilefs_interleavings::sync::{Condvar, Mutex};
 
@@ -16,7 +16,7 @@ impl Event {
         }
     }
 
-    /// Flaw: takes any wake-up for the event.
+    /// Flaw: takes any wake-up as the event.
     pub fn wait_once(&self) {
         let mut has_happened = self.has_happened.lock().unwrap();
         if !*has_happened {
