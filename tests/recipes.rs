@@ -1,5 +1,5 @@
-//! What other projects build packages from says the same everywhere: the recipes in `packaging/`, the metadata of
-//! `cargo binstall`, the list of files that a package has, and the bill of materials.
+//! The sources of packages agree with each other: the recipes in `packaging/`, the metadata of `cargo binstall`, the
+//! list of files in a package, and the bill of materials.
 
 #[path = "support/skip.rs"]
 #[allow(dead_code)]
@@ -13,8 +13,8 @@ use std::process::Command;
 use serde_json::Value;
 use skip::{Need, skipped};
 
-/// The recipes that build from the source archive, with what they must say: `VERSION` and `LICENCE` stand for those of
-/// Cargo.toml.
+/// The recipes that build from the source archive, with the lines that they must contain: `VERSION` and `LICENCE` stand
+/// for those of Cargo.toml.
 const RECIPES: [(&str, &[&str]); 6] = [
     ("conda/recipe.yaml", &["  version: \"VERSION\"\n", "  license: LICENCE\n"]),
     ("homebrew/tilefs.rb", &["/download/vVERSION/tilefs-VERSION.tar.gz\"\n", "  license \"LICENCE\"\n"]),
@@ -44,7 +44,7 @@ fn printed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The strings of a shell array of PKGBUILD, or the one string of a variable.
+/// Returns the strings of a shell array of PKGBUILD, or the single string of a variable.
 fn shell_words(script: &str, name: &str) -> Vec<String> {
     let print = format!("set -eu; . /dev/stdin; printf '%s\\n' \"${{{name}[@]}}\"");
     let mut child = Command::new("bash")
@@ -87,7 +87,7 @@ fn the_recipes_have_the_version_the_licence_and_the_address_of_the_program() {
         let named = file.replace("VERSION", env!("CARGO_PKG_VERSION"));
         assert!(readme.contains(&named), "README.md does not name {named}");
     }
-    // Each recipe is among those that scripts/package.sh fills, and none is missing here.
+    // scripts/package.sh fills exactly these recipes.
     let script = text("scripts/package.sh");
     let filled = script.split("for recipe in ").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(filled.split(' ').collect::<Vec<_>>(), RECIPES.map(|(name, _)| name));
@@ -117,7 +117,7 @@ fn srcinfo_says_what_the_recipe_for_arch_linux_says() {
     }
 }
 
-/// The files below a folder, relative to it.
+/// Returns the files below a folder, relative to it.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![PathBuf::new()];
@@ -135,7 +135,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Where `[package.metadata.deb]` puts files, as paths below `/usr` of other distributions.
+/// Returns the places where `[package.metadata.deb]` puts files, as paths below `/usr` of other distributions.
 fn files_of_the_deb() -> BTreeSet<String> {
     let manifest = text("Cargo.toml");
     let assets = manifest.split("\nassets = [\n").nth(1).unwrap().split("\n]").next().unwrap();
@@ -144,11 +144,11 @@ fn files_of_the_deb() -> BTreeSet<String> {
         let [from, to, _] = words[..] else { panic!("{line}") };
         let file = from.rsplit('/').next().unwrap();
         let to = if to.ends_with('/') { format!("{to}{file}") } else { to.to_owned() };
-        // Debian has a folder of its own for zsh, and wants the changelog compressed.
+        // Debian has a different folder for zsh, and requires a compressed changelog.
         let to = to.strip_prefix("usr/").unwrap().replace("zsh/vendor-completions", "zsh/site-functions");
         to.replace("changelog.gz", "CHANGELOG.md")
     });
-    // cargo-deb makes the file with the licence.
+    // cargo-deb adds the file with the licence.
     placed.chain(["share/licenses/tilefs/LICENSE".to_owned()]).collect()
 }
 
@@ -168,7 +168,7 @@ fn all_packages_have_the_same_files() {
         let name = page.file_name().unwrap().to_str().unwrap();
         let section = page.extension().unwrap().to_str().unwrap();
         if section == "txt" {
-            // It is in the program, for `tilefs man`.
+            // The rendered page is part of the program, for `tilefs man`.
             continue;
         }
         let installed = fs::read(prefix.join(format!("share/man/man{section}")).join(name)).unwrap();
@@ -176,7 +176,7 @@ fn all_packages_have_the_same_files() {
     }
     let completions = fs::read_to_string(prefix.join("share/bash-completion/completions/tilefs")).unwrap();
     assert!(completions.contains("complete -F _tilefs"), "{completions}");
-    // All recipes call the script, so they have these files; what conda's test looks for is there.
+    // All recipes call the script, so they have these files. Those that conda's test looks for are among them.
     for (name, _) in RECIPES.iter().filter(|(name, _)| !name.ends_with("SRCINFO")) {
         let recipe = text(&format!("packaging/{name}"));
         assert!(recipe.contains("scripts/install.sh"), "packaging/{name} does not use scripts/install.sh");
@@ -189,7 +189,7 @@ fn all_packages_have_the_same_files() {
     }
 }
 
-/// The values of a table of Cargo.toml whose values are strings.
+/// Returns the values of a table of Cargo.toml whose values are strings.
 fn table<'a>(manifest: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
     let body = manifest.split(&format!("\n[{name}]\n")).nth(1).unwrap_or_else(|| panic!("Cargo.toml has no {name}"));
     let lines = body.lines().take_while(|line| !line.starts_with('['));
@@ -202,7 +202,7 @@ fn binstall_finds_the_program_in_the_archive_that_the_script_makes() {
     let script = text("scripts/package.sh");
     let musl = script.split("make_musl() {").nth(1).unwrap().split("\n}").next().unwrap();
     let name = musl.split("\n    name=").nth(1).unwrap().lines().next().unwrap();
-    // Where the script puts the program, and what it packs.
+    // The place where the script puts the program, and the folder that it packs.
     assert!(musl.contains("strip -o \"$made/$name/tilefs\""), "{musl}");
     assert!(musl.contains("-C \"$made\" -cf - \"$name\" |\n        gzip -9n > \"$made/$name.tar.gz\""), "{musl}");
     for machine in ["x86_64", "aarch64"] {
@@ -250,7 +250,7 @@ fn the_bill_of_materials_has_what_is_linked_into_the_program() {
     assert_eq!(bill["metadata"]["timestamp"], "2023-11-14T22:13:20Z");
     assert_eq!(bill["metadata"]["component"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(bill["metadata"]["component"]["licenses"][0]["expression"], "MIT");
-    // What Cargo.lock says of a crate: its checksum, unless it is of this workspace.
+    // The crates in Cargo.lock, with their checksums; those of this workspace have none.
     let lock = text("Cargo.lock");
     let locked: BTreeMap<String, Option<&str>> = lock
         .split("\n[[package]]\n")

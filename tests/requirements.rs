@@ -1,4 +1,4 @@
-//! What a test cannot do here is said in one way, and is a failure where `TILEFS_REQUIRE` requires it.
+//! Skipped tests are reported in only one way, and are failures if `TILEFS_REQUIRE` requires what is missing.
 
 #[path = "support/skip.rs"]
 #[allow(dead_code)]
@@ -20,7 +20,7 @@ fn this_misses_the_peers() {
     skipped(Need::Peers, "it is missing for a test");
 }
 
-/// Runs the test above in a process of its own.
+/// Runs the test above in another process.
 fn run(list: Option<&str>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "this_misses_the_peers"]).env_remove(REQUIRE);
@@ -64,7 +64,7 @@ fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
     assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "peers", "packages"]);
 }
 
-/// The files of the tests, below a folder.
+/// Returns the source files of the tests below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
@@ -81,6 +81,7 @@ fn no_test_skips_in_another_way() {
     let mut found: Vec<_> =
         files.iter().filter(|path| says_so(path)).map(|path| path.strip_prefix(&tests).unwrap()).collect();
     found.sort();
-    // The second hands on what a script of the project says, by way of the first.
+    // This test itself and packages.rs are exceptions: packages.rs forwards the messages of a script through
+    // support/skip.rs.
     assert_eq!(found, ["packages.rs", "requirements.rs", "support/skip.rs"].map(Path::new));
 }

@@ -1,11 +1,11 @@
-//! The rooms of the source as ARCHITECTURE.md has them: within its crate each uses only those that its row names, all
-//! of which stand below it. Between crates the compiler sees to that.
+//! Checks the rooms of the source against ARCHITECTURE.md: within its crate, each room uses only those that its row
+//! names, all of which are below it. Between crates, the compiler enforces this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The room of the files of a crate that lie in none of its other rooms.
+/// The room of the files of a crate that are in none of its other rooms.
 const ROOT_ROOMS: [(&str, &str); 5] = [
     ("tilefs", "cli"),
     ("format", "format"),
@@ -14,7 +14,7 @@ const ROOT_ROOMS: [(&str, &str); 5] = [
     ("python", "python"),
 ];
 
-/// The rooms of a crate, from the uppermost to the lowest.
+/// A row of the table of rooms.
 struct Room {
     krate: String,
     name: String,
@@ -41,7 +41,7 @@ impl Plan {
         self.0.iter().find(|room| room.krate == krate && room.name == name)
     }
 
-    /// The room that a name at the root of a crate belongs to.
+    /// Returns the room of a name at the root of a crate.
     fn room_of<'a>(&self, krate: &str, name: &'a str) -> &'a str {
         if self.find(krate, name).is_some() {
             return name;
@@ -49,7 +49,7 @@ impl Plan {
         ROOT_ROOMS.iter().find(|(root, _)| *root == krate).map_or(name, |(_, room)| room)
     }
 
-    /// The rooms of its own crate that a source file uses, each with its line; and the room that the file is in.
+    /// Returns the place of a source file, its room, and the rooms of its own crate that it uses, each with the line.
     fn uses<'a>(&self, path: &'a str, source: &str) -> (Place<'a>, String, Vec<(usize, String)>) {
         let place = Place::of(path);
         let first = place.module.first().map_or("", String::as_str);
@@ -60,7 +60,7 @@ impl Plan {
         (place, room, used)
     }
 
-    /// The arrows of a source file that its room must not have, each with its place.
+    /// Returns the uses in a source file that are forbidden for its room, each with its place.
     fn violations(&self, path: &str, source: &str) -> Vec<String> {
         let (place, room, used) = self.uses(path, source);
         let Some(of_plan) = self.find(place.krate, &room) else {
@@ -71,14 +71,14 @@ impl Plan {
     }
 }
 
-/// Where a source file is: its crate, and its module from the root of the crate on.
+/// The place of a source file: its crate, and its module from the root of the crate on.
 struct Place<'a> {
     krate: &'a str,
     module: Vec<String>,
 }
 
 impl<'a> Place<'a> {
-    /// Of `crates/CRATE/src/...`, or `src/...` for the program.
+    /// Returns the place of `crates/CRATE/src/...`, or of `src/...` for the program.
     fn of(path: &'a str) -> Self {
         let of_crate = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
         let (krate, inner) = of_crate.unwrap_or_else(|| ("tilefs", path.trim_start_matches("src/")));
@@ -88,10 +88,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A word, `::` or another mark of a source text, and its line.
+/// A word, `::` or another symbol of a source text, with its line.
 type Token<'a> = (usize, &'a str);
 
-/// The words and marks of a source text, without comments and without what stands between quotes.
+/// Returns the words and symbols of a source text, without comments and quoted texts.
 fn tokens(source: &str) -> Vec<Token<'_>> {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     let (mut found, mut line, mut rest) = (Vec::new(), 1, source);
@@ -112,7 +112,7 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
         } else if first == '"' {
             end_of_quotes(rest, '"')
         } else if first == '\'' {
-            // What is no character is the name of a lifetime.
+            // A quote that does not begin a character begins the name of a lifetime.
             let mut behind = rest.chars().skip(1);
             let is_character = behind.next() == Some('\\') || behind.next() == Some('\'');
             if is_character { end_of_quotes(rest, '\'') } else { 1 }
@@ -133,7 +133,7 @@ fn tokens(source: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Where a comment ends that may hold others.
+/// Returns the end of a comment, which may contain others.
 fn end_of_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < text.len() {
@@ -150,7 +150,7 @@ fn end_of_comment(text: &str) -> usize {
     at
 }
 
-/// Where the text between quotes ends that begins with one.
+/// Returns the end of a quoted text.
 fn end_of_quotes(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -164,12 +164,12 @@ fn end_of_quotes(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The names at the root of the crate that a source text uses, each with its line: by paths from `crate`, from
-/// `tilefs`, and from `super` as far as the root.
+/// Returns the names at the root of the crate that a source text uses, each with its line: through paths from `crate`,
+/// from `tilefs`, and from `super` up to the root.
 fn uses(source: &str, mut module: Vec<String>) -> Vec<(usize, String)> {
     let tokens = tokens(source);
     let (mut found, mut at) = (Vec::new(), 0);
-    // Of each brace that is open whether it is that of a module.
+    // For each open brace, whether it is that of a module.
     let mut braces = Vec::new();
     while let Some(rest @ [(_, token), ..]) = tokens.get(at..) {
         at += match (*token, rest) {
@@ -196,7 +196,7 @@ fn uses(source: &str, mut module: Vec<String>) -> Vec<(usize, String)> {
     found
 }
 
-/// Follows a path, or several in braces, from a module until it names something; gives how many tokens that took.
+/// Follows a path, or several in braces, from a module until it names something; returns the number of its tokens.
 fn resolve(tokens: &[Token<'_>], module: &[String], found: &mut Vec<(usize, String)>) -> usize {
     match tokens {
         [(_, "super"), (_, "::"), behind @ ..] => {
@@ -230,7 +230,7 @@ fn resolve(tokens: &[Token<'_>], module: &[String], found: &mut Vec<(usize, Stri
     }
 }
 
-/// All source files of the program and the crates, by their paths in the project.
+/// Returns all source files of the program and the crates, by their paths in the project.
 fn sources() -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
@@ -250,7 +250,7 @@ fn sources() -> BTreeMap<String, String> {
     files
 }
 
-/// A path as the architecture has it: within its crate.
+/// Returns a path as in ARCHITECTURE.md: within its crate.
 fn within_crate(path: &str) -> &str {
     path.split_once("src/").map_or(path, |(_, inner)| inner)
 }
@@ -264,7 +264,7 @@ fn rooms_use_only_what_they_may() {
     let plan = Plan::parse(&architecture());
     let sources = sources();
     assert!(plan.0.len() > 10 && sources.len() > 250, "{} rooms, {} files", plan.0.len(), sources.len());
-    // The root of a crate declares its rooms and may name what they offer.
+    // The root of a crate declares its rooms, and may re-export their items.
     let files = sources.iter().filter(|(path, _)| !path.ends_with("src/lib.rs"));
     let wrong: Vec<String> = files.flat_map(|(path, source)| plan.violations(path, source)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -295,7 +295,7 @@ fn what_a_room_may_use_is_below_it_and_there() {
     }
 }
 
-/// A file is named by the end of its path, as the text goes on from the one before.
+/// The text may name a file by the end of its path.
 #[test]
 fn the_files_that_the_architecture_names_are_there() {
     let (text, sources) = (architecture(), sources());
@@ -343,7 +343,7 @@ fn unsafe_code_is_only_where_the_architecture_names_it() {
     assert_eq!(found, named);
 }
 
-/// A plan of three rooms, the violations in a file of one of them.
+/// Returns the violations in a file, under a plan of three rooms.
 fn violations(path: &str, source: &str) -> Vec<String> {
     let plan =
         "| `tree/` | a | names | cache, error |\n| `cache/` | a | bytes | error |\n| `error.rs` | a | kinds | |\n";

@@ -1,8 +1,8 @@
-//! No value lies outside of the bounds that are told of its row, whoever wrote the array: the fixtures, and the larger
-//! collections (see tests/support/corpora.rs). Parquet footers have these bounds, joined over
-//! the rows of a row group, and queries skip row groups by them.
+//! No value lies outside the bounds that are reported for its row, whoever wrote the array: checked for the fixtures
+//! and the larger collections (see tests/support/corpora.rs). Parquet footers have these bounds, merged over the rows
+//! of a row group, and queries skip row groups by them.
 //!
-//! `TILEFS_ARRAYS` names a folder: all arrays below it are looked at, too. `TILEFS_CASE=text` looks only at arrays with
+//! `TILEFS_ARRAYS` names a folder: all arrays below it are also checked. `TILEFS_CASE=text` checks only arrays with
 //! that text in their path.
 
 mod support;
@@ -27,7 +27,7 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::threads;
 
-/// Rows of which each is looked at alone. Of longer arrays these are spread over all rows.
+/// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
 const MOST_ROWS: u64 = 2000;
 
 #[test]
@@ -58,7 +58,7 @@ fn no_value_lies_outside_of_the_bounds_of_its_row() {
     );
 }
 
-/// Bounds that leave a value out, at either end, of any of several rows.
+/// Bounds that exclude a value, at either end, in any of several rows.
 #[test]
 fn bounds_that_leave_a_value_out_are_found() {
     struct Same(Summary);
@@ -78,16 +78,16 @@ fn bounds_that_leave_a_value_out_are_found() {
     }
 }
 
-/// What was seen of arrays.
+/// The results of checking arrays.
 #[derive(Default)]
 struct Found {
     arrays: usize,
     columns: usize,
-    /// Columns of attributes that have bounds.
+    /// Number of columns of attributes with bounds.
     attributes: usize,
-    /// Ranges of rows all of whose values their bounds hold.
+    /// Number of ranges of rows whose values are all within the bounds.
     held: u64,
-    /// What could not be told or read.
+    /// Number of arrays and columns that could not be read.
     refused: u64,
     wrong: Vec<String>,
 }
@@ -103,7 +103,7 @@ impl Found {
     }
 }
 
-/// Folders that have a schema, in any depth.
+/// Returns all folders with a schema, at any depth.
 fn arrays_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![folder.to_owned()];
@@ -127,7 +127,7 @@ fn look_at(path: &Path) -> Found {
         reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
         ..OpenOptions::default()
     };
-    // Encrypted, damaged and not supported ones have no Parquet file.
+    // Encrypted, damaged and unsupported arrays have no Parquet file.
     let Ok(array) = open_array(path, &options) else {
         found.refused += 1;
         return found;
@@ -169,7 +169,7 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
     let place = format!("{} {field:?}", path.display());
     let step = (rows / MOST_ROWS).max(1);
     for first in (0..rows).step_by(step as usize) {
-        // A row alone, and some together.
+        // A single row, and several together.
         for count in [1, 2 + first % 61] {
             let rows = first..(first + count).min(rows);
             let cells = cells(&column, rows.clone())?;
@@ -180,7 +180,7 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
     Ok(())
 }
 
-/// The values of some rows, `None` for null.
+/// Returns the values of some rows, `None` for null.
 fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
     let read = |content: &Arc<dyn Content>, bytes: Range<u64>| -> Result<Vec<u8>> {
         let mut read = vec![0; (bytes.end - bytes.start) as usize];
@@ -204,7 +204,7 @@ fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
     Ok(values.into_iter().enumerate().map(|(row, value)| is_valid(row).then_some(value)).collect())
 }
 
-/// Compares the cells in `rows` with the bounds that are told of them.
+/// Compares the cells in `rows` with the bounds that are reported for them.
 fn compare(
     place: &str,
     datatype: Datatype,

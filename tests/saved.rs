@@ -214,7 +214,7 @@ fn a_second_mount_finds_out_nothing_again() {
     assert!(merged > 1000 && measured > 1000, "{merged} {measured}");
 }
 
-/// Entries of all times of an array exist while it is read as of each of them.
+/// Each time of an array has its own entries, and all of them exist while it is read as of each time.
 #[test]
 fn other_times_of_an_array_have_other_entries() {
     let mut times_seen = 0;

@@ -1,5 +1,5 @@
-//! What one mount finds out of a dataset of TileDB-VCF is saved for the next: where the pieces of a file begin, and the
-//! indexes of files. That finds out nothing again and shows the same bytes.
+//! The results that one mount computes for a dataset of TileDB-VCF are saved for the next: the starts of the pieces of
+//! a file, and the indexes of files. The next mount does not compute them again, and shows the same bytes.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use tilefs::tree::{self, IndexOptions, Node, OpenOptions, Tree};
 use tilefs_reader::statistics::Value;
 
-/// Files of the dataset `v4`, and whether each has an index.
+/// Files of the dataset `v4`, and whether each is an index.
 const FILES: [(&str, bool); 10] = [
     ("vcf/NA%2F1.vcf.gz.tbi", true),
     ("vcf/NA%2F1.vcf.gz.csi", true),
@@ -23,10 +23,10 @@ const FILES: [(&str, bool); 10] = [
     ("vcf/samples=B 2,NA%2F1/merged/chr10:1-400.bcf", false),
 ];
 
-/// What was seen of a file, and the counters of its mount.
+/// The length of a file and the bytes read from it, and the counters of its mount.
 type Seen = ((u64, Vec<u8>), BTreeMap<&'static str, u64>);
 
-/// Returns the length of a file in a mount of its own, and the bytes of an index: reading others reads records.
+/// Returns the length of a file in a new mount, and the bytes if it is an index: reading other files reads records.
 fn mounted(dataset: &Path, (path, is_index): (&str, bool), folder: &Path) -> Seen {
     let index = IndexOptions { folder: folder.join("index"), most: 64 << 20, is_required: true, least_cells: 0 };
     let reading = tilefs_reader::OpenOptions { index: Some(index), cache_size: 32 << 20, ..Default::default() };
@@ -59,18 +59,19 @@ fn a_second_mount_takes_saved_indexes() {
         let (wanted, first) = mounted(&dataset, (path, is_index), folder.path());
         let (found, second) = mounted(&dataset, (path, is_index), folder.path());
         assert!(wanted.0 > 0 && found == wanted, "{path}");
-        // Where the pieces begin, and the index itself; and which cells are rows of a part.
+        // The saved results are the starts of the pieces, for an index also the index itself, and possibly the map of
+        // the rows of a part.
         let least = 1 + u64::from(is_index);
         assert!(first["measured_rows"] > 0 && first["index_writes"] >= least, "{path}");
         assert!(second["index_hits"] >= least, "{path}");
         let again = ["index_writes", "measured_rows", "merged_cells"].map(|name| second[name]);
         assert_eq!(again, [0; 3], "{path}");
-        // Of records nothing is decoded for an index, only the header of the file and what tells samples.
+        // For a saved index, no records are decoded, only the header of the file and the data that identify samples.
         assert!(!is_index || second["decoded_bytes"] < first["decoded_bytes"], "{path}");
     }
 }
 
-/// A read behind the pass that measures a file decodes nothing: its pieces are in the cache.
+/// A read after the pass that measures a file decodes nothing: its pieces are in the cache.
 #[test]
 fn what_was_made_to_measure_a_file_is_there_for_its_first_read() {
     let dataset = tilefs_fixtures::fixtures().join("variants/v4");

@@ -1,5 +1,5 @@
-//! The rows of sparse arrays are those that libtiledb reads, at the level of the library: fixtures and
-//! corpus (see tests/support/corpora.rs). `TILEFS_CASE=text` checks only arrays with that text in their path.
+//! The rows of sparse arrays, read through the library, are those that libtiledb reads: fixtures and corpus (see
+//! tests/support/corpora.rs). `TILEFS_CASE=text` checks only arrays with that text in their path.
 
 mod support;
 
@@ -56,7 +56,7 @@ fn rows_are_those_of_libtiledb() {
     );
 }
 
-/// TileDB wrote some arrays with the filter BITSORT in a way that no one can undo, and reads wrong values from them.
+/// TileDB wrote some arrays with the filter BITSORT in a way that nobody can undo, and reads wrong values from them.
 #[test]
 fn values_that_bitsort_lost_are_refused() {
     let refused = |error: &Error, why: &str| matches!(error, Error::Unsupported { what, .. } if what.contains(why));
@@ -83,7 +83,7 @@ fn values_that_bitsort_lost_are_refused() {
     assert!(view.is_err_and(|error| refused(&error, "several chunks")));
 }
 
-/// Fragments of `bands_row` have rows of their own, whose cells come by turns in the order of the array.
+/// The fragments of `bands_row` have disjoint rows, whose cells interleave in the order of the array.
 #[test]
 fn rows_are_counted_without_their_coordinates() {
     let fixture = |name: &str| tilefs_fixtures::fixtures().join("arrays/sparse").join(name);
@@ -96,7 +96,7 @@ fn rows_are_counted_without_their_coordinates() {
     for (name, told, counted) in [
         ("bands_row", RowCount::Exactly(90), Some(90)),
         ("bands_col", RowCount::Exactly(90), Some(90)),
-        // Some boxes meet: the cells have to be read.
+        // Some boxes overlap, so the cells must be read.
         ("bands_some_meet", RowCount::AtMost(120), None),
         ("overlap", RowCount::AtMost(90), None),
         ("dups", RowCount::Exactly(50), Some(50)),
@@ -127,19 +127,19 @@ fn bitsort(name: &str) -> Arc<Array> {
     Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
 }
 
-/// What came of one read.
+/// The outcome of one read.
 struct Outcome {
     name: String,
     rows: usize,
-    /// The rows were found to be in libtiledb's order.
+    /// Whether the rows were compared with libtiledb's order.
     ordered: bool,
-    /// The rows were also read without merging the fragments that have them.
+    /// Whether reading without merging fragments gives another order.
     unmerged: bool,
     failure: Option<String>,
 }
 
 fn check(object: &Object) -> Vec<Outcome> {
-    // A small cache, so that what does not fit is met: blocks of rows in the temporary file, evicted tiles.
+    // A small cache, so that blocks of rows go to the temporary file and tiles are evicted.
     let key = object.key.as_ref().map(|key| Arc::new(Key::parse(key.as_bytes()).expect("a key")));
     let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 512 << 10, 1, key));
     let folder = match ArrayFolder::open(context, &(&object.place).into()) {
@@ -154,7 +154,7 @@ fn check(object: &Object) -> Vec<Outcome> {
             }];
         }
     };
-    // As tables of any size are read, cut into as many segments as there can be, and searched as long chains are.
+    // Read in the usual way, in as many segments as possible, and by searching, as in long chains of fragments.
     let usual = Portions::default();
     let searched = Portions { chained_fragments: 0, chained_tiles: 0, fragments_of_one_place: 1, ..usual };
     let narrowed = (0, u64::MAX);
@@ -246,7 +246,7 @@ fn order_differs(read: &Read, sorted: &[Column], order: &[u32]) -> Option<String
     wrong.map(|row| format!("row {row} is another than libtiledb's"))
 }
 
-/// The same rows stably sorted by their coordinates.
+/// Compares rows in row order with the same rows stably sorted by their coordinates; returns the difference.
 fn by_row_differs(columns: &[Column], by_row: &[Column]) -> Option<String> {
     let mut rows: Vec<usize> = (0..columns[0].cells()).collect();
     let dimensions: Vec<&Column> = columns.iter().filter(|column| column.is_dimension).collect();
@@ -266,7 +266,7 @@ fn by_row_differs(columns: &[Column], by_row: &[Column]) -> Option<String> {
     differing.map(|(column, _)| format!("{} sorted by row is something else", column.name))
 }
 
-/// The same rows in any order.
+/// Compares rows that were not merged with the same rows in any order; returns the difference.
 fn unmerged_differs(canonical: &[Column], unmerged: &[Column]) -> Option<String> {
     let (unmerged, _) = canonical_sparse(unmerged);
     let same = |(a, b): (&Column, &Column)| a.values == b.values && a.offsets == b.offsets && a.validity == b.validity;
@@ -289,7 +289,7 @@ fn view_of(folder: Arc<ArrayFolder>, read: &Read, portions: Portions) -> Result<
     Ok(view)
 }
 
-/// All columns of a view, in the order of the schema, dimensions first.
+/// Returns all columns of a view, in the order of the schema, dimensions first.
 fn columns_of(view: &Arc<SparseView>) -> Result<Vec<Column>> {
     let schema = view.array().schema();
     let mut columns = Vec::new();
@@ -337,7 +337,7 @@ const PIECES: [usize; 3] = [1001, 1, 20_000];
 fn all_of(column: &FixedColumn) -> Result<Vec<u8>> {
     let size = column.cell_size();
     let mut bytes = vec![0; column.row_count()? as usize * size];
-    // From the middle first, while nothing before it has been looked at.
+    // First from the middle, before any earlier row has been read.
     let middle = bytes.len() / size / 2;
     let mut last = vec![0; bytes.len() - middle * size];
     column.read(middle as u64, &mut last[..])?;

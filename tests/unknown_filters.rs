@@ -1,4 +1,4 @@
-//! Filters that are not known cost the files that went through them, and no others.
+//! Unknown filters make only those files unreadable that went through them.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::stored::{Copy, alter, make_filter_unknown};
 use tilefs::tree::{self, EntryKind, Folder, OpenOptions};
 use tilefs_format::error::Result;
 
-/// The raw files of an array and of its dimensions, by name.
+/// Returns the raw files of an array and of its dimensions, by name.
 fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {
     let root = tree::open(
         &copy.path(),
@@ -31,7 +31,7 @@ fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {
     found
 }
 
-/// What `tilefs info` prints.
+/// Returns schema.txt, which `tilefs info` prints.
 fn info(copy: &Copy) -> String {
     let root = tree::open(&copy.path(), &OpenOptions::default()).expect("it opens");
     String::from_utf8(file(&*root, "schema", ".txt").expect("the schema as text")).expect("text")
@@ -71,7 +71,7 @@ fn of_coordinates_that_no_row_depends_on() {
     check("sparse/dims_3", |schema| of_coordinates(schema), |name| name.starts_with("dims/"));
 }
 
-/// Makes the first of the filters unknown that dimensions without filters of their own have.
+/// Replaces the first of the filters for dimensions without their own filters by an unknown one.
 fn of_coordinates(schema: &mut [u8]) {
     // Version, duplicates, array type, two orders, capacity and chunk size come before the number of filters.
     assert_ne!(schema[20..24], [0; 4]);
@@ -95,7 +95,7 @@ fn of_offsets() {
     check("sparse/dims_1", of_offsets, |name| name.starts_with("s."));
 }
 
-/// A filter that is known, on a type that it is not for.
+/// A known filter on a type that it does not support.
 #[test]
 fn on_another_type() {
     let copy = Copy::of("dense/filters_float32");
@@ -115,7 +115,7 @@ fn on_another_type() {
     assert!(info(&copy).contains("warning: not supported: filter DELTA"), "{}", info(&copy));
 }
 
-/// A schema that only an older fragment was written under.
+/// The schema of an older fragment only.
 #[test]
 fn of_one_fragment() {
     let copy = Copy::of("sparse/evolution");
@@ -125,7 +125,7 @@ fn of_one_fragment() {
     let oldest = names.remove(0);
     let before = files(&copy);
     alter(&oldest, |schema| of_coordinates(schema));
-    // Rows are found without it or not at all: what is shown is right.
+    // Rows are found without the unreadable files, or not at all: everything that is shown is right.
     for ((name, before), (_, after)) in before.iter().zip(&files(&copy)) {
         match after {
             Ok(after) => assert_eq!(before.as_ref().ok(), Some(after), "{name}"),

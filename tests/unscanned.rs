@@ -291,7 +291,7 @@ fn size(file: &dyn File) -> u64 {
     file.len().unwrap()
 }
 
-/// Small enough to be read completely: texts are the same before and after rows are counted.
+/// This array is small enough to be read completely: texts are the same before and after its rows are counted.
 #[test]
 fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
     let (storage, root) = open("overlapping-17000000-f4-o2");

@@ -1,5 +1,5 @@
-//! The tables of the variant calls of TileDB-VCF datasets: what pysam reads from the VCF files of the mount is in the
-//! columns of their fields, in each layout and format. Damage in a cell is an error that names it.
+//! The tables of the variant calls of TileDB-VCF datasets: the columns of fields have what pysam reads from the VCF
+//! files of the mount, in each layout and format. Damage in a cell is an error that names the cell.
 
 mod support;
 
@@ -20,12 +20,12 @@ fn variants() -> PathBuf {
     tilefs_fixtures::fixtures().join("variants")
 }
 
-/// A script of this test.
+/// Returns a script of this test.
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/variant_tables").join(name)
 }
 
-/// Python with pysam, and Python with what reads tables.
+/// Returns a Python with pysam, and a Python with packages that read tables.
 fn interpreters() -> Option<(String, String)> {
     let has_pysam = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         let import = Command::new(python).args(["-c", "import pysam"]).output();
@@ -37,14 +37,14 @@ fn interpreters() -> Option<(String, String)> {
     Some((has_pysam?.to_owned(), python_with("duckdb, numpy, pyarrow")?))
 }
 
-/// The output of a program; the test fails if the program does.
+/// Returns the output of a program; the test fails if the program fails.
 fn output(program: &str, arguments: &[&str], what: &str) -> Vec<u8> {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// The number of records that are the same in the tables of a dataset and in the VCF files of its samples.
+/// Compares the tables of a dataset with the VCF files of its samples; returns the number of records.
 fn compared(root: &Arc<dyn Folder>, layout: &str, (pysam, python): &(String, String), what: &str) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -74,7 +74,7 @@ fn columns_are_the_fields_of_the_records() {
     }
 }
 
-/// The datasets of make_datasets.py, in a folder.
+/// Runs make_datasets.py; returns the folder with its datasets.
 fn made() -> Option<(tempfile::TempDir, String)> {
     let python = python_with("tiledb, numpy, pyarrow")?;
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn statistics_of_alleles_are_text() {
     }
 }
 
-/// The datasets of TileDB-VCF's own tests, and those that `scripts/variants.py` makes of its files.
+/// Checks the datasets of TileDB-VCF's own tests, and those that `scripts/variants.py` makes from its files.
 #[test]
 fn tables_of_tiledb_vcf_have_the_fields_of_the_records() {
     let Some(peers) = peers() else { return };
@@ -187,7 +187,8 @@ fn tables_of_tiledb_vcf_have_the_fields_of_the_records() {
             let dataset = folder.path().join(format!("{name}.{layout}"));
             let arguments = [variants.to_str().unwrap(), dataset.to_str().unwrap(), path];
             let arguments = [&arguments[..], &["--layout", layout, "--anchor-gap", "50"]].concat();
-            // Other tests say which files the layouts cannot have, and the script takes one sample only.
+            // Skip files that the script cannot convert: it supports only one sample, and other tests check which files
+            // a layout cannot have.
             if Command::new(&python).args(&arguments).output().unwrap().status.success() {
                 count += compared(&opened(&dataset), layout, &interpreters, &format!("{name} in layout {layout}"));
             }

@@ -1,5 +1,5 @@
 //! Datasets of TileDB-VCF as VCF files: those of the fixtures, and those of TileDB-VCF's own tests (`TILEFS_PEERS`, see
-//! tests/support/corpora.rs) with the files that they were made of, as bcftools reads both.
+//! tests/support/corpora.rs) compared with their source files, as bcftools reads both.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn variants() -> PathBuf {
     tilefs_fixtures::fixtures().join("variants")
 }
 
-/// The expected files of a dataset, by the names of samples in paths.
+/// Returns the expected files of a dataset, by the names of samples in paths.
 fn expected(dataset: &str) -> Vec<(String, String)> {
     let folder = fs::read_dir(variants().join("expected").join(dataset)).unwrap();
     let mut all: Vec<_> = folder
@@ -54,7 +54,7 @@ fn each_sample_is_a_vcf_file() {
     }
 }
 
-/// The first and the last position of the record on a line.
+/// Returns the contig, and the first and the last position of the record on a line.
 fn extent(line: &str) -> (&str, u32, u32) {
     let fields: Vec<&str> = line.split('\t').collect();
     let start: u32 = fields[1].parse().unwrap();
@@ -173,11 +173,11 @@ fn views_of_variants_are_named_and_listed_where_that_is_asked_for() {
     assert!(node(&other, "vcf").is_none() && !text(&other, "README.txt").contains("vcf"));
 }
 
-/// The header and the records of a file, as bcftools shows them.
+/// Returns the header and the records of a file, as bcftools shows them.
 fn viewed(path: &Path) -> (Vec<String>, Vec<String>) {
     let all = printed("bcftools", &["view", "--no-version", path.to_str().unwrap()]);
     let (header, records): (Vec<&str>, Vec<&str>) = all.lines().partition(|line| line.starts_with('#'));
-    // bcftools itself defines contigs that a header does not name.
+    // bcftools adds definitions of contigs that a header does not name.
     let header = header.into_iter().filter(|line| !line.ends_with("=<ID=chrUn>")).map(str::to_owned).collect();
     (header, records.into_iter().map(str::to_owned).collect())
 }
@@ -223,9 +223,8 @@ fn indexes_lead_bcftools_and_tabix_to_the_records_of_a_region() {
     }
 }
 
-/// The datasets of TileDB-VCF's own tests have what the files have that they were made of. `small.bcf` was changed
-/// after the datasets were made: DP and GQ of its first record are missing there. And fields with attributes of their
-/// own come last.
+/// The datasets of TileDB-VCF's own tests have the records of their source files. `small.bcf` was changed after the
+/// datasets were made: they lack DP and GQ of its first record. Fields with attributes of their own come last.
 #[test]
 fn datasets_of_tiledb_vcf_are_the_files_they_were_made_of() {
     let Some(peers) = peers() else { return };
@@ -264,7 +263,7 @@ fn datasets_of_tiledb_vcf_are_the_files_they_were_made_of() {
     }
 }
 
-/// A record with its FORMAT fields sorted by name.
+/// Returns a record with its FORMAT fields sorted by name.
 fn by_name(record: &str) -> String {
     let fields: Vec<&str> = record.split('\t').collect();
     let mut pairs: Vec<_> = fields[8].split(':').zip(fields[9].split(':')).collect();
@@ -272,8 +271,8 @@ fn by_name(record: &str) -> String {
     format!("{:?} {pairs:?}", &fields[..8])
 }
 
-/// Every file of TileDB-VCF's own tests, in a dataset that `scripts/variants.py` makes of it in each layout: bcftools
-/// finds the same records in both. Layouts 2 and 3 have no END that follows from the reference allele.
+/// `scripts/variants.py` converts every file of TileDB-VCF's own tests to a dataset in each layout: bcftools finds the
+/// same records in both. Layouts 2 and 3 have no END that follows from the reference allele.
 #[test]
 fn every_file_comes_back_from_a_dataset_made_of_it() {
     let Some(peers) = peers() else { return };
@@ -328,8 +327,8 @@ fn every_file_comes_back_from_a_dataset_made_of_it() {
     assert!(count > 2000 && of_layout_2 > 5, "{count} records, {of_layout_2} files in layout 2");
 }
 
-/// A record without the END that layouts 2 and 3 do not store, if it follows from the reference allele, and with
-/// another END in the last place.
+/// Returns a record without an END that follows from the reference allele, because layouts 2 and 3 do not store it; any
+/// other END is moved to the end.
 fn without_end(record: &str) -> String {
     let mut fields: Vec<String> = record.split('\t').map(str::to_owned).collect();
     let (_, start, end) = extent(record);

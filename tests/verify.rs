@@ -1,4 +1,4 @@
-//! `tilefs verify`: what it says of arrays and groups, whole and damaged, and its exit status.
+//! `tilefs verify`: its output for arrays and groups, intact and damaged, and its exit status.
 
 mod support;
 
@@ -11,7 +11,7 @@ use tilefs::tree::{self, OpenOptions};
 use tilefs_format::fragment::parse_consolidated_footers;
 use tilefs_reader::array::verify::Progress;
 
-/// The exit status and the lines of the output.
+/// Runs the command; returns its exit status and the lines of its output.
 fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {
     let output = Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("verify").arg(array).args(options).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -21,7 +21,7 @@ fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {
 trait Verify {
     fn verify(&self) -> (Option<i32>, Vec<String>);
 
-    /// Cuts a file to half its length: the first one below a folder that ends like this.
+    /// Truncates the first file below a folder that ends like this to half its length.
     fn halve(&self, folder: &str, end: &str);
 }
 
@@ -37,7 +37,7 @@ impl Verify for Copy {
     }
 }
 
-/// The line that begins like this.
+/// Returns the line that begins like this.
 fn line<'a>(lines: &'a [String], start: &str) -> &'a str {
     lines.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start:?} in {lines:#?}"))
 }
@@ -56,7 +56,7 @@ fn an_array() {
     assert!(lines.len() > 1 && lines[0].contains("a0.tdb"), "{lines:?}");
 }
 
-/// Each is read with the array, though no fragment has it.
+/// Verification reads these files with the array, although no fragment refers to them.
 #[test]
 fn enumerations_delete_conditions_and_labels() {
     for (fixture, folder, end) in [
@@ -134,7 +134,7 @@ fn damage_of_groups_themselves() {
 #[test]
 fn what_can_be_reached_twice_is_checked_once() {
     let copy = Copy::of("groups/experiment");
-    // A group of old releases: its members are what is in its folder.
+    // A group of old releases: its members are the arrays and groups in its folder.
     let root = copy.path();
     let root = root.parent().unwrap();
     fs::write(root.join("__tiledb_group.tdb"), b"").unwrap();
@@ -220,13 +220,13 @@ fn a_fragment_that_lost_its_commit_is_a_warning() {
     let name = mark.file_stem().unwrap().to_str().unwrap();
     assert!(lines[0].starts_with("warning: ") && lines[0].contains(name), "{lines:#?}");
     assert!(lines[1].ends_with("; 0 damaged places; 1 warning"), "{lines:#?}");
-    // One that was never finished is none.
+    // An unfinished fragment is ignored.
     fs::remove_file(copy.path().join("__fragments").join(name).join("__fragment_metadata.tdb")).unwrap();
     assert_eq!(copy.verify().1.len(), 1);
 }
 
-/// Coordinates that are altered so that they still decode. Those that stay in the box of their tile and in order look
-/// like any others.
+/// Altered coordinates that still decode. Verification cannot detect those that stay in order and in the box of their
+/// tile.
 #[test]
 fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
     let (mut refused, mut other, mut found) = (0, 0, 0);
@@ -282,7 +282,7 @@ fn a_copy_of_a_footer_that_hides_cells_is_found() {
     alter(&file, |bytes| {
         let copies = parse_consolidated_footers(bytes).unwrap();
         let first = copies[0].footer.as_ptr() as usize - bytes.as_ptr() as usize;
-        // Behind version, name of the schema and two flags comes the non-empty domain: rows 0 to 9, say.
+        // The non-empty domain comes after the version, the name of the schema and two flags: for example, rows 0 to 9.
         let name = u64::from_le_bytes(bytes[first + 4..first + 12].try_into().unwrap()) as usize;
         let domain = first + 12 + name + 2;
         let low = i32::from_le_bytes(bytes[domain..domain + 4].try_into().unwrap());
@@ -294,7 +294,7 @@ fn a_copy_of_a_footer_that_hides_cells_is_found() {
     assert_eq!((status, lines.len()), (Some(1), 2), "{lines:#?}");
     let parts = ["the copy of a footer", ".meta", "fragment __", "array "];
     assert!(parts.iter().all(|part| lines[0].contains(part)), "{lines:#?}");
-    // Untouched, but written once more, it is sound.
+    // Rewritten without a change, the file is sound.
     let copy = Copy::of("dense/consolidated");
     alter(&copy.file("__fragment_meta", ".meta"), |_| {});
     assert_eq!(copy.verify().0, Some(0));

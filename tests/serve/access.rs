@@ -1,4 +1,4 @@
-//! Who may read, and what nobody may do.
+//! Access with and without a token, and requests that are always refused.
 
 use crate::client::{Program, ask, demo, get, options, send, serve_toy, serve_toy_with};
 
@@ -20,7 +20,7 @@ fn without_its_token_a_server_gives_nothing() {
         assert_eq!(ask(address, "PROPFIND", "/", &[header, "Depth: 0"]).status, 207);
     }
     assert_eq!(get(address, "/hello.txt?token=s3cret").body, b"hello\n");
-    // Links on a page lead on.
+    // Links on a page keep the token.
     assert!(get(address, "/?token=s3cret").text().contains("<a href=\"hello.txt?token=s3cret\">"));
     assert!(get(address, "/.tilefs/stats.json?token=s3cret").json()["denied"].as_u64().unwrap() >= 28);
     server.stop();
@@ -48,7 +48,7 @@ fn nothing_can_be_written_over_http() {
         for target in ["/temp.f32", "/new", "/", "/dims/"] {
             let headers = ["Content-Length: 4", "Destination: /other"];
             let reply = ask(server.address, method, target, &headers);
-            // A target of CONNECT is a host.
+            // The target of CONNECT is a host.
             let expected: &[u16] = if method == "CONNECT" { &[400, 405] } else { &[405] };
             assert!(expected.contains(&reply.status), "{method} {target}: {}", reply.status);
             assert!(reply.status == 400 || reply.header("allow") == "GET, HEAD, OPTIONS, PROPFIND", "{method}");
@@ -82,7 +82,7 @@ fn pages_of_others_read_only_where_that_is_allowed() {
     }
 }
 
-/// A page of a browser on this machine may give its own name the address of this machine.
+/// A web page in a browser on this machine can give its own host name the address of this machine.
 #[test]
 fn a_server_of_this_machine_is_not_reached_under_another_name() {
     let (server, address, _) = serve_toy();

@@ -13,10 +13,10 @@ use tilefs::serve::{ServeOptions, Server};
 
 use crate::toy::{self, Counters};
 
-/// No reply takes longer, not even on a loaded machine.
+/// No reply takes longer than this, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The sample array.
+/// Returns the sample array.
 pub fn demo() -> PathBuf {
     tilefs_fixtures::fixtures().join("demo")
 }
@@ -78,7 +78,7 @@ pub fn read_reply(stream: &mut BufReader<TcpStream>, method: &str) -> Option<Rep
     Some(Reply { status, headers, body, is_cut })
 }
 
-/// Reads a body in chunks; whether it is whole.
+/// Reads a body in chunks; returns whether it is complete.
 fn read_chunks(stream: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> bool {
     loop {
         let mut line = String::new();
@@ -119,7 +119,7 @@ pub fn get(address: SocketAddr, target: &str) -> Reply {
     ask(address, "GET", target, &[])
 }
 
-/// Options of a server of this machine on any port.
+/// Returns options of a local server on any port.
 pub fn options() -> ServeOptions {
     ServeOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -173,14 +173,14 @@ impl Program {
         assert!(status.unwrap().success());
     }
 
-    /// Bytes of memory that it has now, not counting its program.
+    /// Returns the current memory of the server in bytes, without its program.
     pub fn memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
     }
 
-    /// Number of threads that make replies.
+    /// Returns the number of threads that make replies.
     pub fn workers(&self) -> usize {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
@@ -207,7 +207,7 @@ impl Drop for Program {
     }
 }
 
-/// The ids of processes with this argument, in whose environment a variable is this path.
+/// Returns the ids of processes with this argument, in whose environment a variable has this path.
 pub fn processes_with_argument(argument: &str, variable: &str, value: &Path) -> Vec<String> {
     let has = |file: PathBuf, wanted: &str| {
         fs::read(file).is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|item| item == wanted.as_bytes()))
@@ -220,7 +220,7 @@ pub fn processes_with_argument(argument: &str, variable: &str, value: &Path) -> 
     ours.map(|process| process.file_name().into_string().unwrap()).collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -16,7 +16,7 @@ fn root() -> Arc<dyn Folder> {
     tree::open(&demo(), &options).unwrap()
 }
 
-/// The bytes of a file of the tree.
+/// Returns the bytes of a file of the tree.
 fn bytes(node: &Node) -> Vec<u8> {
     let Node::File(file) = node else { panic!("this is a folder") };
     let content = file.open().unwrap();
@@ -25,7 +25,7 @@ fn bytes(node: &Node) -> Vec<u8> {
     bytes
 }
 
-/// All listed files below a folder, by path.
+/// Finds all listed files below a folder, by path.
 fn files(folder: &dyn Folder, path: &str, found: &mut Vec<(String, Vec<u8>)>) {
     for entry in folder.list().unwrap() {
         let node = folder.lookup(&entry.name).unwrap().unwrap();
@@ -55,7 +55,7 @@ fn every_file_over_http_has_the_bytes_of_the_tree() {
         assert_eq!(whole.header("content-length"), bytes.len().to_string(), "{path}");
         for name in ["content-length", "etag", "last-modified", "content-type", "accept-ranges"] {
             assert_eq!(whole.header(name), head.header(name), "{name} of {path}");
-            // A text that may mention data which could not be read may be another one the next time.
+            // A text that may mention data which could not be read can be different the next time.
             let is_passing = name == "etag" && whole.header("cache-control") == "no-store";
             assert!(!whole.header(name).is_empty() || is_passing, "{name} of {path}");
         }
@@ -90,7 +90,7 @@ fn slices_are_files_over_http() {
     assert!(near.status == 404 && near.text().contains("did you mean temp.f32?"), "{}", near.text());
 }
 
-/// The bytes of a computed file of the toy tree.
+/// Returns the bytes of a computed file of the toy tree.
 fn computed(from: u64, to: u64) -> Vec<u8> {
     let mut bytes = vec![0; (to - from) as usize];
     toy::fill(from, &mut bytes);
@@ -161,7 +161,7 @@ fn etags_and_ranges_of_the_same_file_belong_together() {
     }
     assert_eq!(ask(&["If-Match: \"other\""]).status, 412);
     assert_eq!(ask(&[&format!("If-Match: {etag}")]).status, 200);
-    // Another file, and the same file of another server, has another one.
+    // Another file has a different ETag, and so has the same file of another server.
     let other = get(server.address, "/cell.i32");
     assert!(other.header("etag") != etag && other.header("etag").len() == etag.len());
     let again = Program::start(&demo(), &[]);

@@ -54,7 +54,7 @@ fn no_path_leads_out_of_the_tree() {
             assert!(!String::from_utf8_lossy(&reply.body).contains("root:"), "{target}");
         }
     }
-    // The form that proxies get names a host, and the same path.
+    // Requests in the form for proxies contain a host, and the same path.
     assert_eq!(get(server.address, "http://localhost/temp.f32").body.len(), 80_000);
     assert!(matches!(get(server.address, "http://localhost/../etc/passwd").status, 400 | 404));
     assert_eq!(get(server.address, "/temp.f32").body.len(), 80_000);
@@ -153,14 +153,14 @@ fn ten_thousand_idle_connections_keep_nobody_out() {
     assert!(stats["connections"].as_u64().unwrap() <= 512, "{stats}");
     let grown = server.memory().saturating_sub(before);
     assert!(grown < 100 << 20, "{} MiB", grown >> 20);
-    // Those that came last are still served.
+    // The latest connections are still served.
     let last = open.iter().rposition(|_| true).filter(|last| last % 3 == 0).unwrap_or(idle - 1 - (idle - 1) % 3);
     let mut stream = open.swap_remove(last);
     stream.write_all(b"GET /temp.f32 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert_eq!(read_reply(&mut BufReader::new(stream), "GET").unwrap().body.len(), 80_000);
 }
 
-/// Clients that ask for a huge file and read none of it: each holds a few pieces of it, and no thread.
+/// Clients that request a huge file and read none of it: each occupies a few pieces of it, and no thread.
 #[test]
 fn clients_that_read_nothing_hold_a_few_pieces_each() {
     let server = Program::start(&tilefs_fixtures::fixtures().join("huge"), &["--cache-size", "32M"]);
@@ -218,7 +218,7 @@ fn reads_that_hang_hold_up_no_others_and_end_with_their_client() {
     server.stop();
 }
 
-/// A long reply ends with its client: what is read stops growing.
+/// A long reply ends with its client: no more data are read for it.
 #[test]
 fn a_client_that_goes_away_stops_its_reply() {
     let (server, address, counters) = serve_toy();

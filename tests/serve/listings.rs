@@ -21,7 +21,7 @@ fn a_folder_is_listed_as_json_and_as_links() {
     for part in ["<a href=\"temp.f32\">", "<td>80000</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    // Names of views that are only found by name are not in the table.
+    // Views that are only found by name are not in the table.
     assert!(html.contains("<a href=\"zarr/\">") && !html.contains("<a href=\"zarr2/\">"));
     let inner = get(server.address, "/dims/").text();
     assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/\">tilefs</a> / dims"), "{inner}");
@@ -42,7 +42,7 @@ fn a_folder_without_its_slash_is_redirected() {
     assert_eq!(get(server.address, "/temp.f32/").status, 404);
 }
 
-/// No size is asked for, and the reply does not wait for the last name.
+/// No size is looked up, and the reply does not wait for the last name.
 #[test]
 fn a_hundred_thousand_names_are_listed_without_looking_at_one() {
     let (server, address, counters) = serve_toy();
@@ -70,7 +70,7 @@ fn a_member_that_cannot_be_read_costs_no_other_its_line() {
     server.stop();
 }
 
-/// Names of members may be anything that a file name can be.
+/// Names of members can be any file names.
 #[test]
 fn names_are_escaped_in_links_and_run_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A served array that is written to meanwhile.
+//! A served array that changes meanwhile.
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn a_commit_changes_the_etags_of_the_files_that_show_it() {
     let whole = Program::start(&demo(), &[]);
     assert!(after.body == get(whole.address, "/temp.f32").body);
     assert_eq!(after.header("last-modified"), "Tue, 02 Jan 2024 00:00:00 GMT");
-    // A client that goes on with a download finds that it is another file.
+    // A client that continues a download finds that the file has changed.
     let rest = ask(server.address, "GET", "/temp.f32", &["Range: bytes=8-", &format!("If-Range: {etag}")]);
     assert!(rest.status == 200 && rest.body == after.body);
     assert_eq!(ask(server.address, "GET", "/temp.f32", &[&format!("If-Match: {etag}")]).status, 412);

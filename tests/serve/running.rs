@@ -33,7 +33,7 @@ fn what_cannot_be_served_is_one_line_and_a_status() {
     }
 }
 
-/// Whatever its clients do at that moment.
+/// A signal ends the server, whatever its clients are doing.
 #[test]
 fn a_signal_ends_a_server_within_five_seconds() {
     for signal in ["TERM", "INT"] {
@@ -72,7 +72,7 @@ fn a_reply_is_finished_before_the_server_stops() {
     std::thread::sleep(Duration::from_millis(300));
     server.stop();
     let reply = reader.join().unwrap();
-    // It takes 3.4 s of reads, and the server waits for 3 s.
+    // The reply takes 3.4 s of reads, and the server waits for 3 s.
     assert!(reply.status == 200 && !reply.body.is_empty());
     let (server, address, _) = serve_toy();
     let reader = std::thread::spawn(move || ask(address, "GET", "/slow.bin", &["Range: bytes=0-999999"]));

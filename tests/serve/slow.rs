@@ -43,7 +43,7 @@ fn drip(mut stream: TcpStream, bytes: &[u8]) -> (Vec<u8>, Duration) {
     }
 }
 
-/// Whether it sends nothing, half a head, a head that never ends, a body that never comes, or nothing after a reply.
+/// The client sends nothing, half a head, an endless head, no body after its headers, or nothing after a reply.
 #[test]
 fn a_client_that_sends_no_whole_request_is_cut_off() {
     let server = Program::start(&demo(), &["--client-timeout", "1"]);
@@ -86,7 +86,7 @@ fn a_client_that_sends_no_whole_request_is_cut_off() {
             assert_eq!(read_reply(&mut replies, "GET").unwrap().body.len(), 80_000);
             assert_eq!(check("nothing after a reply", stream, b""), "");
         });
-        // Others do not notice.
+        // Other clients do not notice.
         for _ in 0..20 {
             assert_eq!(get(server.address, "/temp.f32").body.len(), 80_000);
             sleep(TIMEOUT / 10);
@@ -140,7 +140,8 @@ fn a_client_that_takes_nothing_is_cut_off_and_frees_what_it_held() {
     assert!(after.iter().all(|memory| *memory < before + 2 * CLIENTS * HELD), "{before}, {after:?}");
 }
 
-/// A client that takes 200 KB a second, in a limit less than a third of what the kernel holds for it, gets all bytes.
+/// A client that reads 200 KB per second, within each timeout less than a third of what the kernel buffers for it, gets
+/// all bytes.
 #[test]
 fn a_slow_client_that_goes_on_is_not_cut_off() {
     const LENGTH: usize = 32_000_000;
@@ -174,7 +175,7 @@ fn a_slow_client_that_goes_on_is_not_cut_off() {
     server.stop();
 }
 
-/// A client whose kernel takes few bytes ahead of it.
+/// Connects a client whose kernel buffers only a few bytes.
 fn connect_with_small_buffer(address: SocketAddr) -> TcpStream {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     set_socket_recv_buffer_size(&socket, 128 << 10).unwrap();

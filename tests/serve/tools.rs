@@ -1,4 +1,4 @@
-//! Programs that have never heard of TileDB read a server.
+//! Programs without any knowledge of TileDB read from a server.
 
 use std::io::Write;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn tasks_of_a_job_share_a_server() {
     assert_eq!(servers.len(), 1);
 }
 
-/// The commands on the page work.
+/// The commands on a page work as printed.
 #[test]
 fn the_commands_on_the_page_work() {
     let server = Program::start(&demo(), &[]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::client::{Program, Reply, ask, demo, get, send, serve_toy};
 use crate::toy;
 
-/// The members of a reply by the path of their URL: whether each is a folder, and its length.
+/// Returns the members in a reply by the path of their URL: whether each is a folder, and its length.
 fn resources(reply: &Reply) -> BTreeMap<String, (bool, Option<u64>)> {
     assert_eq!((reply.status, reply.header("content-type")), (207, "application/xml; charset=utf-8"));
     let text = reply.text();
@@ -30,7 +30,7 @@ fn properties_of_a_folder_are_those_of_its_members() {
     let found = resources(&reply);
     assert_eq!((found["/"], found["/dims/"]), ((true, None), (true, None)));
     assert_eq!(found["/temp.f32"], (false, Some(80_000)));
-    // Each is found where it is said to be, with the same ETag.
+    // Each member is at its URL, with the same ETag.
     for (href, (is_folder, length)) in &found {
         let head = ask(server.address, "HEAD", href, &[]);
         assert_eq!(head.status, 200, "{href}");

@@ -1,11 +1,11 @@
-//! Memory for tests of hostile input: no process gets more than [`MOST`] bytes at once. Who asks for more is refused,
-//! as by a machine that has no more, and who cannot be refused (`vec![0; length]`) ends the process.
+//! An allocator for tests of hostile input: no process gets more than [`MOST`] bytes at once. Larger requests fail, as
+//! on a machine without more memory; requests that cannot fail (`vec![0; length]`) end the process.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a process may have at once. The inputs of these tests are small beside it.
+/// Maximum memory of a process. The inputs of these tests are small in comparison.
 pub const MOST: usize = 256 << 20;
 
 /// The system's memory, up to [`MOST`] bytes.
@@ -18,7 +18,7 @@ impl Bounded {
         Bounded { used: AtomicUsize::new(0) }
     }
 
-    /// Counts `size` bytes in, unless there is no room for them.
+    /// Reserves `size` bytes, if they fit.
     fn take(&self, size: usize) -> bool {
         let used = self.used.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         if used > MOST {
@@ -29,8 +29,8 @@ impl Bounded {
     }
 }
 
-// SAFETY: every call is the system allocator's, with the same arguments, or a refusal, which an allocator may give at
-// any time. The counts are beside the memory and touch none of it.
+// SAFETY: every call is forwarded to the system's allocator with the same arguments, or fails, which an allocator may
+// do at any time. Counting does not touch the memory.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !self.take(layout.size()) {

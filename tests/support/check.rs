@@ -1,4 +1,4 @@
-//! One array or group against its manifest entry.
+//! Compares one array or group with its entry in the manifest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,10 +19,10 @@ use super::manifest::{Expected, Object, Read, Schema};
 use super::report::Report;
 use super::shown;
 
-/// The kind of check of what `.history` shows.
+/// The kind of checks of `.history`.
 pub const HISTORY: &str = "reads below .history";
 
-/// What is said of an object with its report.
+/// Checks an object; returns the report.
 pub fn check(object: &Object) -> Report {
     let mut report = Report::default();
     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -58,7 +58,7 @@ impl Check<'_> {
     fn all(&mut self) {
         let opened = self.open(None);
         match (&self.object.newest_error, opened) {
-            // To do better than libtiledb is allowed: then nothing is known to compare with.
+            // Reading more than libtiledb can is allowed, but there is nothing to compare with.
             (Some(_), Err(error)) if error.to_string().is_empty() => {
                 self.failed("objects", "", "", "an error without a word");
             }
@@ -84,7 +84,7 @@ impl Check<'_> {
         }
     }
 
-    /// The tree in a window of time; the newest state, which may be dated in the future, without one.
+    /// Opens the tree in a window of time; without one, in the newest state, which may be dated in the future.
     fn open(&self, window: Option<(u64, u64)>) -> Result<Arc<dyn Folder>> {
         let (from, at) = window.unwrap_or((0, u64::MAX));
         let options = OpenOptions {
@@ -101,7 +101,7 @@ impl Check<'_> {
         tree::open(&self.object.place, &options)
     }
 
-    /// The same window of time by a name below `.history`.
+    /// Checks the same window of time by a name below `.history`.
     fn history(&mut self, read: &Read, root: &dyn Folder) {
         let Some(window) = read.window else { return };
         let mut report = Report::default();
@@ -192,7 +192,8 @@ impl Check<'_> {
         }
     }
 
-    /// What is different in a slice of which only a digest is known: cut out of what is expected of the whole.
+    /// Returns the differences in a slice of which only a digest is known, by cutting the slice out of the expected
+    /// whole.
     fn slice_differs(&self, read: &Read, schema: &Schema, columns: &[Column]) -> Vec<(String, String)> {
         let ranges = read.subarray.as_deref().unwrap_or_default();
         let selection = shown::selection(schema, ranges);
@@ -210,7 +211,7 @@ impl Check<'_> {
         differing.map(|(a, b)| (format!("{} in {selection}", b.name), first_difference(a, b, &read.shape()))).collect()
     }
 
-    /// Whether the rows come in the order in which libtiledb gave them.
+    /// Checks that the rows are in the order in which libtiledb returned them.
     fn row_order(&mut self, read: &Read, sorted: &[Column], order: &[u32]) {
         if let Some(recorded) = &read.row_order_digest {
             match order_digest(sorted, order).starts_with(recorded) {
@@ -258,7 +259,7 @@ impl Check<'_> {
         }
     }
 
-    /// The labels of text, one a line.
+    /// Checks the files with the labels of enumerations of text, one per line.
     fn enumerations(&mut self, schema: &Schema, root: &dyn Folder) {
         for (name, is_text, values) in &schema.enumerations {
             let got = shown::subfolder(root, "enums").and_then(|enums| shown::file(&*enums, name, ".txt"));
@@ -277,7 +278,7 @@ impl Check<'_> {
         }
     }
 
-    /// The members that lie within the group are folders of their names.
+    /// Checks that the members within the group are folders with their names.
     fn members(&mut self, read: &Read, members: &[super::manifest::Member], root: &dyn Folder) {
         if self.object.moved {
             return self.report.passed("groups that were moved");
@@ -300,13 +301,13 @@ impl Check<'_> {
     }
 
     fn failed(&mut self, kind: &'static str, read: &str, field: &str, what: impl Into<String>) {
-        // The object's name is said already.
+        // The report already names the object.
         let place = self.object.place.display().to_string();
         self.report.failed(kind, &self.object.name, read, field, what.into().replace(&place, "..."));
     }
 }
 
-/// The fields that are not as expected, and how.
+/// Returns the fields that are not as expected, and the differences.
 pub fn fields_differ(read: &Read, columns: &[Column]) -> Vec<(String, String)> {
     let fields = read.fields.iter().flatten().filter(|field| field.newest_error.is_none());
     let mut found = Vec::new();
@@ -333,14 +334,14 @@ pub fn fields_differ(read: &Read, columns: &[Column]) -> Vec<(String, String)> {
 }
 
 impl Read {
-    /// Cells per dimension of a dense read; empty for a sparse one.
+    /// Returns the number of cells along each dimension of a dense read; empty for a sparse one.
     fn shape(&self) -> Vec<usize> {
         let ranges = self.subarray.iter().flatten();
         ranges.map(|(low, high)| (integer(high) - integer(low) + 1).max(0) as usize).collect()
     }
 }
 
-/// Whether a box is what the files of a dense array's folder cover.
+/// Returns whether a box is the one that the files of a dense array's folder cover.
 fn is_whole(schema: &Schema, ranges: &[(Value, Value)]) -> bool {
     match &schema.current_domain {
         Some(current) => current == ranges,
@@ -348,7 +349,7 @@ fn is_whole(schema: &Schema, ranges: &[(Value, Value)]) -> bool {
     }
 }
 
-/// The digest of which sorted row each row is; equal rows count as the first of them.
+/// Returns the digest of the number of each row among the sorted rows; equal rows count as the first of them.
 fn order_digest(sorted: &[Column], order: &[u32]) -> String {
     let mut first: Vec<u32> = (0..order.len() as u32).collect();
     for row in 1..first.len() {
@@ -370,7 +371,7 @@ fn is(expected: &Expected, got: &[u8]) -> bool {
     }
 }
 
-/// The expected column, where its bytes are known.
+/// Returns the expected column, if its bytes are known.
 pub fn expected_column(field: &super::manifest::Field) -> Option<Column> {
     let bytes = |expected: &Expected| match expected {
         Expected::File(file) => Some(fs::read(file).expect("an expected file")),
@@ -397,7 +398,7 @@ pub fn expected_column(field: &super::manifest::Field) -> Option<Column> {
     })
 }
 
-/// The numbers of the cells of the whole that lie in a box.
+/// Returns the numbers of the cells of the whole that lie in a box.
 pub fn cells_within(schema: &Schema, whole: &[Column], full: &Read, ranges: &[(Value, Value)]) -> Vec<usize> {
     let count = whole.first().map_or(0, Column::cells);
     if schema.dense {
@@ -434,7 +435,7 @@ fn latin1(value: &Value) -> Vec<u8> {
     value.as_str().unwrap_or_default().chars().map(|c| u32::from(c) as u8).collect()
 }
 
-/// The place of a cell in a box, in row-major order.
+/// Returns the position of a cell in a box, given its number in row-major order.
 fn coordinates(number: usize, shape: &[usize]) -> Vec<usize> {
     let mut rest = number;
     let mut place: Vec<usize> = shape
@@ -450,7 +451,7 @@ fn coordinates(number: usize, shape: &[usize]) -> Vec<usize> {
     place
 }
 
-/// Where two columns differ first, for a person.
+/// Describes the first difference between two columns, for people.
 fn first_difference(expected: &Column, got: &Column, shape: &[usize]) -> String {
     if expected.cells() != got.cells() {
         return format!("{} cells, not {}", got.cells(), expected.cells());
@@ -477,14 +478,15 @@ fn first_difference(expected: &Column, got: &Column, shape: &[usize]) -> String 
     format!("{count} of {} cells differ, first {first}{place}: {}, not {}", expected.cells(), show(got), show(expected))
 }
 
-/// A label as a line of text.
+/// Returns a label as a line of text.
 fn one_line(value: &[u8]) -> Vec<u8> {
     let mut line: Vec<u8> = value.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
     line.push(b'\n');
     line
 }
 
-/// The bytes of a metadata value, of which numbers, dates and times are shown as text, one a line.
+/// Returns the stored bytes of a metadata value from its file, in which numbers, dates and times are text, one per
+/// line.
 fn stored(datatype: &str, file: Vec<u8>) -> Vec<u8> {
     fn each<T: std::str::FromStr, const N: usize>(text: &str, bytes: impl Fn(T) -> [u8; N]) -> Option<Vec<u8>> {
         let values = text.lines().map(|line| line.parse::<T>().ok().map(&bytes));

@@ -1,4 +1,4 @@
-//! Cells as bytes, brought into the form that manifests have: nulls masked, sparse rows sorted.
+//! Cells as bytes in the form of the manifests: nulls masked, sparse rows sorted.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 pub struct Column {
     pub name: String,
     pub datatype: String,
-    /// Bytes a cell; `None` where `offsets` say.
+    /// Bytes per cell; `None` if there are `offsets`.
     pub cell_size: Option<usize>,
     pub is_dimension: bool,
     pub values: Vec<u8>,
-    /// Where each cell begins in `values`.
+    /// The start of each cell in `values`.
     pub offsets: Option<Vec<u64>>,
-    /// One byte a cell, 0 is null.
+    /// One byte per cell, 0 for null.
     pub validity: Option<Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ impl Column {
         }
     }
 
-    /// The bytes of a cell.
+    /// Returns the bytes of a cell.
     pub fn cell(&self, number: usize) -> &[u8] {
         match &self.offsets {
             Some(offsets) => {
@@ -46,7 +46,7 @@ impl Column {
         self.validity.as_ref().is_some_and(|validity| validity[number] == 0)
     }
 
-    /// The same column with the cells of these numbers, null ones zeroed (fixed size) or emptied.
+    /// Returns a column of the cells with these numbers, with nulls zeroed (fixed size) or empty.
     pub fn masked(&self, numbers: impl Iterator<Item = usize>) -> Column {
         let mut out = Column {
             values: Vec::new(),
@@ -75,13 +75,13 @@ impl Column {
     }
 }
 
-/// Dense cells as the manifests have them.
+/// Returns dense cells in the form of the manifests.
 pub fn canonical_dense(columns: &[Column]) -> Vec<Column> {
     columns.iter().map(|column| column.masked(0..column.cells())).collect()
 }
 
-/// Sparse rows as the manifests have them: sorted by the dimensions (numbers numerically, text bytewise), ties by the
-/// attributes' (validity, bytes). Also which sorted row each of the rows is.
+/// Returns sparse rows in the form of the manifests: sorted by the dimensions (numbers numerically, text bytewise),
+/// ties by the attributes' (validity, bytes). Also returns the number of each row among the sorted ones.
 pub fn canonical_sparse(columns: &[Column]) -> (Vec<Column>, Vec<u32>) {
     let rows = columns.first().map_or(0, Column::cells);
     let masked = canonical_dense(columns);
@@ -120,7 +120,7 @@ pub enum Number {
     Real(f64),
 }
 
-/// The number that the bytes of one value are; `None` for text and blobs.
+/// Decodes the bytes of one value as a number; `None` for text and blobs.
 pub fn number_of(datatype: &str, bytes: &[u8]) -> Option<Number> {
     use Number::{Integer, Real};
     Some(match datatype {
@@ -140,7 +140,7 @@ pub fn number_of(datatype: &str, bytes: &[u8]) -> Option<Number> {
     })
 }
 
-/// Bytes of one value of a datatype.
+/// Returns the size of one value of a datatype in bytes.
 pub fn size_of(datatype: &str) -> usize {
     match datatype {
         "INT16" | "UINT16" | "STRING_UTF16" | "STRING_UCS2" => 2,
@@ -151,7 +151,7 @@ pub fn size_of(datatype: &str) -> usize {
     }
 }
 
-/// The digest of a slice: of each column in order its values, offsets and validity.
+/// Returns the digest of a slice: the values, offsets and validity of each column in order.
 pub fn digest(columns: &[Column]) -> String {
     let mut sha = Sha256::new();
     for column in columns {

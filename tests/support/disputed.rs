@@ -1,4 +1,4 @@
-//! Reads in which libtiledb gives cells that were overwritten beside the newer ones.
+//! Reads in which libtiledb returns overwritten cells beside the newer ones.
 
 use super::check::{cells_within, expected_column};
 use super::columns::{Column, digest};
@@ -11,7 +11,8 @@ pub struct Disputed {
 }
 
 impl Disputed {
-    /// Of a read of an object; `None` where libtiledb gives every coordinate once, and there is nothing to dispute.
+    /// Returns the rows of a read of an object; `None` if libtiledb returns every coordinate once, so that there is
+    /// nothing to dispute.
     pub fn of(object: &Object, read: &Read) -> Option<Self> {
         let is_whole = |one: &&Read| one.disputed && one.subarray.is_none() && one.window == read.window;
         let whole = object.reads.iter().find(is_whole)?;
@@ -27,7 +28,7 @@ impl Disputed {
         (is_same_read && repeated(&rows).is_some()).then_some(Disputed { rows, as_written_cells })
     }
 
-    /// What is wrong with sorted rows: right ones are libtiledb's, of each coordinate one.
+    /// Returns what is wrong with sorted rows. They must be libtiledb's rows, one for each coordinate.
     pub fn differs(&self, columns: &[Column]) -> Option<String> {
         if columns.len() != self.rows.len() {
             return Some("other fields".to_owned());
@@ -54,7 +55,7 @@ fn cells(columns: &[Column]) -> usize {
     columns.first().map_or(0, Column::cells)
 }
 
-/// The first row that has the coordinates of one before.
+/// Returns the first row with the coordinates of the row before it.
 fn repeated(columns: &[Column]) -> Option<usize> {
     (0..cells(columns)).find(|&row| is_repeated(columns, row))
 }

@@ -11,7 +11,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 
-/// All cells that an array's folder shows.
+/// Returns all cells that an array's folder shows.
 pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {
     if array.schema().array_type == ArrayType::Sparse {
         return Ok(Box::new(SparseSubarray::new(array, false)));
@@ -21,14 +21,15 @@ pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {
     Ok(Box::new(DenseSubarray::new(dense, selection)))
 }
 
-/// The fields of a subarray: its attributes, and in a sparse array its dimensions, of which each row has coordinates.
+/// Returns the fields of a subarray: its attributes and, in a sparse array, its dimensions, because each row has
+/// coordinates.
 pub fn fields(subarray: &dyn Subarray) -> impl Iterator<Item = FieldId> + use<> {
     let schema = subarray.array().schema();
     let dimensions = if schema.array_type == ArrayType::Sparse { schema.dimensions.len() } else { 0 };
     (0..schema.attributes.len()).map(FieldId::Attribute).chain((0..dimensions).map(FieldId::Dimension))
 }
 
-/// The raw files of one field: values, offsets and validity, as far as it has them.
+/// Returns the raw files of one field: values, and offsets and validity if it has them.
 pub fn contents(subarray: &dyn Subarray, field: FieldId) -> Result<Vec<Arc<dyn Content>>> {
     let described = field.describe(subarray.array().schema(), "field");
     let mut contents = vec![subarray.values(field)?];

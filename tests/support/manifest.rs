@@ -1,4 +1,4 @@
-//! A manifest of arrays and groups with what libtiledb reads from them: see tests/fixtures/README.md.
+//! A manifest of arrays and groups, with the data that libtiledb reads from them: see tests/fixtures/README.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 /// An array or a group, and what must be read from it.
 pub struct Object {
-    /// Where it is.
+    /// Its location.
     pub place: PathBuf,
-    /// What to call it in a report.
+    /// Its name in reports.
     pub name: String,
     pub is_group: bool,
     pub key: Option<String>,
-    /// libtiledb cannot open it.
+    /// The error with which libtiledb fails to open it.
     pub newest_error: Option<String>,
-    /// It holds absolute addresses and reads differently where it lies now.
+    /// Whether it contains absolute addresses, so that reads differ at its current location.
     pub moved: bool,
     pub tags: Vec<String>,
     pub schema: Option<Schema>,
@@ -31,8 +31,7 @@ pub struct Schema {
     pub attrs: Vec<Attr>,
     /// Per dimension, both ends included.
     pub current_domain: Option<Vec<(Value, Value)>>,
-    /// By name: the bytes of each value.
-    /// Name, whether its labels are text, and the labels' bytes.
+    /// The name, whether the labels are text, and the bytes of each label.
     pub enumerations: Vec<(String, bool, Vec<Vec<u8>>)>,
 }
 
@@ -46,9 +45,9 @@ pub struct Attr {
     pub name: String,
     pub datatype: String,
     pub nullable: bool,
-    /// Values a cell; `None` is any number.
+    /// Values per cell; `None` if the number varies.
     pub cells: Option<usize>,
-    /// Its filters have WebP among them.
+    /// Whether its filters include WebP.
     pub webp: bool,
 }
 
@@ -60,22 +59,23 @@ pub struct Read {
     /// Per dimension, both ends included; `None` is everything.
     pub subarray: Option<Vec<(Value, Value)>>,
     pub cells: usize,
-    /// `None`: only `sha256` is known.
+    /// `None` if only `sha256` is known.
     pub fields: Option<Vec<Field>>,
-    /// Over the fields in order: values, offsets, validity.
+    /// The digest of the fields in order: values, offsets, validity.
     pub sha256: Option<String>,
-    /// Which sorted row each row of libtiledb's own order is (u32).
+    /// The file with the number, among the sorted rows, of each row in libtiledb's own order (u32).
     pub row_order: Option<PathBuf>,
-    /// The first digits of the SHA-256 of that, with equal rows counted as the first of them, where only this is known.
+    /// If only this is known, the first digits of the SHA-256 of these numbers, with equal rows counted as the first of
+    /// them.
     pub row_order_digest: Option<String>,
     pub metadata: Option<Vec<Metadata>>,
     pub members: Option<Vec<Member>>,
-    /// libtiledb cannot do it.
+    /// The error with which libtiledb fails.
     pub newest_error: Option<String>,
-    /// libtiledb differs from what was written.
+    /// Whether libtiledb's result differs from what was written.
     pub disputed: bool,
     pub as_written_cells: Option<usize>,
-    /// Where it is not the newest.
+    /// The schema, if it is not the newest.
     pub schema: Option<Schema>,
 }
 
@@ -84,7 +84,7 @@ pub struct Field {
     pub datatype: String,
     pub is_dimension: bool,
     pub cells: Option<usize>,
-    /// libtiledb cannot read it; nothing is known of its values.
+    /// The error with which libtiledb fails to read the field, so that its values are not known.
     pub newest_error: Option<String>,
     pub values: Expected,
     pub offsets: Option<Expected>,
@@ -109,7 +109,7 @@ pub struct Member {
     pub relative_path: Option<String>,
 }
 
-/// All objects of a manifest; paths in it are relative to its folder. `prefix` goes before the names in reports.
+/// Returns all objects of a manifest; paths in it are relative to its folder. `prefix` precedes the names in reports.
 pub fn load(file: &Path, prefix: &str) -> Vec<Object> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let manifest: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -118,7 +118,8 @@ pub fn load(file: &Path, prefix: &str) -> Vec<Object> {
     list(&manifest["objects"]).iter().map(|entry| object(entry, base, &arrays, prefix)).collect()
 }
 
-/// Adds the digests of row orders that were recorded apart from a manifest, by "path read". How many reads have one.
+/// Adds the digests of row orders that were recorded separately from a manifest, by "path read"; returns the number of
+/// reads with one.
 pub fn add_row_orders(objects: &mut [Object], recorded: &Value) -> usize {
     let mut added = 0;
     for object in objects {

@@ -17,7 +17,7 @@ pub fn generic_tiles(bytes: &[u8]) -> Vec<(usize, usize)> {
     tiles
 }
 
-/// Replaces the generic tile that starts at `start`. Offsets in the footer of the tiles behind it move with them.
+/// Replaces the generic tile that starts at `start`. Adjusts the footer's offsets of the tiles after it.
 pub fn replace_generic_tile(bytes: &mut Vec<u8>, start: usize, tile: &[u8]) {
     let tiles = generic_tiles(bytes);
     let end = tiles.iter().find(|(at, _)| *at == start).map_or(bytes.len(), |(_, end)| *end);

@@ -1,17 +1,17 @@
-//! The proof: compares what the tree shows with what libtiledb reads, as manifests list it.
+//! Compares what the tree shows with what libtiledb reads, as listed in manifests.
 //!
-//! * [`corpora`]: where the larger collections of arrays are
+//! * [`corpora`]: the locations of the larger collections of arrays
 //! * [`metadata_file`]: the generic tiles of a fragment metadata file
 //! * [`manifest`]: the objects, their schemas and the expected reads
-//! * [`columns`]: cells as bytes, with the nulls masked and sparse rows sorted as the manifests have them
-//! * [`shown`]: the same columns out of the virtual tree
-//! * [`disputed`]: reads in which libtiledb gives cells that were overwritten
-//! * [`check`]: one object against its manifest entry
-//! * [`parallel`]: on all cores
+//! * [`columns`]: cells as bytes in the form of the manifests, with nulls masked and sparse rows sorted
+//! * [`shown`]: the same columns from the virtual tree
+//! * [`disputed`]: reads in which libtiledb returns overwritten cells
+//! * [`check`]: compares one object with its entry in the manifest
+//! * [`parallel`]: work on all cores
 //! * [`report`]: failures and counts, printed
-//! * [`stored`]: copies of stored arrays to be altered, and what is in their generic tiles
-//! * [`promise`]: whether all was looked at that a manifest has
-//! * [`skip`]: what cannot be done here, said aloud
+//! * [`stored`]: copies of stored arrays to alter, and the payloads of their generic tiles
+//! * [`promise`]: whether everything in a manifest was checked
+//! * [`skip`]: skips tests whose requirements are missing, with a message
 //! * [`vcf`]: files of `vcf/` of a dataset
 
 #![allow(dead_code)] // each test program uses a part

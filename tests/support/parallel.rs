@@ -1,11 +1,11 @@
-//! Work spread over the machine's cores by threads of its own: what is tested has a thread pool itself, and must not
-//! meet the tests' work in it.
+//! Spreads work over the machine's cores with its own threads: the tested code has a thread pool, which must not run
+//! the work of tests.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What `work` makes of each of the items, in any order.
+/// Returns the results of `work` for each of the items, in any order.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let made = Mutex::new(Vec::new());

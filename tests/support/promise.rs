@@ -1,10 +1,10 @@
-//! Whether everything that a manifest promises was looked at: a comparison that finds nothing to compare would pass.
+//! Checks that everything in a manifest was compared: a comparison that finds nothing to compare would pass.
 
 use super::check::HISTORY;
 use super::manifest::{Object, Read, Schema};
 use super::report::Report;
 
-/// What the objects of a manifest promise that the report of their checks has less of, a line each.
+/// Returns a line for each kind of check of which the report has fewer than the manifest requires.
 pub fn missing(objects: &[Object], report: &Report) -> Vec<String> {
     let readable = || objects.iter().filter(|object| object.newest_error.is_none());
     let reads = || readable().flat_map(|object| object.reads.iter().map(move |read| (object, read)));
@@ -49,7 +49,7 @@ pub fn missing(objects: &[Object], report: &Report) -> Vec<String> {
     short.map(|(kind, promised)| format!("{promised} {kind} are promised, {} checked", report.count(kind))).collect()
 }
 
-/// Whether libtiledb can do the read, and what it gives is beyond dispute.
+/// Returns whether libtiledb can do the read, and its result is undisputed.
 fn is_comparable(read: &Read) -> bool {
     read.newest_error.is_none() && !read.disputed
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// What came of some checks.
+/// The results of some checks.
 #[derive(Default)]
 pub struct Report {
-    /// By kind of check: how many were made, how many failed.
+    /// The number of checks and of failures, by kind of check.
     counts: BTreeMap<&'static str, (usize, usize)>,
     failures: Vec<Failure>,
 }
@@ -17,7 +17,7 @@ struct Failure {
     what: String,
 }
 
-/// Failures that are printed in full; the rest are counted.
+/// Number of failures that are printed in full; the rest are counted.
 const SHOWN: usize = 40;
 
 impl Report {
@@ -43,7 +43,7 @@ impl Report {
         self
     }
 
-    /// Counts another report as one check, that fails if anything in it does.
+    /// Counts another report as one check, which fails if anything in the report failed.
     pub fn add_as(&mut self, kind: &'static str, other: Report) {
         let count = self.counts.entry(kind).or_default();
         count.0 += 1;

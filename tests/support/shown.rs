@@ -1,4 +1,4 @@
-//! Columns out of the virtual tree, found by the documented names of its files.
+//! Columns from the virtual tree, found by the documented names of its files.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use tilefs_format::error::{Error, Result};
 use super::columns::{Column, size_of};
 use super::manifest::Schema;
 
-/// All columns of the folder of an array or a slice, in the order of the schema (sparse: dimensions first), each if it
-/// can be read.
+/// Returns all columns in the folder of an array or a slice, in the order of the schema (sparse: dimensions first),
+/// each as its cells or an error.
 ///
 /// # Errors
-/// When there is no folder of coordinates.
+/// If there is no folder of coordinates.
 pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<(String, Result<Column>)>> {
     let mut columns = Vec::new();
     if !schema.dense {
@@ -31,7 +31,7 @@ pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<(String, R
     Ok(columns)
 }
 
-/// One column: `NAME.EXT`, and `NAME.offsets.u64` and `NAME.valid.u8` where it has them.
+/// Reads one column: `NAME.EXT`, and `NAME.offsets.u64` and `NAME.valid.u8` if it has them.
 fn column(folder: &dyn Folder, name: &str, datatype: &str, cells: Option<usize>, nullable: bool) -> Result<Column> {
     let values = file(folder, name, &format!(".{}", extension(datatype)))?;
     let offsets = match cells {
@@ -56,7 +56,7 @@ fn column(folder: &dyn Folder, name: &str, datatype: &str, cells: Option<usize>,
     }
 }
 
-/// Where each cell begins, out of n + 1 offsets that must end at the end of the values.
+/// Returns the start of each cell, from n + 1 offsets, the last of which must be the end of the values.
 pub fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> =
         bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect();
@@ -67,7 +67,7 @@ pub fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> 
     Ok(offsets)
 }
 
-/// The extension of a datatype's raw file.
+/// Returns the extension of a datatype's raw file.
 pub fn extension(datatype: &str) -> &'static str {
     match (datatype, size_of(datatype)) {
         ("INT8", _) => "i8",
@@ -85,7 +85,7 @@ pub fn extension(datatype: &str) -> &'static str {
     }
 }
 
-/// The bytes of the file of a user's name; the name on disk may be escaped.
+/// Reads the file of a user's name; the file name may be escaped.
 pub fn file(folder: &dyn Folder, name: &str, extension: &str) -> Result<Vec<u8>> {
     match find(folder, name, extension)? {
         Some(Node::File(file)) => {
@@ -100,7 +100,7 @@ pub fn file(folder: &dyn Folder, name: &str, extension: &str) -> Result<Vec<u8>>
     }
 }
 
-/// All bytes, and a second look at parts of them in another order.
+/// Reads all bytes, and parts of them again in another order.
 pub fn read_all(content: &dyn tilefs_export::Content) -> Result<Vec<u8>> {
     let mut bytes = vec![0; content.len() as usize];
     content.read_at(0, &mut bytes)?;
@@ -116,7 +116,7 @@ pub fn read_all(content: &dyn tilefs_export::Content) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The node of a user's name with an extension, by its own name or the one that stands for it.
+/// Returns the node of a user's name with an extension, by its own name or its escaped one.
 pub fn find(folder: &dyn Folder, name: &str, extension: &str) -> Result<Option<Node>> {
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['%', '/', '\\']);
     if plain
@@ -135,7 +135,7 @@ pub fn find(folder: &dyn Folder, name: &str, extension: &str) -> Result<Option<N
     if name.is_empty() { folder.lookup(&format!("data{extension}")) } else { Ok(None) }
 }
 
-/// A file name with its percent escapes undone.
+/// Returns a file name with its percent escapes decoded.
 pub fn decoded(stem: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = stem.as_bytes();
@@ -162,20 +162,20 @@ pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
     }
 }
 
-/// The folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
+/// Returns the folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
 pub fn history(root: &dyn Folder, (from, to): (u64, u64)) -> Result<Arc<dyn Folder>> {
     let time = tilefs::tree::time::basic;
     let name = if from == 0 { time(to) } else { format!("{}..{}", time(from), time(to)) };
     subfolder(&*subfolder(root, ".history")?, &name)
 }
 
-/// The folder of a box of cells: `slice/LOW..HIGH,LOW..HIGH`.
+/// Returns the folder of a box of cells: `slice/LOW..HIGH,LOW..HIGH`.
 pub fn slice(root: &dyn Folder, schema: &Schema, ranges: &[(Value, Value)]) -> Result<Arc<dyn Folder>> {
     let selection = selection(schema, ranges);
     subfolder(&*subfolder(root, "slice")?, &selection)
 }
 
-/// A box as the path of a slice.
+/// Returns a box as the path of a slice.
 pub fn selection(schema: &Schema, ranges: &[(Value, Value)]) -> String {
     let ends = schema.dims.iter().zip(ranges).map(|(dim, (low, high))| {
         let end = |value: &Value| match value {
@@ -191,7 +191,7 @@ pub fn selection(schema: &Schema, ranges: &[(Value, Value)]) -> String {
     ends.collect::<Vec<_>>().join(",")
 }
 
-/// What follows a count of a date or time: the unit of the type's name, as NumPy has it.
+/// Returns the suffix of a count of a date or time: NumPy's name of the unit.
 fn unit(datatype: &str) -> &str {
     let name = datatype.strip_prefix("DATETIME_").or_else(|| datatype.strip_prefix("TIME_"));
     let units = [("YEAR", "Y"), ("MONTH", "M"), ("WEEK", "W"), ("DAY", "D"), ("HR", "h"), ("MIN", "m"), ("SEC", "s")];

@@ -1,4 +1,4 @@
-//! Copies of stored arrays to be altered, and what is in their generic tiles.
+//! Copies of stored arrays to alter, and the payloads of their generic tiles.
 
 use std::fs;
 use std::io::Write;
@@ -22,25 +22,25 @@ impl Copy {
         self.0.path().join("stored")
     }
 
-    /// A file that is beside the copy.
+    /// Writes a file beside the copy; returns its path.
     pub fn beside(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).expect("a file is written");
         path
     }
 
-    /// The first file below a folder whose name ends like this.
+    /// Returns the first file below a folder whose name ends like this.
     pub fn file(&self, folder: &str, end: &str) -> PathBuf {
         file_below(&self.path().join(folder), end).unwrap_or_else(|| panic!("no {end} in {folder}"))
     }
 }
 
-/// Where an array or group of the fixtures is.
+/// Returns the location of an array or group of the fixtures.
 pub fn stored(fixture: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join("arrays").join(fixture)
 }
 
-/// Copies a folder and all in it.
+/// Copies a folder with everything in it.
 pub fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder is made");
     for entry in fs::read_dir(from).expect("a folder is listed") {
@@ -52,7 +52,7 @@ pub fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The first file in or below a folder, in the order of names, whose path ends like this.
+/// Returns the first file in or below a folder, in the order of names, whose path ends like this.
 pub fn file_below(folder: &Path, end: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder is listed");
     let mut entries: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder is listed").path()).collect();
@@ -63,7 +63,7 @@ pub fn file_below(folder: &Path, end: &str) -> Option<PathBuf> {
     })
 }
 
-/// What is in a file that is one generic tile.
+/// Returns the payload of a file that is one generic tile.
 pub fn payload(file: &Path, key: Option<&Key>) -> Vec<u8> {
     let bytes = fs::read(file).expect("a file is read");
     let header = GenericTileHeader::parse(&bytes).expect("a generic tile");
@@ -72,7 +72,7 @@ pub fn payload(file: &Path, key: Option<&Key>) -> Vec<u8> {
     decode_generic_tile(&decoder, header.tile_size, persisted, &mut Scratch::new()).expect("a whole tile")
 }
 
-/// A generic tile that is compressed and not encrypted, as every library writes it.
+/// Returns a generic tile that is compressed and not encrypted, as every library writes it.
 pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(payload).expect("compressed in memory");
@@ -92,19 +92,19 @@ pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
     tile
 }
 
-/// Alters what is in a file that is one generic tile.
+/// Alters the payload of a file that is one generic tile.
 pub fn alter(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut payload = payload(file, None);
     change(&mut payload);
     fs::write(file, generic_tile(&payload)).expect("a file is written");
 }
 
-/// In the payload of a schema, makes the first filter of an attribute or dimension one that does not exist; where that
-/// is.
+/// In the payload of a schema, replaces the first filter of an attribute or dimension by one that does not exist;
+/// returns its offset.
 pub fn make_filter_unknown(schema: &mut [u8], field: &str) -> usize {
     let stored = [&(field.len() as u32).to_le_bytes(), field.as_bytes()].concat();
     let name = schema.windows(stored.len()).position(|window| window == stored).expect("the field is there");
-    // Behind the name: type, values per cell, chunk size, number of filters.
+    // After the name: type, values per cell, chunk size, number of filters.
     let filters = name + stored.len() + 1 + 4 + 4;
     assert_ne!(schema[filters..filters + 4], [0; 4], "{field} has a filter");
     schema[filters + 4] = 99;

@@ -33,7 +33,7 @@ pub fn names(root: &Arc<dyn Folder>, path: &str) -> Vec<String> {
     folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
 }
 
-/// The bytes of a file, read from front to back without its length, as a whole, and in parts from the end.
+/// Returns the bytes of a file, read in sequence without its length, as a whole, and in parts from the end.
 pub fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
     let file = file(root, path);
     let mut streamed = Vec::new();
@@ -60,7 +60,7 @@ pub fn text(root: &Arc<dyn Folder>, path: &str) -> String {
     String::from_utf8(bytes(root, path)).unwrap()
 }
 
-/// Whether a program is there; skips aloud where not.
+/// Returns whether a program is installed; reports it if not.
 pub fn has(program: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !is_there {

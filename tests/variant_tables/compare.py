@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 
 def types_of(files):
-    """The type of each field, and whether it is a list, of all headers together."""
+    """Returns the type of each field, and whether it is a list, from all headers together."""
     all = {"info": {}, "fmt": {}}
     for file in files:
         for kind, fields in file["types"].items():
@@ -44,11 +44,11 @@ def expected(value, type, is_list, is_genotype):
         value = "true" if value is True else in_text(value)
     if is_list:
         if type == "text" and isinstance(value, list):
-            # pysam leaves a missing text in a list of texts as it is.
+            # pysam does not convert a missing text in a list of texts.
             value = [None if one == "." else one for one in value]
         if value is None or (value == [None] and not is_genotype):
             return None
-        # A name without a value.
+        # A field without a value.
         return list(value) if isinstance(value, list) else [value] if value else []
     if isinstance(value, list):
         assert len(value) <= 1 or type == "text", value
@@ -66,7 +66,7 @@ def same(found, wanted):
 
 
 def place(row, layout):
-    """The sample, contig and first position, from 1."""
+    """Returns the sample, contig and first position, counted from 1."""
     if layout == 4:
         return row["sample"], row["contig"], row["real_start_pos"] + 1
     return row["sample_name"], row["contig"], row["pos_start"]
@@ -114,7 +114,7 @@ def check_rows(rows, files, layout, what):
 
 
 def check_text(path, files, layout):
-    """Lists are as in VCF, and what is null is empty."""
+    """Checks a text table: lists are as in VCF, and nulls are empty."""
     types = types_of(files)
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
@@ -151,7 +151,7 @@ def check_text(path, files, layout):
 
 
 def check_carriers(path, files):
-    """The number of samples that carry the first alternative allele."""
+    """Checks the number of samples that carry the first alternative allele."""
     query = f"SELECT count(DISTINCT SAMPLE) FROM '{path}' WHERE list_contains(fmt_GT, 1)"
     sample = "sample" if "sample_name" not in pyarrow.parquet.read_schema(path).names else "sample_name"
     [(count,)] = duckdb.sql(query.replace("SAMPLE", sample)).fetchall()
@@ -166,7 +166,7 @@ def main():
     with open(f"{folder}/records.json") as file:
         files = json.load(file)
     for file in files:
-        # The name of the file of a nameless sample.
+        # "%" is the name of the file of a nameless sample.
         file["sample"] = "" if file["sample"] == "%" else file["sample"]
     tables = {
         "parquet": pyarrow.parquet.read_table(f"{folder}/cells.parquet"),

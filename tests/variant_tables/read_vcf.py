@@ -17,10 +17,10 @@ def plain(value):
 
 def info_of(record, name, text):
     if name == "END":
-        # pysam shows it as the end of the record only.
+        # pysam shows END only as the end of the record.
         return int(text)
     if record.header.info[name].number == "G":
-        # pysam takes genotypes to be fields of samples.
+        # pysam treats fields with one value per genotype as fields of samples.
         convert = {"Integer": int, "Float": float}.get(record.header.info[name].type, str)
         return [None if one == "." else convert(one) for one in text.split(",")]
     return plain(record.info[name])
