@@ -1,5 +1,5 @@
-//! Reads a box of a dense array and prints its mean: `cargo run --example read_box -- ARRAY ATTRIBUTE ROWS COLUMNS`, with
-//! ranges of coordinates such as `10..19`, both ends included.
+//! Reads a box of a dense array and prints its mean: `cargo run --example read_box -- ARRAY ATTRIBUTE ROWS COLUMNS`,
+//! with ranges of coordinates such as `10..19`, both ends included.
 
 use std::env;
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Counts how often each value of a text column occurs in a sparse array: `cargo run --example scan_table -- ARRAY COLUMN`.
+//! Counts how often each value of a text column occurs in a sparse array: `cargo run --example scan_table -- ARRAY
+//! COLUMN`.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -43,8 +43,8 @@ pub struct Array {
 /// Sections of metadata by fragment and number.
 type Sections = HashMap<(u64, usize), Arc<[u8]>>;
 
-/// The most sections that are remembered. Computing the boxes of a fragment's tiles takes milliseconds, which a benchmark
-/// would count as the reader's.
+/// The most sections that are remembered. Computing the boxes of a fragment's tiles takes milliseconds, which a
+/// benchmark would count as the reader's.
 const REMEMBERED: usize = 8192;
 
 /// An object of an array.

@@ -1,5 +1,5 @@
-//! Trees of HDF5 objects with any names, types, shapes and chunks: each is an error, or a file whose ranges are parts of
-//! the whole.
+//! Trees of HDF5 objects with any names, types, shapes and chunks: each is an error, or a file whose ranges are parts
+//! of the whole.
 #![no_main]
 
 use std::collections::HashMap;
