@@ -1,7 +1,7 @@
 #!/bin/sh
-# Copies a built program and what belongs to it into a folder as of a package: the program, the link that mount(8) looks
-# for, manual pages, completions for three shells, the systemd unit, licence and documents. Packages of all
-# distributions use it, so they have the same files.
+# Copies a built program and the files that belong to it into a folder, arranged as in a package: the program, the link
+# that mount(8) looks for, manual pages, completions for three shells, the systemd unit, licence and documents. Packages
+# of all distributions use this script, so they have the same files.
 #
 # usage: scripts/install.sh PROGRAM PREFIX [FINAL]
 #

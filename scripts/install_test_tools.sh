@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the programs with which tests/export_tools opens files and tests/mount reads mounts, and libtiledb's Python
-# package, with which tests compare arrays that have no recorded values. Python packages go into .venv at the root of
-# the repository, in the versions of scripts/requirements.txt. Programs come from apt if this runs as root on a Debian
-# system. This script and the tests print SKIPPED for each tool that cannot be installed.
+# Installs the programs with which tests/export_tools opens files and tests/mount reads mounts, and TileDB-Py, with
+# which tests compare arrays that have no recorded values. Python packages go into .venv at the root of the repository,
+# in the versions of scripts/requirements.txt. Programs come from apt if this runs as root on a Debian system. This
+# script prints SKIPPED for each tool that it cannot install, and so does each test that needs it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -73,7 +73,7 @@ want ncdump netcdf-bin
 want h5dump hdf5-tools
 want Rscript r-base-core
 want gfortran gfortran
-# Other packages have a program called convert, too.
+# Look for `identify`, because other packages have a program called `convert`, too.
 want identify imagemagick
 want awk mawk
 want sqlite3 sqlite3

@@ -92,7 +92,7 @@ def stored(names):
 # Values.
 
 def as_type(dtype, integers):
-    """Integers as values of a type, wrapping."""
+    """Converts integers to a type; values out of range wrap around."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         return (integers / 7).astype(dtype)
@@ -140,7 +140,7 @@ def values(dtype, length, pattern, rng):
 GENERAL = ["random", "extremes", "runs", "small", "ramp"]
 PATTERNS = {"dd": ["ramp", "small", "wide", "runs"], "pd": ["sorted", "climb"]}
 
-# Chains and the types they are for.
+# Chains of filters, and the types they apply to.
 SINGLE = [
     (["gzip"], FIXED), (["zstd"], FIXED), (["lz4"], FIXED), (["rle"], FIXED), (["bzip2"], FIXED),
     (["dd"], INTEGERS + TIMES), (["delta"], INTEGERS + TIMES), (["bwr"], INTEGERS + TIMES), (["bwr16"], INTEGERS + TIMES),
@@ -224,7 +224,8 @@ class Workshop:
             assert bytes_ in payload, bytes_.hex()
 
     def dense(self, length, attributes):
-        """Writes (name, dtype, filters, values) as attributes of one tile; returns (tile, cells read) of each."""
+        """Writes each (name, dtype, filters, values) as an attribute with one tile; returns (tile, cells that libtiledb
+        reads) of each."""
         uri = self.new()
         domain = tiledb.Domain(tiledb.Dim("i", domain=(0, length - 1), tile=length, dtype=np.uint64, ctx=self.ctx), ctx=self.ctx)
         attrs = [tiledb.Attr(name, dtype=dtype, filters=filter_list(names), ctx=self.ctx) for name, dtype, names, _ in attributes]
@@ -240,7 +241,8 @@ class Workshop:
         return out
 
     def strings(self, dtype, cells, names, offsets_filters=(), read=True):
-        """Writes one var-length attribute and returns its offsets and values tiles. Checks that libtiledb reads back the values, if it can."""
+        """Writes one variable-length attribute and returns its offsets tile and its values tile. Checks that libtiledb
+        reads the same values back, if it can read them."""
         uri = self.new()
         length = len(cells)
         domain = tiledb.Domain(tiledb.Dim("i", domain=(0, length - 1), tile=length, dtype=np.uint64, ctx=self.ctx), ctx=self.ctx)
@@ -254,7 +256,7 @@ class Workshop:
                 try:
                     back = array[:]
                 except tiledb.TileDBError:
-                    # A chunk without bytes, which libtiledb writes but does not read with some filters.
+                    # With some filters, libtiledb writes chunks without bytes but cannot read them.
                     assert "" in cells or b"" in cells or any(len(cell) >= 40000 for cell in cells), names
                     back = cells
                 back = back["a"] if isinstance(back, dict) else back
@@ -279,7 +281,7 @@ def fixed_cells(vectors, workshop, chains, lengths, rng):
                 if length == MANY or any(name.startswith("scale") for name in names):
                     patterns = ["climb"]
                 pattern = patterns[(turn + number) % len(patterns)]
-                # One set of values per type, length and pattern, so that they are stored once.
+                # The same values for all chains of a type, length and pattern, so that they are stored once.
                 data = values(dtype, length, pattern, np.random.default_rng([turn, NUMBER[dtype], len(pattern), ord(pattern[0])]))
                 attributes.append((f"{'+'.join(names) or 'none'} {dtype} {length} {pattern}", dtype, names, data))
         for attribute, (tile, cells) in zip(attributes, workshop.dense(length, attributes)):
@@ -308,14 +310,14 @@ def var_length(vectors, workshop, rng):
         "long": ["z" * 70000, "z" * 70000, "q"], "longest last": ["a", "x" * 300], "longest last, repeated": ["a", "b"] + ["x" * 65792] * 3,
         "many": [str(i) for i in range(300)] + ["0"],
     }
-    if workshop.key:  # encrypted bytes do not compress
+    if workshop.key:  # encrypted bytes do not compress, so keep the vectors small
         sets = {name: cells for name, cells in sets.items() if sum(map(len, cells)) < 9000}
     offsets_filters = ["pd", "bwr", "zstd"]
     prefix = "aes " if workshop.key else ""
     for name, cells in sets.items():
         for dtype in ("ascii", "U"):
             for names in (["rle"], ["dictionary"], ["rle", "zstd"], ["dictionary", "byteshuffle", "gzip", "md5"], ["rle", "bitshuffle"]):
-                # libtiledb cannot read what it wrote here, see the test of the RLE of strings.
+                # libtiledb cannot read what it writes here; see the test of RLE on strings.
                 lost = names[0] == "rle" and name.startswith("longest last")
                 offsets_tile, tile = workshop.strings(dtype, np.array(cells, dtype=object), names, offsets_filters, read=not lost)
                 assert offsets_tile == bytes(8)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 def pinned(*names):
-    """The packages with these names, in the versions of requirements.txt."""
+    """Returns the packages with these names, in the versions of requirements.txt."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "requirements.txt")) as file:
         return [line.strip() for line in file if line.split("==")[0] in names]
 
@@ -49,8 +49,8 @@ def main():
 
 
 def options_of(description, default, packages):
-    """The absolute path of the folder to make, from the command line; runs again in a virtual environment if told to.
-    `default` is a folder in target/made."""
+    """Returns the absolute path of the folder to make, from the command line. With --venv, runs the script again in
+    that virtual environment. `default` is a folder in target/made."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--venv", help="make a virtual environment with tiledb here, and run in it")
     parser.add_argument("--out", default=f"{MADE}/{default}")
@@ -91,7 +91,7 @@ def unpack(name, folder):
 
 
 def remove_empty_folders(root):
-    """TileDB reads the arrays without, and readers must too."""
+    """Removes empty folders. TileDB reads the arrays without them, so other readers must, too."""
     for folder, _, _ in os.walk(root, topdown=False):
         if not os.listdir(folder):
             os.rmdir(folder)

@@ -3,7 +3,8 @@
 
 usage: PYTHON scripts/make_tile_fixtures.py FOLDER
 
-PYTHON has tiledb 0.9.5, FOLDER is tests/fixtures/tiles/2.3. Every written cell holds its coordinate.
+PYTHON is an interpreter with the package tiledb 0.9.5; FOLDER is tests/fixtures/tiles/2.3. Every written cell holds its
+coordinate.
 """
 
 import os

@@ -6,9 +6,9 @@ usage: scripts/make_variant_fixtures.py [--venv FOLDER]
 Needs the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. The datasets are written by
 variants.py. Names on disk differ in each run; everything else is the same.
 
-The expected files are the files that the datasets were made of, with two exceptions. FORMAT fields that have attributes of their own come
-after the others, and so do such INFO fields, in the order of the attributes; GT stays first. Layouts 2 and 3 store no END: the sources
-have it last, and only where it does not follow from the reference allele.
+The expected files are the files from which the datasets were made, with two differences. INFO and FORMAT fields that
+have attributes of their own come after the others, in the order of the attributes; GT stays first. Layouts 2 and 3
+store no END; the source files have it last, and only where it does not follow from the reference allele.
 """
 
 import os
@@ -37,8 +37,8 @@ HEADER = """##fileformat=VCFv4.2
 ##FORMAT=<ID=PS,Number=1,Type=Integer,Description="Phase set">
 """
 
-# Contig, position, identifier, alleles, quality, filters, INFO, FORMAT and values. Layouts 2 and 3 do not keep the order of records at one
-# position, if these end in another order.
+# Contig, position, identifier, alleles, quality, filters, INFO, FORMAT and values. Layouts 2 and 3 keep the order of
+# records at the same position only if their ends are in that order, too.
 FIRST = """
 chr10 5 . A C 30.5 PASS DP=12;AF=0.25;DB GT:DP:AD 0/1:12:6,6
 chr10 7 rs1;rs2 G T,<NON_REF> . q10;s50 AF=0.00001,.;ANN=T|stop,lost|x=y GT:AD:GP:FT 1|2:.,3,.:0.5,.,1e+20,-3.25,.:q10
@@ -70,12 +70,13 @@ chr1 6 . A C . . .
 """
 
 
-# Contigs without records, in one of the datasets: their headers are longer than libtiledb's chunks, as those of human genomes are.
+# Contigs without records, for one of the datasets. They make its headers longer than libtiledb's chunks, as in datasets
+# of human genomes.
 DECOYS = [(f"chrUn_KI27{number:04}v1_decoy", 1000 + number) for number in range(2500)]
 
 
 def vcf(sample, records, end_first=False, decoys=()):
-    """A VCF file of a sample; `None` has no column for it."""
+    """Returns the text of a VCF file; with `None` as the sample, the file has no sample."""
     columns = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO"] + ([] if sample is None else ["FORMAT", sample])
     lines = ["\t".join(line.split(" ")) for line in records.strip().split("\n")]
     if end_first:
@@ -85,7 +86,7 @@ def vcf(sample, records, end_first=False, decoys=()):
 
 
 def reordered(line, column, separator, key):
-    """Sorts the fields of a line's column, and those of the next if it is FORMAT."""
+    """Sorts the fields in a column of a line. If that is FORMAT, reorders the values in the next column accordingly."""
     fields = line.split("\t")
     names = fields[column].split(separator)
     order = sorted(range(len(names)), key=lambda at: key(names[at].split("=")[0]))
@@ -96,7 +97,7 @@ def reordered(line, column, separator, key):
 
 
 def shown(text, extract):
-    """The file that tilefs shows: fields with attributes of their own last."""
+    """Returns the file that tilefs shows: fields with attributes of their own come last."""
     def place(kind, name):
         attribute = f"{kind}_{name}"
         return (name != "GT" or kind == "info", extract.index(attribute) + 1 if attribute in extract else 0)
@@ -127,7 +128,7 @@ def main():
         files = {"NA/1": vcf("NA/1", FIRST, layout == 4, decoys), "B 2": vcf("B 2", second, layout == 4, decoys)}
         if layout == 4:
             files["%"] = vcf(None, NAMELESS, False, decoys)
-        # Both samples have fragments of their own, so that those of layout 4 overlap.
+        # Each sample has its own fragments, so that those of layout 4 overlap.
         write_dataset(f"{root}/{name}", [Vcf(text) for text in files.values()], layout, gap, extract, batch=1)
         os.makedirs(f"{root}/expected/{name}")
         for sample, text in files.items():

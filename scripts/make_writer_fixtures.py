@@ -3,13 +3,15 @@
 
 usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER] [--only KIND]
 
-Needs the interpreters named below in the PATH, to make an environment for each writer under --venvs (default: writer-venvs in the temporary
-folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, fixtures of
-other kinds stay. Names on disk and the times at which TileDB 1.7 writes differ in each run; everything else is the same.
+Needs the interpreters named below in the PATH, to make an environment for each writer under --venvs (default:
+writer-venvs in the temporary folder), and the packages of make_fixtures.py; with --venv, makes an environment there
+that has them and runs in it. With --only, keeps the fixtures of other kinds. Names on disk and the times at which
+TileDB 1.6 and 1.7 write differ in each run; everything else is the same.
 
-The expected values are those written: for each coordinate the newest cell up to a time. They are recorded with arrays of one fragment each, because
-libtiledb itself drops or doubles cells of some of the arrays, or fails; the manifest then has libtiledb's number of rows as "libtiledb_cells", or its
-error. For arrays with the same coordinates twice in one fragment, the expected values are those that libtiledb reads.
+The expected values are those written: for each coordinate the newest cell up to a time. libtiledb itself drops or
+duplicates cells of some of the arrays, or fails to read them, so the expected values are recorded from copies with one
+fragment. Where libtiledb is wrong, the manifest has its number of rows as "libtiledb_cells", or its error. For arrays
+with the same coordinates twice in one fragment, the expected values are those that libtiledb reads.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import tempfile
 
 from make_fixtures import HERE, MADE, PACKAGES, pack, remove_empty_folders, rerun_in, report, unpack, write_manifest
 
-# Name of the folder, interpreter, packages, and which arrays of which kinds.
+# The name of the folder, the interpreter, the packages, and the numbers of the arrays of each kind.
 WRITERS = [
     ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": range(2)}),
     ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": range(4), "floats": range(2), "limits": [4, 8, 19]}),
@@ -85,7 +87,7 @@ def main():
 
 
 def forget(root, kind):
-    """Removes the arrays of a kind and their records; returns the entries of the others."""
+    """Removes the arrays of a kind and their expected values; returns the manifest entries of the others."""
     with open(f"{root}/manifest.json") as file:
         objects = json.load(file)["objects"]
     for entry in objects:

@@ -3,8 +3,8 @@
 #
 # usage: scripts/pack_fixtures.sh ARCHIVE FOLDER NAME...
 #
-# ARCHIVE (a .tar.zst in tests/fixtures) becomes the files and folders NAME... of FOLDER. The same files give the same
-# bytes: the archive has no owners, no times and no order of its own. Needs GNU tar and zstd.
+# Packs the files and folders NAME... of FOLDER into ARCHIVE (a .tar.zst in tests/fixtures). The same files give the
+# same bytes: the archive stores no owners or times, and sorts its entries. Needs GNU tar and zstd.
 set -eu
 
 archive=$1

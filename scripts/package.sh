@@ -10,14 +10,14 @@
 #           C library that PLATFORM names or a newer one
 #   all     these three
 #
-# and what a release has besides:
+# and for a release:
 #
 #   image   tilefs-VERSION-image-MACHINE.tar.gz: the image of packaging/Dockerfile, for docker load; after musl
 #   source  tilefs-VERSION.tar.gz: the files of the last commit
 #   recipes recipes/: those in packaging/ with the checksum of that archive; after source
 #   chart   tilefs-chart-VERSION.tgz: packaging/helm/tilefs
 #   sbom    tilefs-VERSION-MACHINE.cdx.json: all crates that are linked into the program, as CycloneDX
-#   sums    SHA256SUMS of all packages that are there
+#   sums    SHA256SUMS of all packages that exist
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -92,7 +92,7 @@ make_musl() {
 }
 
 make_wheel() {
-    # With a version of its own, so that the same source gives the same files.
+    # Use a pinned version of maturin, so that the same source gives the same files.
     maturin=$made/maturin
     "$maturin/bin/maturin" --version 2>/dev/null | grep -qx "maturin $maturin_version" || {
         python3 -m venv --clear "$maturin" || fail "python3 makes no virtual environment; install the package python3-venv"
@@ -100,7 +100,7 @@ make_wheel() {
             fail "maturin $maturin_version cannot be installed from PyPI"
     }
     cargo build --release --locked --bin tilefs
-    # What is in this folder is installed as commands.
+    # pip installs the files in this folder as commands.
     scripts=python/data/scripts
     rm -rf python/data
     mkdir -p "$scripts"
@@ -145,14 +145,14 @@ make_recipes() {
         mkdir -p "$made/recipes/$(dirname "$recipe")"
         sed "s/@SHA256@/$checksum/" "packaging/$recipe" > "$made/recipes/$recipe"
     done
-    # Outside of this repository, Nix wants the lock file beside the recipe.
+    # Outside of this repository, Nix expects the lock file next to the recipe.
     cp Cargo.lock "$made/recipes/nix/"
     find "$made/recipes" -type f
 }
 
 make_chart() {
-    # As `helm package` names and arranges it, but the same for the same source; `tilefs-VERSION.tgz` would differ from
-    # the source archive in two letters only.
+    # Arranged as by `helm package`, but reproducible. Helm's name for it, `tilefs-VERSION.tgz`, would differ from that
+    # of the source archive in two letters only.
     tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$day" -C packaging/helm -cf - tilefs |
         gzip -9n > "$made/tilefs-chart-$version.tgz"
     ls -l "$made/tilefs-chart-$version.tgz"

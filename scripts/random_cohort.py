@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes a random cohort: a VCF file for each of some samples, for tests of merging.
+"""Writes the VCF files of a random cohort, one per sample, for tests of merging.
 
 usage: scripts/random_cohort.py FOLDER SEED [--samples N] [--distinct-cells GAP]
 
-Positions are few, so that many samples have records at the same ones: SNPs, insertions and deletions, several alleles,
-symbolic and spanning ones, breakends, blocks of the reference, records without an alternative allele. Genotypes have
-any ploidy up to 3, phased or not, and missing alleles. Headers differ in their definitions and their order. With
-`--distinct-cells` no two records of a sample have a cell at the same position, for anchors that are GAP apart, as layout
-2 needs.
+There are few positions, so many samples have records at the same ones: SNPs, insertions and deletions, several alleles,
+symbolic and spanning ones, breakends, reference blocks, records without an alternative allele. Genotypes have any
+ploidy up to 3, are phased or not, and may have missing alleles. Headers differ in their definitions and their order.
+With `--distinct-cells`, no two records of a sample have a cell at the same position if anchors are GAP apart. Layout 2
+requires this.
 
-Left out is what `bcftools merge` 1.16 refuses (values for each genotype of three alleles, texts for each genotype), or
-loses (values of INFO fields behind a missing one).
+The cohort has nothing that `bcftools merge` 1.16 refuses (values for each genotype of three alleles, texts for each
+genotype) or loses (values of INFO fields after a missing one).
 """
 
 import argparse
@@ -39,12 +39,12 @@ class Cohort:
         self.random = random.Random(seed)
         self.gap = gap
         self.reference = {contig: "".join(self.random.choice("ACGT") for _ in range(LENGTH + 20)) for contig in CONTIGS}
-        # The places, and at each the alleles that samples take theirs from.
+        # The positions, and for each the records that samples choose from.
         self.sites = {contig: sorted(self.random.sample(range(LENGTH), self.random.randint(1, 25))) for contig in CONTIGS}
         self.pools = {(contig, at): self.pool(contig, at) for contig in CONTIGS for at in self.sites[contig]}
 
     def pool(self, contig, at):
-        """Some records: reference, alternative alleles, and length on the contig."""
+        """Returns some records for a position: reference, alternative alleles, and length on the contig."""
         choose, reference = self.random, self.reference[contig]
         base = reference[at]
         other = [one for one in "ACGT" if one != base]

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Records the order in which libtiledb returns the rows of a corpus' sparse arrays, and the values of its dimension labels.
+"""Records the order in which libtiledb returns the rows of a corpus's sparse arrays, and the values of its dimension
+labels.
 
 usage: scripts/record_corpus_reads.py CORPUS OUT
 
-CORPUS is a folder with manifest.json and manifest_real.json (tests/fixtures/corpus.tar.zst, unpacked); OUT (tests/fixtures/corpus_reads.json) becomes one JSON object: `row_orders` has for each "path read" the first 16
-digits of the SHA-256 of a list of u32: for each row of an unordered read its number among the sorted rows (equal rows have the number of the first of
-them); `labels` has for each path and label the hexadecimal bytes of all its values, as a read through the array returns them. Needs the `tiledb` and
-`numpy` packages.
+CORPUS is a folder with manifest.json and manifest_real.json (tests/fixtures/corpus.tar.zst, unpacked). OUT
+(tests/fixtures/corpus_reads.json) becomes one JSON object. Its `row_orders` maps each "path read" to the first 16
+hexadecimal digits of a SHA-256. The hashed bytes are a list of u32: for each row of an unordered read, its number among
+the sorted rows (equal rows have the number of the first of them). Its `labels` maps each path and label to the
+hexadecimal bytes of all values of the label, as a read through the array returns them. Needs the `tiledb` and `numpy`
+packages.
 """
 
 import ctypes
@@ -74,7 +77,7 @@ def row_order(place, key, window):
 
 
 def labels_of(place, dims):
-    """The values of each label, from a read of the whole array that requests only the label."""
+    """Returns the values of each label, from a read of the whole array that requests only the label."""
     db, out = Tiledb(), {}
     with Opened(db, place, READ, 0, FOREVER) as array:
         schema = db.make("array_get_schema", array)

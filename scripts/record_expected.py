@@ -3,8 +3,8 @@
 
 usage: scripts/record_expected.py FOLDER OUT
 
-Writes OUT/manifest.json and the cells' bytes beside it; nothing in FOLDER is changed. Needs the `tiledb` and `numpy` packages.
-Objects that libtiledb cannot open or read are recorded with its error.
+Writes OUT/manifest.json and files with the cells' bytes next to it; changes nothing in FOLDER. Needs the `tiledb` and
+`numpy` packages. If libtiledb cannot open or read an object, its error is recorded.
 """
 
 import json
@@ -35,7 +35,8 @@ def main(folder, out):
 
 
 def found(folder):
-    """(path, kind) of all objects, the outer before the inner; labels belong to their arrays."""
+    """Yields (path, kind) of all objects, parents before children. Dimension labels belong to their arrays and are left
+    out."""
     for place, folders, files in os.walk(folder):
         kind = next((KINDS[name] for name in folders + files if name in KINDS), None)
         if kind:

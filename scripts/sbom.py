@@ -2,9 +2,9 @@
 
 usage: sbom.py TARGET [SECONDS]
 
-TARGET is the platform whose dependencies count, such as x86_64-unknown-linux-musl; SECONDS, since 1970, is the time of
-the version. Takes the graph from `cargo tree`, licences from `cargo metadata` and checksums from Cargo.lock. C libraries (libdeflate, libwebp,
-zstd, ring, mimalloc) are in the crates that compile them."""
+TARGET is the platform whose dependencies are listed, such as x86_64-unknown-linux-musl; SECONDS is the time of the
+version, in seconds since 1970. Takes the graph from `cargo tree`, licences from `cargo metadata` and checksums from
+Cargo.lock. C libraries (libdeflate, libwebp, zstd, ring, mimalloc) are part of the crates that compile them."""
 
 import json
 import re
@@ -18,9 +18,10 @@ ROOT = "tilefs"
 
 
 def linked(target):
-    """Returns the name and version of each crate that is linked into the program, with those that it uses itself.
+    """Returns the name and version of each crate that is linked into the program, each with the crates that it uses
+    directly.
 
-    `cargo metadata` would add what only tests or other crates of the workspace turn on."""
+    `cargo metadata` would add dependencies that only tests or other crates of the workspace enable."""
     command = ["cargo", "tree", "--locked", "--package", ROOT, "--edges", "normal,no-proc-macro", "--target", target]
     printed = subprocess.check_output([*command, "--prefix", "depth", "--no-dedupe"], text=True)
     found, above = {}, []
@@ -83,7 +84,7 @@ def main(target, seconds="0"):
             {"ref": reference(crate), "dependsOn": [reference(used) for used in sorted(found[crate])]} for crate in ordered
         ],
     }
-    # The same document has the same number.
+    # The same document gets the same serial number.
     number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(document, sort_keys=True))
     document["serialNumber"] = f"urn:uuid:{number}"
     json.dump(document, sys.stdout, indent=1, sort_keys=True)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs all tests and prints a table of what ran and what was skipped. If this user may, installs what the tests need
-# (fuse3), and the programs and packages that tests open and compare files with (GDAL, R, NumPy, tiledb ...). Otherwise
-# it prints the commands to install them; tests that lack one print SKIPPED and its name.
+# Runs all tests and prints a table of what ran and what was skipped. First it installs what this user may install: what
+# the tests need (fuse3), and the programs and packages with which tests open and compare files (GDAL, R, NumPy, tiledb
+# ...). It prints what it could not install; tests that lack a tool print SKIPPED and its name.
 #
 #   scripts/test.sh [arguments of cargo test]
 #

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the packages that scripts/package.sh built, mounts the sample array with them, and compares its values. Does
-# not change this machine: the .deb is installed in an overlay over its files, the static program in a folder with
-# nothing else, the image in a container of buildah, and the wheel in a virtual environment of each Python. Needs root.
+# not change this machine: installs the .deb in an overlay over the machine's files, the static program in an empty
+# folder, the image in a buildah container, and the wheel in a virtual environment for each Python. Needs root.
 #
 # usage: scripts/test_packages.sh [deb|musl|image|wheel]...      default: all packages that exist
 # shellcheck disable=SC2016 # commands that run elsewhere are expanded there
@@ -70,7 +70,7 @@ test_deb() {
     inside 'umount mnt; echo "/run/test/demo /run/test/mnt fuse.tilefs ro,noauto,x-systemd.automount,_netdev 0 0" > fstab; mount -T fstab /run/test/mnt'
     compare "$work/root/run/test/mnt"
     inside 'umount mnt'
-    # Mount as an ordinary user with fusermount3, and a device with the permissions that udev sets.
+    # Mount as an ordinary user with fusermount3. The device has the permissions that udev sets.
     mknod -m 666 "$work/fuse" c 10 229
     if mount --bind "$work/fuse" "$work/root/dev/fuse"; then
         inside 'mkdir home; mv demo home/; mkdir home/mnt; chown -R nobody home; cd home
@@ -80,7 +80,7 @@ test_deb() {
     else
         skipped "an ordinary user with the .deb, who cannot be given /dev/fuse"
     fi
-    # As a service: systemd does not run here, but verifies the unit.
+    # systemd does not run here, but it can verify the unit of the service.
     if command -v systemd-analyze >/dev/null; then
         inside 'mkdir -p /etc/tilefs; echo ARRAY=/run/test/demo > /etc/tilefs/demo.conf
             said=$(systemd-analyze verify tilefs@demo.service 2>&1 | grep "tilefs@" || true); test -z "$said" || { echo "$said" >&2; exit 1; }'
@@ -109,7 +109,7 @@ test_musl() {
     echo "the static program: $size bytes, mounted where there is nothing else"
 }
 
-# Mounts with a program in a folder that has only the device and an array.
+# Mounts with a program in a root folder that has only the program, the device and an array.
 mount_alone() {
     mkdir -p "$1/dev" "$1/proc" "$1/array" "$1/mnt"
     touch "$1/dev/fuse" "$1/dev/null"
@@ -138,7 +138,7 @@ test_image() {
     echo "the image: $(du -sh --apparent-size "$root/usr" | cut -f 1), ran and mounted"
 }
 
-# Installs the wheel for each Python from 3.9 on, of pyenv and of the system.
+# Installs the wheel for each Python since 3.9, from pyenv and from the system.
 test_wheel() {
     wheel=$(ls "$made"/tilefs-*.whl)
     [ "$(wc -l <<<"$wheel")" = 1 ] || fail "more than one wheel is in $made"

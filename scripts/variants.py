@@ -3,8 +3,9 @@
 
 usage: scripts/variants.py DATASET VCF... [--layout N] [--anchor-gap N] [--extract ATTRIBUTE,...] [--without-end] [--batch N]
 
-For the tests of tilefs: there are no packages of TileDB-VCF for current versions of Python. VCF files have at most one sample, and are
-plain text. Needs the packages tiledb and numpy. The order of fragments, and which records share one, are its own.
+The tests of tilefs use it, because there are no packages of TileDB-VCF for current versions of Python. The VCF files
+must have at most one sample and be plain text. Needs the packages tiledb and numpy. Only the order of fragments, and
+which records share one, differ from TileDB-VCF.
 """
 
 import argparse
@@ -42,7 +43,7 @@ class Vcf:
 
 
 def split_attributes(text):
-    """The keys and values in `ID=a,Description="b, c"`."""
+    """Yields the keys and values in `ID=a,Description="b, c"`."""
     while text:
         key, _, text = text.partition("=")
         if text.startswith('"'):
@@ -56,7 +57,7 @@ def split_attributes(text):
 
 
 class Record:
-    """The values of a record as htslib has them in memory, which are those that TileDB-VCF stores."""
+    """The values of a record as htslib holds them in memory, which is how TileDB-VCF stores them."""
 
     def __init__(self, vcf, fields):
         self.contig, position, self.id, ref, alt, qual, filters, info = fields[:8]
@@ -74,7 +75,7 @@ class Record:
         self.format = []
         if len(fields) == 10 and fields[8] != ".":
             names, texts = fields[8].split(":"), fields[9].split(":")
-            # Fields that are left out at the end are missing.
+            # Fields may be left out at the end; their values are missing.
             texts += ["."] * (len(names) - len(texts))
             for name, text in zip(names, texts):
                 kind = "Genotype" if name == "GT" else vcf.types.get(("FORMAT", name), "String")
@@ -88,7 +89,7 @@ def float_bits(text):
 
 
 def encode(kind, text, has_value):
-    """The type, the number of values, and the values of a field."""
+    """Returns the type, the number of values, and the values of a field."""
     if kind == "Flag":
         return struct.pack("<IIi", 0, 1, 1)
     if kind == "Genotype":
@@ -107,7 +108,8 @@ def encode(kind, text, has_value):
 
 
 def coordinates(layout, gap, start, end):
-    """The coordinates of a record's cells: the first is the record itself in layouts 3 and 4, the last in layout 2."""
+    """Returns the coordinates of a record's cells. The first is the record itself in layouts 3 and 4, the last in
+    layout 2; the others are anchors."""
     if layout == 2:
         return [start + gap * number for number in range(1, 1 + max(0, end - start - 1) // gap)] + [end]
     return [start] + list(range(start + gap, end, gap))
@@ -118,7 +120,7 @@ def blob(fields):
 
 
 def cell(record, extract, with_end):
-    """The attributes of a record besides its positions, and those that were extracted."""
+    """Returns the attributes of a record, without its positions but with the extracted ones."""
     info = [field for field in record.info if with_end or field[0] != "END"]
     attributes = {
         "qual": record.quality,
@@ -133,7 +135,8 @@ def cell(record, extract, with_end):
 
 
 def write_dataset(path, vcfs, layout=4, gap=1000, extract=(), with_end=None, batch=10):
-    """Writes a dataset of some files, `batch` of them together, in fragments of their records and of their anchors."""
+    """Writes a dataset of some files. Every `batch` files share two fragments, one of their records and one of their
+    anchors."""
     import tiledb
 
     with_end = layout == 4 if with_end is None else with_end
@@ -165,7 +168,7 @@ def write_dataset(path, vcfs, layout=4, gap=1000, extract=(), with_end=None, bat
         allows_duplicates=layout > 2, capacity=10000))
 
     def write(cells, time):
-        """Writes cells: the record's contig, the coordinate, the sample, the record."""
+        """Writes cells, each a (sample, coordinate, record)."""
         if not cells:
             return
         shift = [0 if layout == 4 else offsets[record.contig] for _, _, record in cells]

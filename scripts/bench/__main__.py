@@ -1,4 +1,4 @@
-"""Runs the sections named on the command line, or all."""
+"""Runs the sections named on the command line, or all of them."""
 
 import importlib
 import sys

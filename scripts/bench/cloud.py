@@ -35,14 +35,14 @@ def example(name):
 
 @contextlib.contextmanager
 def server(folder):
-    """The port of an S3 server whose buckets are the folders in a folder (examples/bucket.rs)."""
+    """Starts an S3 server (examples/bucket.rs) whose buckets are the subfolders of a folder, and yields its port."""
     with process(example("bucket"), folder) as running:
         yield int(running.stdout.readline())
 
 
 @contextlib.contextmanager
 def link(port):
-    """The port of a slow link to another port."""
+    """Starts a slow link to another port, and yields the port of the link."""
     with process(example("slow_link"), str(port), str(MILLISECONDS), str(MEGABYTES)) as running:
         yield int(running.stdout.readline())
 
@@ -73,7 +73,8 @@ def run():
 
 
 def whole(options, port, local):
-    """Reads a whole raster of 256 MiB. The share of the link counts stored bytes, which both programs fetch."""
+    """Reads a whole raster of 256 MiB. The used share of the link's bandwidth is computed from the stored bytes, which
+    both programs fetch."""
 
     def ours():
         return timed(lambda: subprocess.run([TILEFS, "cat", *options, "s3://bench/image", "temp.f32"], stdout=subprocess.DEVNULL, check=True))
@@ -136,7 +137,7 @@ def scattered(options, port):
 
 
 def kept(options, folder, local):
-    """Compares the whole raster from a full disk cache with the local array."""
+    """Compares reading the whole raster from a full disk cache with reading the local array."""
     cache = ["--disk-cache", f"{folder}/cache"]
     with mounted("s3://bench/image", *options, *cache) as mount:
         cat(f"{mount.path}/temp.f32")

@@ -26,7 +26,7 @@ def print_machine():
 
 
 def made(name, make):
-    """The path of the data called `name`; calls `make(path)` if they do not exist yet."""
+    """Returns the path of the data set called `name`, and makes it first with `make(path)` if it does not exist yet."""
     path = os.path.join(HOME, name)
     if not os.path.exists(path):
         print(f"making {name} ...", file=sys.stderr, flush=True)
@@ -44,7 +44,7 @@ class Mount:
         self.process, self.path = process, path
 
     def memory(self, field="VmHWM"):
-        """MiB of the process: VmHWM is the peak, VmRSS the present value."""
+        """Returns the resident memory of the process in MiB: VmHWM is the peak, VmRSS the current value."""
         with open(f"/proc/{self.process.pid}/status") as status:
             return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
 
@@ -56,14 +56,14 @@ class Mount:
 
 @contextlib.contextmanager
 def mounted(array, *options, binary=TILEFS):
-    """A fresh mount, with no data in any cache."""
+    """Mounts an array afresh, with empty caches."""
     with served([binary, "mount", "-f", *options, array]) as mount:
         yield mount
 
 
 @contextlib.contextmanager
 def served(command):
-    """The mount of a command whose last argument is the mount point."""
+    """Yields the mount made by a command whose last argument is the mount point."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
         process = subprocess.Popen([*command, folder], stderr=subprocess.PIPE)
         try:
@@ -78,14 +78,14 @@ def served(command):
 
 
 def cat(*files):
-    """Seconds that `cat` takes for the files."""
+    """Returns the seconds that `cat` takes to read the files."""
     start = time.perf_counter()
     subprocess.run(["cat", *files], stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
 
 
 def first_part(file, size):
-    """Seconds for reading the first bytes of a file in the way of `cat`."""
+    """Returns the seconds it takes to read the first `size` bytes of a file in blocks as large as those of `cat`."""
     count = size >> 17
     return timed(lambda: subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=128k", f"count={count}"], stderr=subprocess.DEVNULL, check=True))
 
@@ -106,7 +106,8 @@ def warm(path):
 
 
 def alternate(*sides, runs=None):
-    """Calls the sides alternately, each equally often first and last. Each returns seconds; returns the list of seconds of each side."""
+    """Calls the sides in turn, and reverses their order after each round, so that none is always first. Each side
+    returns its seconds. Returns a list of these for each side."""
     times = [[] for _ in sides]
     turn = list(zip(sides, times))
     for _ in range(runs or RUNS):
@@ -117,7 +118,7 @@ def alternate(*sides, runs=None):
 
 
 def seconds(times):
-    """Median and best, for a table."""
+    """Formats the median and the best time for a table."""
     return f"{show(statistics.median(times))} ({show(min(times))})"
 
 
@@ -126,7 +127,7 @@ def show(value):
 
 
 def ratio(ours, theirs):
-    """How many times faster tilefs is, by the medians."""
+    """Formats how many times faster tilefs is, by the medians."""
     return f"{statistics.median(theirs) / statistics.median(ours):.2f}x"
 
 

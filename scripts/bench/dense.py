@@ -31,7 +31,7 @@ def values():
 
 
 def raster(variant):
-    """The path of the raster in one of the variants."""
+    """Returns the path of the raster in one of the variants."""
 
     def make(path):
         dims = [tiledb.Dim(name, domain=(0, SIDE - 1), tile=TILE, dtype=np.int64) for name in "yx"]

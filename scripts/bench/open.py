@@ -12,7 +12,7 @@ import tiledb
 
 from .common import TILEFS, alternate, made, mounted, ratio, seconds, table, timed, warm
 
-CELLS = 16  # of one fragment
+CELLS = 16  # in each fragment
 
 
 def with_fragments(count):
@@ -104,7 +104,7 @@ def run():
 
 
 def memory():
-    """The memory of a mount for fragments that nobody reads."""
+    """Measures the memory that a mount needs per fragment if nobody reads the fragments."""
     held = {}
     for count in (1, 10_000):
         sizes = []

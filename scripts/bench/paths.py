@@ -48,7 +48,7 @@ def one_value(path):
     code = f"import tiledb; print(tiledb.open({path!r})[{cell[0]}, {cell[1]}])"
 
     def od_of_fresh_mount():
-        """A fresh mount from which nothing has been read."""
+        """Mounts afresh, so that nothing has been read yet."""
         with mounted(path) as mount:
             return timed(lambda: subprocess.run(["od", "-An", "-tf4", f"{mount.path}/{file}"], stdout=subprocess.DEVNULL, check=True))
 

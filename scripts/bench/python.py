@@ -1,5 +1,5 @@
-"""The Python package compared with TileDB-Py, each in a process of its own, with nothing in a cache of its own: dense
-arrays as NumPy arrays, sparse arrays as Arrow tables, and ranges of a file compared with a mount."""
+"""Compares the Python package with TileDB-Py, each in a new process with empty caches: dense arrays as NumPy arrays and
+sparse arrays as Arrow tables. Also compares ranges of a file with those of a mount."""
 
 import statistics
 import subprocess
@@ -10,12 +10,12 @@ from .common import alternate, mounted, ratio, seconds, table, warm
 from .dense import SIDE, VARIANTS, raster
 from .sparse import LEGACY, matrix, strings
 
-# Bytes of a range, and how many are read of each file.
+# The bytes of a range, and the number of ranges read from each file.
 RANGE, RANGES = 1 << 20, 256
 
 
 def process(script, *arguments):
-    """Seconds that a new process measures and prints, after its imports."""
+    """Returns the seconds that a new process measures, after its imports, and prints."""
     prelude = "import sys, time\n"
     ran = subprocess.run([sys.executable, "-c", prelude + textwrap.dedent(script), *arguments], check=True, stdout=subprocess.PIPE, text=True)
     return float(ran.stdout)
@@ -45,7 +45,7 @@ OURS_SPARSE = """
     print(time.perf_counter() - start)
 """
 
-# A dictionary of NumPy arrays. Both read the cells in the order that is cheapest for them.
+# This returns a dictionary of NumPy arrays. Both programs return the cells in the order that is cheapest for them.
 THEIRS_SPARSE = """
     import numpy, tiledb
     config = dict(one.split("=") for one in sys.argv[2:])

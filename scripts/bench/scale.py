@@ -1,11 +1,13 @@
-"""The cost of opening and first reads as an array grows: generated arrays (examples/generated), near and distant, and real arrays compared
-with libtiledb.
+"""Measures how the cost of opening and of first reads grows with the array: on generated arrays (examples/generated),
+near and distant, and on real arrays, compared with libtiledb.
 
-  TILEFS_BENCH_SHAPES    of appended, overlapping and table (all)
+  TILEFS_BENCH_SHAPES    some of appended, overlapping and table (all)
   TILEFS_BENCH_CELLS     numbers of cells of generated arrays (1e9 1e10 1e11)
-  TILEFS_BENCH_LATENCY   milliseconds of a request (0 50)
-  TILEFS_BENCH_COMMITS   of consolidated and plain: whether commits and footers are in one file each (consolidated)
-  TILEFS_BENCH_LIMIT     seconds after which a measurement ends (60); an operation that took longer is not tried with more cells
+  TILEFS_BENCH_LATENCY   latencies of a request in milliseconds (0 50)
+  TILEFS_BENCH_COMMITS   one or both of consolidated (one file has all commits, another all footers) and plain
+                         (consolidated)
+  TILEFS_BENCH_LIMIT     seconds after which a measurement ends (60); an operation that took longer is not tried with
+                         more cells
   TILEFS_BENCH_STREAM    bytes to read sequentially while measuring memory (1e9)
   TILEFS_BENCH_REAL      cells of each array that TileDB-Py writes (1e7); 0 for none
 """
@@ -35,7 +37,7 @@ STREAM = int(float(os.environ.get("TILEFS_BENCH_STREAM", "1e9")))
 REAL = int(float(os.environ.get("TILEFS_BENCH_REAL", "1e7")))
 
 CHECKED = 10**6
-ROW = 500  # cells of a matrix in a row
+ROW = 500  # cells in each row of a matrix
 OVERLAPPING = 20  # fragments over the same rows
 KINDS = ["bold", "calm", "dark", "even", "fair"]
 
@@ -58,7 +60,7 @@ class Slow(Exception):
 
 
 def limited(command, limit=LIMIT):
-    """Seconds that a shell command takes; ends the command and its child processes after the limit."""
+    """Returns the seconds that a shell command takes. Kills the command and its child processes after the limit."""
     start = time.perf_counter()
     running = subprocess.Popen(command, shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -75,7 +77,7 @@ def limited(command, limit=LIMIT):
 
 @contextlib.contextmanager
 def mounted(array, *options):
-    """A fresh mount, and the seconds until it answers."""
+    """Mounts an array, and yields the mount and the seconds until it answers."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
         start = time.perf_counter()
         serving = subprocess.Popen([TILEFS, "mount", "-f", *options, array, folder], stderr=subprocess.DEVNULL)
@@ -94,7 +96,7 @@ def mounted(array, *options):
 
 @contextlib.contextmanager
 def server(latency, folder):
-    """The port of a server of generated arrays, and the options with which tilefs finds it."""
+    """Starts a server of generated arrays, and yields its port and the options with which tilefs finds it."""
     with process(example("generated"), "--latency", str(latency)) as running:
         port = int(running.stdout.readline())
         config = f"{folder}/config-{latency}"
@@ -104,13 +106,13 @@ def server(latency, folder):
 
 
 def take(port):
-    """Requests, bytes and dependent steps since the last call."""
+    """Returns the requests, the bytes and the dependent steps since the last call."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/statistics") as answer:
         return [int(number) for number in answer.read().split()]
 
 
 def check(folder):
-    """Compares small generated arrays, as files and as served, with what libtiledb reads from them."""
+    """Compares what tilefs reads from small generated arrays, in files and on the server, with what libtiledb reads."""
     names = [f"{shape}-{CHECKED}" for shape in SHAPES]
     subprocess.run([example("generated"), "--write", folder, *names], check=True)
     with server(0, folder) as (_, options):
@@ -135,19 +137,20 @@ def check(folder):
 
 
 def rows_of(shape, cells):
-    """The cells of an array that no newer fragment has replaced: in every tenth row, every second fragment replaces cells."""
+    """Returns the number of cells without those that a newer fragment overwrites: in every tenth row, every second
+    fragment overwrites the cells of the one before."""
     return cells - cells // 20 if shape == "overlapping" else cells
 
 
 def operations(shape, cells):
-    """The measured operations: names, and shell commands on an array or in a mount; and the source of the sequential read,
-    a file with a value for each cell or parts of the table."""
+    """Returns the measured operations, each with its name and a shell command on an array or in a mount, and what the
+    sequential read reads: a file with a value for each cell, or a folder of parts of the table."""
     if shape == "table":
         row, column, file = cells // 2 * 3, "count.i32", "dims/id.i64"
         box = f"{row // 65536 * 65536}..{row // 65536 * 65536 + 65535}"
     else:
         rows = cells // ROW // (OVERLAPPING if shape == "overlapping" else 1)
-        # The size of a column of overlapping fragments takes a pass over all cells.
+        # With overlapping fragments, the size of a column is known only after a pass over all cells.
         row, column, file = rows // 2, "data.f32", "arrow/parts" if shape == "overlapping" else "dims/obs.i64"
         box = f"{row // 2048 * 2048}..{row // 2048 * 2048 + 2047},2400..4799"
     has_some = "| wc -c | grep -qvx 0"
@@ -159,7 +162,7 @@ def operations(shape, cells):
         ("README.txt", "cat {mnt}/README.txt"),
         ("schema.json", "cat {mnt}/schema.json"),
         ("first row, text/cells.tsv", "head -2 {mnt}/text/cells.tsv | grep -q ."),
-        # Only by name: requesting the sizes of all parts reads the whole table.
+        # Without `ls -l`: requesting the sizes of all parts reads the whole table.
         ("first row, first part", "head -2 {mnt}/text/parts/$(ls {mnt}/text/parts | head -1) | grep -q ."),
         ("one row", f"cat {{mnt}}/slice/{row}/{column} {has_some}"),
         ("one space tile", f"cat {{mnt}}/slice/{box}/{column} {has_some}"),
@@ -167,8 +170,8 @@ def operations(shape, cells):
 
 
 def measure(array, options, command, begin=lambda: None):
-    """Seconds of an operation, without those of the fresh mount that it may need; None for files that do not exist.
-    Calls `begin` at the start of the operation."""
+    """Returns the seconds that an operation takes, without the mount that it may need, or None if its files do not
+    exist. Calls `begin` at the start of the operation."""
     if "{mnt}" not in command:
         begin()
         return limited(command.format(tilefs=TILEFS, array=" ".join([*options, f"'{array}'"])))
@@ -180,7 +183,7 @@ def measure(array, options, command, begin=lambda: None):
 
 
 def generated(shape, commits, latency, port, options):
-    """A table of the cost of the operations by the number of cells."""
+    """Prints a table of the cost of each operation by the number of cells."""
     costs = {}
     for cells in CELLS:
         array = f"s3://bench/{shape}-{cells}" + ("-consolidated" if commits == "consolidated" else "")
@@ -197,7 +200,7 @@ def generated(shape, commits, latency, port, options):
 
 
 def cost(name, command, array, options, port, known):
-    """One operation: a number, or None, and a text."""
+    """Measures one operation. Returns its cost (None if there is none) and the text for the table."""
     if any(text.startswith(">") for _, text in known):
         return None, "-"
     take(port)
@@ -208,7 +211,8 @@ def cost(name, command, array, options, port, known):
         elif name.startswith("memory"):
             return memory(array, options, command)
         else:
-            # The server computes the metadata of fragments when they are first read. What takes long does not wait for it.
+            # The server computes the metadata of fragments on the first read, so measure again once they are known. In
+            # slow operations this time hardly counts.
             value = measure(array, options, command, lambda: take(port))
             if value is not None and value < LIMIT / 4:
                 value = measure(array, options, command, lambda: take(port))
@@ -224,7 +228,8 @@ def cost(name, command, array, options, port, known):
 
 
 def memory(array, options, file):
-    """The peak memory of a mount during a sequential read of a file, or of the files of a folder one after another."""
+    """Returns the peak memory of a mount during a sequential read of a file, or of the files in a folder one after
+    another."""
     with mounted(array, *options) as (mount, _):
         text = ""
         try:
@@ -239,7 +244,7 @@ def memory(array, options, file):
 
 
 def growth(values):
-    """The factor by which a cost grows with ten times as many cells."""
+    """Returns the factor by which a cost grows if the number of cells grows tenfold."""
     known = [(np.log10(cells), np.log10(value)) for cells, value in zip(CELLS, values) if value]
     if len(known) < 2:
         return "-"
@@ -247,7 +252,7 @@ def growth(values):
 
 
 def matrix_cells(fragment, count, overlapping):
-    """Coordinates as examples/generated/matrix.rs has them, row by row."""
+    """Returns the same coordinates as examples/generated/matrix.rs, row by row."""
     rows = fragment // overlapping * (count // ROW) + np.arange(count // ROW, dtype=np.int64)
     slots, member = np.arange(ROW, dtype=np.int64), fragment % overlapping
     shift = 7 * np.where(rows % 10 == 0, member - member % 2, member)
@@ -256,7 +261,7 @@ def matrix_cells(fragment, count, overlapping):
 
 
 def written(shape):
-    """An array of one of the shapes, written by TileDB-Py with Zstandard."""
+    """Returns the path of an array of one of the shapes, which TileDB-Py writes with Zstandard."""
 
     def make(path):
         zstd = tiledb.FilterList([tiledb.ZstdFilter()])
@@ -293,7 +298,8 @@ MATRIX_COLUMNS = {"obs": 8, "var": 8, "data": 4}
 
 
 def first_batch(path, shape):
-    """Seconds that libtiledb takes to open an array and to fill small buffers once, and the number of cells in them."""
+    """Returns the seconds that libtiledb takes to open an array and to fill small buffers once, and the number of cells
+    in the buffers."""
     from fixtures.arrays import Opened
     from fixtures.capi import FOREVER, READ, Tiledb
 
@@ -317,7 +323,7 @@ def first_batch(path, shape):
 
 
 def one_row(path, shape):
-    """Seconds that libtiledb takes to open an array and to read one row."""
+    """Returns the seconds that libtiledb takes to open an array and to read one row."""
     row = REAL // 2 * 3 if shape == "table" else REAL // ROW // (OVERLAPPING if shape == "overlapping" else 1) // 2
 
     def read():
@@ -329,14 +335,14 @@ def one_row(path, shape):
 
 
 def real():
-    """The operations on arrays that TileDB-Py wrote, compared with libtiledb."""
+    """Measures the operations on arrays that TileDB-Py wrote, and compares them with libtiledb."""
     rows = []
     for shape in SHAPES:
         path = written(shape)
         warm(path)
         named, _ = operations(shape, REAL)
         theirs = {}
-        # The reader of overlapping fragments may take minutes for its first batch.
+        # For overlapping fragments, libtiledb may take minutes to return its first batch.
         batch = f"import sys; sys.argv = []; from bench import scale; print(*scale.first_batch({path!r}, {shape!r}))"
         try:
             batches = [subprocess.run([os.sys.executable, "-c", batch], stdout=subprocess.PIPE, check=True, timeout=LIMIT).stdout.split() for _ in range(RUNS)]

@@ -1,8 +1,9 @@
-"""A 256 MiB float32 raster over HTTP: `tilefs serve`, which decodes it, beside nginx, which sends the decoded file.
+"""Downloads a 256 MiB float32 raster over HTTP from `tilefs serve`, which decodes it, and from nginx, which sends the
+decoded file.
 
-Needs the programs nginx and curl. The client is curl, which drops what it gets. `fresh` is the first download from a
-server that has just started; `again` is the same file once more. Most of it is decoded again: values are kept for long
-only when they are read a second time."""
+Needs the programs nginx and curl. The client is curl, which discards the body. `fresh` is the first download from a
+server that has just started; `again` is a second download of the same file. Most of the file is decoded again for it,
+because the cache keeps values for long only once they have been read twice."""
 
 import contextlib
 import os
@@ -78,7 +79,7 @@ def curl(url):
 
 @contextlib.contextmanager
 def tilefs_of(path):
-    """The URL of the raster on a fresh server."""
+    """Starts `tilefs serve`, and yields the URL of the raster."""
     process = subprocess.Popen([TILEFS, "serve", path, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().split()[-1] + "temp.f32"
@@ -89,10 +90,10 @@ def tilefs_of(path):
 
 @contextlib.contextmanager
 def nginx_of(program, root):
-    """The URL of the decoded raster on a server of nginx."""
+    """Starts nginx, and yields the URL of the decoded raster."""
     port = 18099
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
-        # Its workers are another user.
+        # The workers of nginx run as another user.
         os.chmod(folder, 0o755)
         configuration = f"{folder}/nginx.conf"
         with open(configuration, "w") as file:

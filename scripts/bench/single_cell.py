@@ -1,8 +1,9 @@
-"""An experiment of TileDB-SOMA as annotated data: anndata.read_zarr of a mount compared with tiledbsoma.io.to_anndata, from
-a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache; its .h5ad file, compared
-with to_anndata and with the raw columns; and the first open of a large one.
+"""Reads a TileDB-SOMA experiment as AnnData: compares anndata.read_zarr on a mount with tiledbsoma.io.to_anndata, from
+a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache. Compares the
+experiment's .h5ad file with to_anndata and with the raw columns. Measures how long it takes to open the .h5ad file of a
+large experiment for the first time.
 
-TILEFS_BENCH_NONZEROS changes the size of the large one (1e8)."""
+TILEFS_BENCH_NONZEROS is the number of values in the large experiment (1e8)."""
 
 import os
 import tempfile
@@ -15,7 +16,8 @@ CELLS, GENES, BEFORE, SHARE = 20_000, 3_000, 5_000, 0.05
 
 
 def experiment():
-    """20,000 cells x 3,000 genes with one layer, and the original 5,000 genes in raw; one value in 20 is not zero."""
+    """Returns the path of an experiment with 20,000 cells x 3,000 genes, one layer, and the original 5,000 genes in
+    raw. One value in 20 is not zero."""
 
     def make(path):
         import anndata
@@ -46,7 +48,7 @@ def read_zarr(mount):
 
 
 def to_anndata(uri, config=None):
-    """Reads what to_anndata returns: without raw, of which it returns only the matrix."""
+    """Reads with to_anndata, which returns no raw, so this reads the matrix of raw in addition."""
     import tiledbsoma
     import tiledbsoma.io
 
@@ -97,7 +99,7 @@ def run():
 
 
 def h5ad(path):
-    """The file of the measurement, which holds X, a layer and raw, through fresh mounts."""
+    """Reads the .h5ad file, which holds X, a layer and raw, through fresh mounts."""
     import anndata
 
     def read():
@@ -112,7 +114,7 @@ def h5ad(path):
     sizes = {}
 
     def per_byte(*files):
-        """Seconds per byte of reading files."""
+        """Returns a function that reads the files and returns the seconds per GB."""
 
         def read():
             with mounted(path) as mount:
@@ -129,7 +131,7 @@ def h5ad(path):
 
 
 def large():
-    """An experiment with one matrix of NONZEROS values, at most 1 in 20 of a row, written in blocks of rows."""
+    """Returns the path of an experiment with one matrix of NONZEROS values, which is written in blocks of rows."""
 
     def make(path):
         import numpy as np
@@ -164,8 +166,8 @@ def large():
 
 
 def first_open(path):
-    """Opens the .h5ad of a large experiment without reading its values, and reads 1,000 rows: through a mount that knows
-    nothing, and through one that finds what the first has saved."""
+    """Opens the .h5ad file of a large experiment without reading its values, and then reads 1,000 rows: first through a
+    mount with an empty index folder, then through one that finds the index that the first mount saved."""
     import anndata
 
     rows = []

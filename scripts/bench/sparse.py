@@ -1,7 +1,8 @@
-"""Sparse arrays: `cat` of all columns through a fresh mount compared with libtiledb reading the same columns into memory.
+"""Compares `cat` of all columns of a sparse array through a fresh mount with libtiledb, which reads the columns into
+memory.
 
-libtiledb is timed twice: in the way of a Python program, with `A[:]`, and through its C interface with buffers that are
-large enough, which is its fastest way.
+libtiledb is timed twice: through `A[:]`, as Python programs use it, and through its C interface with buffers that are
+large enough, its fastest way.
 """
 
 import os
@@ -20,7 +21,7 @@ COLUMNS, CELLS_A_ROW, ROWS_AT_ONCE = 30_000, 200, 1_000
 
 
 def cells(count):
-    """`count` different coordinates of a matrix, row by row, and values."""
+    """Returns `count` distinct coordinates of a matrix, row by row, and their values."""
     rng = np.random.default_rng(11)
     rows = count // CELLS_A_ROW
 
@@ -28,7 +29,7 @@ def cells(count):
         order = np.argpartition(rng.random((ROWS_AT_ONCE, COLUMNS), np.float32), CELLS_A_ROW, axis=1)
         return np.sort(order[:, :CELLS_A_ROW], axis=1)
 
-    # Rows repeat after a while, at a distance that no codec detects, because generating all of them would take long.
+    # Generating all rows would take long, so they repeat, at a distance that no codec detects.
     parts = [some_rows() for _ in range(10)]
     x = np.concatenate([parts[i % len(parts)] for i in range(-(-rows // ROWS_AT_ONCE))])[:rows]
     y = np.repeat(np.arange(rows, dtype=np.int64), CELLS_A_ROW)
@@ -36,7 +37,8 @@ def cells(count):
 
 
 def matrix(millions, fragments):
-    """Cells of a matrix, in one fragment or distributed at random to several that all span it; no duplicates allowed."""
+    """Returns the path of a matrix without duplicates. Its cells are in one fragment, or in several that all span the
+    matrix and that share the cells at random."""
 
     def make(path):
         zstd = tiledb.FilterList([tiledb.ZstdFilter()])
@@ -81,7 +83,8 @@ def ours(path, files, peak):
 
 
 def theirs(path, columns, **config):
-    """Reads the columns (name: bytes of a value, None for variable length) into buffers that are large enough."""
+    """Reads the columns through the C API into buffers that are large enough. `columns` maps names to the bytes of a
+    cell, None for variable length."""
     import ctypes
 
     from fixtures.arrays import Opened
@@ -112,7 +115,7 @@ def theirs(path, columns, **config):
 
 
 def python(path, **config):
-    """Reads all columns in the way of a Python program."""
+    """Reads all columns as a Python program does."""
     with tiledb.open(path, ctx=tiledb.Ctx(config)) as array:
         return timed(lambda: array[:])
 

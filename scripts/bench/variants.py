@@ -1,5 +1,5 @@
-"""A cohort of 280 samples with 100,000 records each, as a dataset of TileDB-VCF: `tilefs cat` of all samples merged compared with
-`bcftools merge -m none` of their files, and the file of one sample through a fresh mount.
+"""Reads a TileDB-VCF dataset of a cohort of 280 samples with 100,000 records each: compares `tilefs cat` of all samples
+merged with `bcftools merge -m none` of their files, and reads the file of one sample through a fresh mount.
 
 TILEFS_BENCH_SAMPLES and TILEFS_BENCH_RECORDS change the size."""
 
@@ -15,7 +15,7 @@ from .common import HOME, TILEFS, alternate, made, mounted, ratio, seconds, tabl
 
 SAMPLES = int(os.environ.get("TILEFS_BENCH_SAMPLES", 280))
 RECORDS = int(os.environ.get("TILEFS_BENCH_RECORDS", 100_000))
-# A sample has a record at one in so many of the sites of the cohort.
+# The cohort has this many sites for each record of a sample.
 SPARSITY = 4
 CONTIGS = {"1": 249250621, "2": 243199373}
 BASES = np.array(list("ACGT"))
@@ -33,7 +33,7 @@ HEADER = """##fileformat=VCFv4.2
 
 
 def sites():
-    """The sites of the cohort: positions of each contig, and two bases each."""
+    """Returns the sites of the cohort: for each contig the positions, with two bases each."""
     random = np.random.default_rng(1)
     count = RECORDS * SPARSITY // len(CONTIGS)
     found = {}
@@ -45,7 +45,8 @@ def sites():
 
 
 def records_of(sample, all_sites):
-    """The records of a sample, contig by contig: numbers of sites, genotypes and depths."""
+    """Yields the records of a sample, contig by contig: positions, reference and alternative bases, genotypes and
+    depths."""
     random = np.random.default_rng(1000 + sample)
     for contig, (positions, ref, alt) in all_sites.items():
         chosen = np.sort(random.choice(len(positions), RECORDS // len(CONTIGS), replace=False))
@@ -55,7 +56,7 @@ def records_of(sample, all_sites):
 
 
 def field(name, kind, *values):
-    """A field of each record, as TileDB-VCF stores it: all have the same length."""
+    """Returns a field of each record as TileDB-VCF stores it. All have the same length."""
     count = len(values[0])
     head = np.frombuffer(name.encode() + b"\0" + np.array([kind, len(values)], "<u4").tobytes(), np.uint8)
     numbers = np.stack([np.asarray(value) for value in values], 1).astype("<f4" if kind == 2 else "<i4")
@@ -71,7 +72,7 @@ def blobs(*fields):
 
 
 def write_cohort(path):
-    """Writes the files of the samples (`vcf/`), and the dataset of them (`dataset/`)."""
+    """Writes the files of the samples (`vcf/`) and a dataset with the same records (`dataset/`)."""
     import tiledb
 
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
@@ -81,7 +82,7 @@ def write_cohort(path):
     all_sites = sites()
     columns = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t"
     names = [f"S{number:05}" for number in range(SAMPLES)]
-    # Without records: the arrays, the headers and the metadata.
+    # Write the arrays, the headers and the metadata without records, which follow below.
     write_dataset(f"{path}/dataset", [Vcf(f"{HEADER}{columns}{name}\n") for name in names])
     for first in range(0, SAMPLES, 10):
         cells = {name: [] for name in ("contig", "start_pos", "sample", "alleles", "dp", "ad", "genotype", "pl")}
@@ -110,7 +111,7 @@ def write_cohort(path):
         count, genotype = len(cells["dp"]), cells["genotype"]
         same = lambda value: objects([value] * count)
         filters = np.array([1, 0], np.int32)
-        # numpy takes the NUL at the end of a text for padding.
+        # NumPy mistakes a NUL at the end of a text for padding, so append it here.
         alleles = objects([allele + b"\0" for allele in cells["alleles"].tolist()])
         data = {
             "real_start_pos": cells["start_pos"].astype(np.uint32), "end_pos": cells["start_pos"].astype(np.uint32),
@@ -125,7 +126,7 @@ def write_cohort(path):
 
 
 def measured(command):
-    """Seconds and peak memory in MiB of a program that writes to /dev/null."""
+    """Returns the seconds and the peak memory in MiB of a program that writes to /dev/null."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -33,7 +33,7 @@ def bytes_raster():
 
 
 def scattered(path):
-    """Seconds for 300 random reads of 4 KiB, one after the other."""
+    """Returns the seconds for 300 random reads of 4 KiB, one after the other."""
     size = os.path.getsize(path)
     places = random.Random(5)
     offsets = [places.randrange(0, size - 4096) & ~4095 for _ in range(300)]
