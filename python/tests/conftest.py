@@ -1,4 +1,4 @@
-"""Arrays that TileDB's own library writes, and reads back for comparison."""
+"""Fixtures: arrays that libtiledb writes."""
 
 import os
 import pathlib
@@ -13,12 +13,12 @@ DEMO = pathlib.Path(__file__).parents[2] / "tests/fixtures/demo"
 
 @pytest.fixture(scope="session")
 def demo():
-    """The array of the README: temp[y, x] = 20 - y/10 + x/100, 100 rows and 200 columns."""
+    """Returns the array of the README: temp[y, x] = 20 - y/10 + x/100, 100 rows and 200 columns."""
     return DEMO
 
 
 def write_dense(path, values, *, low=0, tile=None, key=None, **attribute):
-    """A dense array of an attribute `a` with these values."""
+    """Writes a dense array with these values in its attribute `a`."""
     tile = tile or 3
     dims = [
         tiledb.Dim(f"d{axis}", domain=(low, low + size - 1), tile=min(tile, size), dtype=np.int64)
@@ -34,7 +34,7 @@ def write_dense(path, values, *, low=0, tile=None, key=None, **attribute):
 
 @pytest.fixture(scope="session")
 def cells(tmp_path_factory):
-    """A sparse array of a thousand rows, and its values by column."""
+    """Returns a sparse array of a thousand rows, and its values by column."""
     path = tmp_path_factory.mktemp("sparse") / "cells.tdb"
     ids = np.arange(0, 3000, 3, dtype=np.int64)
     kinds = np.array(["T cell", "B cell", "größer"], dtype=object)[np.arange(1000) % 3]
@@ -57,6 +57,6 @@ def cells(tmp_path_factory):
 
 @pytest.fixture
 def mountable():
-    """Skips where nothing can be mounted."""
+    """Skips the test if nothing can be mounted."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("/dev/fuse cannot be opened")

@@ -1,6 +1,7 @@
-"""Checks an installed wheel: `installed.py ARRAY VALUES`, the sample array and the values of `temp` that libtiledb read.
+"""Checks an installed wheel: `installed.py ARRAY VALUES`. ARRAY is the sample array, VALUES a file with the values of
+`temp` that libtiledb read.
 
-It needs no package but those that the wheel installs, and fsspec."""
+It needs only the packages that the wheel installs, and fsspec."""
 
 import multiprocessing
 import os

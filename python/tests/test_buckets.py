@@ -1,4 +1,4 @@
-"""Arrays in a bucket, of a server of S3 that runs in this process."""
+"""Tests arrays in a bucket of an S3 server that runs in this process."""
 
 import os
 
@@ -14,7 +14,7 @@ moto_server = pytest.importorskip("moto.server")
 
 @pytest.fixture
 def bucket(demo, monkeypatch):
-    """The endpoint of a server whose bucket `test` has the sample array as `demo`."""
+    """Starts a server whose bucket `test` has the sample array as `demo`, and yields its endpoint."""
     server = moto_server.ThreadedMotoServer(port=0)
     server.start()
     endpoint = "http://{}:{}".format(*server.get_host_and_port())

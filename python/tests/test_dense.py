@@ -1,4 +1,4 @@
-"""Dense arrays as NumPy arrays, compared with what was written."""
+"""Compares dense arrays, read as NumPy arrays, with what was written."""
 
 import os
 import pickle
@@ -285,7 +285,7 @@ def test_other_threads_run_during_a_read(tmp_path):
     during = turns[0] - before
     done.set()
     counter.join()
-    # With the interpreter's lock held, this thread could only have run at the edges of the read.
+    # If the read held the interpreter's lock, the counting thread would hardly run during it.
     assert during > 1000
 
 
@@ -309,13 +309,14 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_a_read_that_waits():
-    # In a process of its own: libtiledb puts a handler in the place of Python's, which crashes where the signal was ignored.
+    # Run it in a new process: here, libtiledb has replaced Python's signal handler with one that crashes if the signal
+    # was ignored.
     ran = subprocess.run([sys.executable, "-X", "faulthandler", "-c", INTERRUPTED], capture_output=True, text=True, timeout=90)
     assert (ran.returncode, ran.stdout) == (0, "interrupted True\n"), ran
 
 
 def in_child(work):
-    """The exit status of a forked process that does `work`; it is killed if it hangs."""
+    """Returns the exit status of a forked child process that does `work`. The child is killed if it hangs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
@@ -373,7 +374,7 @@ def test_forks_during_reads_end(demo):
     threads = [threading.Thread(target=read) for _ in range(4)]
     [thread.start() for thread in threads]
     try:
-        # Each child has the locks as some thread held them.
+        # Each child inherits the locks in the state in which the threads held them.
         assert [in_child(use) for _ in range(30)] == [7] * 30
     finally:
         stop.set()

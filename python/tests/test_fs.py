@@ -1,4 +1,4 @@
-"""The fsspec filesystem, alone and in the libraries that read by way of it."""
+"""Tests the fsspec filesystem, alone and in the libraries that read through it."""
 
 import io
 import os
@@ -36,7 +36,7 @@ def test_names_sizes_and_bytes_are_those_of_the_tree(fs):
     assert by_name["dims"]["type"] == "directory" and fs.isdir("/dims/") and fs.isfile("tilefs://dims/y.i64")
     stored = fs.cat_file("temp.f32")
     assert np.frombuffer(stored, "<f4").reshape(100, 200)[0, :2].tolist() == [20.0, np.float32(20.01)]
-    # Names that are not listed open, too.
+    # Names that are not listed can be opened, too.
     assert fs.exists("slice/3..4,5/npy/temp.npy") and not fs.exists("none") and not fs.exists("temp.f32/none")
     assert np.load(io.BytesIO(fs.cat_file("slice/3..4,5/npy/temp.npy"))).shape == (2, 1)
     assert fs.info("zarr")["type"] == "directory" and "zarr" not in fs.ls("", detail=False)
@@ -176,7 +176,7 @@ def test_anndata_reads_an_experiment():
 
 
 class DictTree:
-    """A tree of files that a test names: what fsspec's own tests need, and no array has."""
+    """A tree of files with names that a test chooses. fsspec's own tests need them, and no array has them."""
 
     def __init__(self, files):
         self.files = files
@@ -206,7 +206,7 @@ class DictTree:
 
 
 class ScenarioFileSystem(TilefsFileSystem):
-    """Reads as every filesystem of tilefs does; only the files come from fsspec's fixtures, which write them."""
+    """A filesystem that reads like `TilefsFileSystem`, except that the files are those that fsspec's fixtures write."""
 
     cachable = False
 
@@ -218,7 +218,7 @@ class ScenarioFileSystem(TilefsFileSystem):
         """A folder exists once there is a file in it."""
 
     def mkdir(self, path, create_parents=True, **kwargs):
-        """As above."""
+        """Does nothing, like `makedirs`."""
 
     def pipe_file(self, path, value, *args, **kwargs):
         self._tree.files[self._strip_protocol(path)] = value
@@ -232,7 +232,8 @@ class ScenarioFileSystem(TilefsFileSystem):
 
 
 class TestGetOfFsspec(AbstractFixtures, AbstractGetTests):
-    """fsspec's own tests of reading: `get` with all its forms of paths, globs and recursion. Its other tests write."""
+    """Runs fsspec's own tests of reading: `get` with all its forms of paths, globs and recursion. Its other tests
+    write."""
 
     @pytest.fixture
     def fs(self):

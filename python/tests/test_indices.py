@@ -1,4 +1,4 @@
-"""Indices mean what they mean to NumPy."""
+"""Tests that indices have the same meaning as in NumPy."""
 
 import random
 
@@ -9,7 +9,7 @@ from tilefs._indices import resolve
 
 
 def taken(values, key):
-    """What `key` selects, by way of the positions along each axis."""
+    """Returns the values at the positions along each axis that `key` selects."""
     axes, shaping = resolve(key, values.shape)
     for axis, (first, step, count) in enumerate(axes):
         values = values.take([first + step * number for number in range(count)], axis)

@@ -1,4 +1,5 @@
-"""`tilefs.mount`: ready at once, and gone afterwards, however the block or the interpreter ends."""
+"""Tests that a mount of `tilefs.mount` is ready at once, and gone afterwards, however the block or the interpreter
+ends."""
 
 import os
 import signal

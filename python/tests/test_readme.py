@@ -1,4 +1,4 @@
-"""The examples of the README run, and print what they should."""
+"""Tests that the examples of the README run and print what they should."""
 
 import pathlib
 import re
@@ -27,7 +27,7 @@ def test_there_are_five_examples():
 def test_each_example_runs(tmp_path, demo, cells, mountable, number):
     shutil.copytree(demo, tmp_path / "dem.tdb")
     shutil.copytree(cells[0], tmp_path / "cells.tdb")
-    # The entry point of the wheel, which is not installed here.
+    # The wheel's entry point does this, but the wheel is not installed here.
     register = "import fsspec; fsspec.register_implementation('tilefs', 'tilefs.fs.TilefsFileSystem')\n"
     command = [sys.executable, "-X", "utf8", "-c", register + EXAMPLES[number]]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")

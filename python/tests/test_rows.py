@@ -1,4 +1,4 @@
-"""Rows of sparse arrays as Arrow tables, as pyarrow, pandas, Polars and DuckDB read them."""
+"""Tests rows of sparse arrays as Arrow tables, as pyarrow, pandas, Polars and DuckDB read them."""
 
 import shutil
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-# The encodings of the types of text with variable length; other bytes stay bytes.
+# The encodings of variable-length text, by datatype.
 _ENCODINGS = {
     "STRING_ASCII": "utf-8",
     "STRING_UTF8": "utf-8",
@@ -24,7 +24,7 @@ _ENCODINGS = {
     "STRING_UCS4": "utf-32-le",
 }
 
-# Those of bytes without an encoding.
+# The datatypes of bytes without an encoding, which stay bytes.
 _BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
 
 
@@ -61,7 +61,7 @@ def open(
     """
     options = {name: value for name, value in locals().items() if name != "uri" and value is not None}
     opened = _options.opened(_tilefs.open, uri, options)
-    # Another process that unpickles it shows the array as of the same time.
+    # Pin the time, so that a process that unpickles the array shows the same state.
     return _shown(opened, (_open_again, (str(uri), {**options, "at": opened.time()})))
 
 
@@ -74,7 +74,7 @@ def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Gr
 
 
 class _Opened:
-    """What arrays and groups share: they can be closed, and are opened again where they are unpickled."""
+    """The base of arrays and groups: it can be closed, and unpickling opens it again."""
 
     def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
         self._inner: Any = opened
@@ -98,7 +98,7 @@ class _Opened:
         return Metadata(self)
 
     def close(self) -> None:
-        """Releases the memory and the files. Reads that are under way finish; later ones are errors."""
+        """Releases the memory and the files. Reads in progress finish; later ones raise an error."""
         self._inner = None
 
     def __enter__(self) -> Any:
@@ -122,8 +122,8 @@ class Dimension(NamedTuple):
 
 
 class Array(_Opened):
-    """An array as of one time. ``array["temp"]`` is an attribute of a dense array, which is indexed as a NumPy array;
-    :meth:`read` returns rows of a sparse one."""
+    """The state of an array at one time. ``array["temp"]`` is an attribute of a dense array, which is indexed like a
+    NumPy array; :meth:`read` returns rows of a sparse one."""
 
     def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
         super().__init__(opened, origin)
@@ -189,7 +189,7 @@ class Array(_Opened):
 
     @property
     def time(self) -> int:
-        """The time as of which the array is read, in milliseconds since 1970."""
+        """The time whose state is read, in milliseconds since 1970."""
         return int(self._opened.time())
 
     def __getitem__(self, name: str) -> "Attribute":
@@ -207,7 +207,8 @@ class Array(_Opened):
     def read(
         self, rows: Any = None, columns: Optional[Sequence[str]] = None, *, order: str = "array"
     ) -> "Rows":
-        """Rows of a sparse array, or of a dense one with one dimension. Nothing is read before the rows are consumed.
+        """Returns rows of a sparse array, or of a dense one with one dimension. Nothing is read before the rows are
+        consumed.
 
         :param rows: which rows: a mapping from dimensions to ranges, a tuple of ranges in the order of the dimensions,
             or a range of the first dimension. A range is a coordinate, a slice whose ends are both included, as in
@@ -232,7 +233,7 @@ class Array(_Opened):
 
 
 class Attribute:
-    """An attribute of an array. That of a dense array is indexed like a NumPy array, by 0-based positions along each
+    """An attribute of an array. In a dense array, it is indexed like a NumPy array, by 0-based positions along each
     axis: with integers, slices, ``...`` and ``None``. Each index reads from storage."""
 
     def __init__(
@@ -264,19 +265,19 @@ class Attribute:
 
     @property
     def dtype(self) -> "numpy.dtype[Any]":
-        """The type of the arrays that indices return; ``object`` for cells of variable size."""
+        """The type of the arrays that indexing returns; ``object`` for cells of variable size."""
         import numpy
 
         return numpy.dtype(object if self._cell_type is None else self._cell_type)
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """The number of cells along each axis; if a cell has several numbers, their number is the last."""
+        """The number of cells along each axis; if a cell has several values, their number comes last."""
         return self._array.shape + self._cell_shape
 
     @property
     def _cell_shape(self) -> Tuple[int, ...]:
-        # Bytes and characters are one value of NumPy, however many they are.
+        # A cell of several bytes or characters is one value in NumPy.
         if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
             return ()
         return (self.values_per_cell,)
@@ -321,7 +322,7 @@ class Attribute:
         if copy is False:
             raise ValueError("the values of an attribute are read into a new array")
         if self.nullable:
-            # NumPy would drop the mask without a word.
+            # NumPy would silently drop the mask.
             raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
         return numpy.asarray(self[...], dtype=dtype)
 
@@ -355,7 +356,8 @@ class Attribute:
 
 class Rows:
     """Rows of an array, for everything that takes Arrow tables: ``pyarrow.table(rows)``, ``polars.DataFrame(rows)``,
-    ``pandas.DataFrame.from_arrow(rows)``, or DuckDB's ``FROM rows``. Each reads the rows anew, batch by batch."""
+    ``pandas.DataFrame.from_arrow(rows)``, or DuckDB's ``FROM rows``. Each of these reads the rows again, batch by
+    batch."""
 
     def __init__(self, rows: "_tilefs.Rows") -> None:
         self._rows = rows
@@ -367,17 +369,17 @@ class Rows:
         return self._rows.__arrow_c_schema__()
 
     def __len__(self) -> int:
-        """The number of rows. If fragments may hold the same cells, this reads their coordinates."""
+        """Returns the number of rows. If fragments may hold the same cells, this reads their coordinates."""
         return self._rows.count()
 
     def to_arrow(self) -> "pyarrow.Table":
-        """The rows as a table of pyarrow."""
+        """Returns the rows as a pyarrow table."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
-        """The rows as a DataFrame, by way of pyarrow, whose ``to_pandas`` takes the options."""
+        """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
         return self.to_arrow().to_pandas(**options)
 
 
@@ -387,13 +389,13 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
     def _members(self) -> Dict[str, int]:
         numbers: Dict[str, int] = {}
         for number, (name, *_) in enumerate(self._opened.members()):
-            # Of several members with one name, the first counts.
+            # If several members have the same name, the first one wins.
             numbers.setdefault(name, number)
         return numbers
 
     @property
     def members(self) -> Tuple[Tuple[str, Optional[str], str], ...]:
-        """The name, the kind (``"array"``, ``"group"``, or ``None`` if the group does not tell) and the URI of each
+        """The name, the kind (``"array"``, ``"group"``, or ``None`` if the group does not store it) and the URI of each
         member."""
         return tuple((name, kind, uri) for name, kind, uri, _ in self._opened.members())
 
@@ -420,8 +422,8 @@ def _open_member(group: Group, name: str) -> Union[Array, Group]:
 
 
 class Metadata(Mapping[str, Any]):
-    """The metadata of an array or a group. Numbers are numbers of Python, or tuples of them; text is ``str``, other
-    bytes are ``bytes``, and a key without a value has ``()``."""
+    """The metadata of an array or a group. Numbers become Python numbers, or tuples of them; text becomes ``str``,
+    other bytes become ``bytes``, and a key without a value has ``()``."""
 
     def __init__(self, owner: _Opened) -> None:
         self._owner = owner
@@ -436,7 +438,7 @@ class Metadata(Mapping[str, Any]):
         if dtype is None:
             return value
         numbers = numpy.frombuffer(value, dtype=dtype)
-        # Dates stay NumPy's, because those of Python do not have all their units.
+        # Dates stay NumPy's, because Python's do not have all of its units.
         values = tuple(numbers) if numbers.dtype.kind in "mM" else tuple(numbers.tolist())
         return values[0] if count == 1 else values
 

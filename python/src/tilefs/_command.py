@@ -11,7 +11,8 @@ from ._errors import NotFoundError
 
 
 def path() -> str:
-    """The path of the program: that of ``$TILEFS_COMMAND``, else of this installation, else in ``$PATH``.
+    """Returns the path of the program: ``$TILEFS_COMMAND`` if it is set, else the program of this installation, else
+    the one in ``$PATH``.
 
     :raises NotFoundError: if there is none
     """

@@ -1,4 +1,4 @@
-"""NumPy's basic indices, as positions along each axis."""
+"""Converts NumPy's basic indices to positions along each axis."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Axis = Tuple[int, int, int]
 
 
 def resolve(key: Any, shape: Sequence[int]) -> Tuple[List[Axis], Tuple[Any, ...]]:
-    """The first position, the step and the count along each axis that ``key`` selects; and the index that gives the
-    result its shape: it removes the axes of integers and inserts those of ``None``."""
+    """Returns the first position, the step and the count that ``key`` selects along each axis, and the index that gives
+    the result its shape: it removes the axes of integers and inserts one for each ``None``."""
     keys = key if isinstance(key, tuple) else (key,)
     given = sum(1 for one in keys if one is not None and one is not Ellipsis)
     if given > len(shape):
@@ -39,17 +39,17 @@ def resolve(key: Any, shape: Sequence[int]) -> Tuple[List[Axis], Tuple[Any, ...]
 
 def _range(key: slice, size: int) -> Axis:
     positions = range(*key.indices(size))
-    # len() has a limit, which the count of a range over a huge domain may exceed.
+    # A range over a huge domain may have more positions than len() can return.
     span = positions.stop - positions.start
     count = max(0, -(-span // positions.step))
     if count <= 1:
-        # Steps that lead nowhere may be larger than any position.
+        # With at most one position, the step is unused and may be larger than the domain.
         return (positions.start if count else 0, 1, count)
     return (positions.start, positions.step, count)
 
 
 def _position(key: Any, axis: int, size: int) -> int:
-    # NumPy takes a boolean for a mask.
+    # In NumPy, a boolean is a mask.
     if isinstance(key, bool) or type(key).__name__ in ("bool_", "bool"):
         raise IndexError("masks are not supported: read a box and index the result")
     try:

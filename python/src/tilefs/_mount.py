@@ -1,4 +1,4 @@
-"""Mounts an array as a folder of plain files, as long as a ``with`` block runs."""
+"""Mounts an array as a folder of plain files for the duration of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _BY_STATUS = {
     8: MountError,
 }
 
-# Seconds between looks at whether the program still runs, until it is ready.
+# The seconds between checks of whether the program still runs, until it is ready.
 _LOOK = 0.2
 
-# Seconds until the program is ended if somebody still uses the mount.
+# Terminate the program after this many seconds if the mount is still in use.
 _PATIENCE = 10.0
 
 
@@ -50,8 +50,8 @@ def mount(
     path: Any = None,
     **options: Any,
 ) -> "Mount":
-    """Mounts an array or a group: ``with tilefs.mount("dem.tdb") as path:``. The folder is a temporary one, and ready
-    when the block begins. It is unmounted at the end of the block, and also when this process ends in any way.
+    """Mounts an array or a group: ``with tilefs.mount("dem.tdb") as path:``. The folder is a temporary one, and is
+    ready when the block begins. It is unmounted at the end of the block, and also when this process ends in any way.
 
     :param uri: a path or URI, as for :func:`tilefs.open`
     :param slices: named slices, which ``slice/`` lists: ``{"alps": "y=4000..5999,x=1000..2999"}``
@@ -79,7 +79,7 @@ class Mount:
         with contextlib.ExitStack() as undo:
             self._path = self._folder(undo)
             self._start(undo)
-            # From here on, leaving the block undoes everything, as does the end of the interpreter.
+            # From here on, leaving the block undoes everything, and so does the end of the interpreter.
             self._closing = weakref.finalize(self, undo.pop_all().close)
         return self._path
 
@@ -100,7 +100,7 @@ class Mount:
         if given is not None:
             return pathlib.Path(given)
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tilefs-"))
-        # Never recursive: a folder that is still mounted stays.
+        # Not recursive, so that a folder that is still mounted stays.
         undo.callback(_remove, folder)
         return folder
 
@@ -123,7 +123,7 @@ class Mount:
                 stderr=messages,
                 pass_fds=descriptors,
                 env={**os.environ, "NOTIFY_SOCKET": address},
-                # Ctrl-C is for Python, which then unmounts.
+                # Only Python receives Ctrl-C, and then unmounts.
                 start_new_session=True,
             )
             undo.callback(_end, process, self._path)
@@ -133,9 +133,10 @@ class Mount:
 
 
 def _notifications(undo: contextlib.ExitStack) -> "tuple[socket.socket, str]":
-    """A socket to which the program reports that it is ready, as to systemd, and its address."""
+    """Returns a socket to which the program reports that it is ready, as it does to systemd, and the socket's
+    address."""
     listener = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-    # Linux chooses an abstract address, which begins with a zero byte.
+    # Let Linux choose an abstract address, which begins with a zero byte.
     listener.bind("")
     return listener, "@" + listener.getsockname()[1:].decode("ascii")
 
@@ -178,7 +179,7 @@ def _end(process: "subprocess.Popen[bytes]", path: pathlib.Path) -> None:
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
-        # Somebody still uses it. It is detached already; a second request ends it for them, too.
+        # The mount is still in use. It is already detached; a second request ends it for its users, too.
         process.terminate()
         try:
             process.wait(_PATIENCE)
@@ -186,7 +187,7 @@ def _end(process: "subprocess.Popen[bytes]", path: pathlib.Path) -> None:
             process.kill()
             process.wait()
     if os.path.ismount(path):
-        # The program was killed. Its mount is dead, but still there.
+        # The program was killed, and left a dead mount.
         subprocess.run([_command.path(), "umount", str(path)], stderr=subprocess.DEVNULL, check=False)
 
 

@@ -1,4 +1,4 @@
-"""The options of opening, in the form that the extension module takes."""
+"""Converts the options of opening to the form that the extension module takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Key = Union[str, "os.PathLike[str]", bytes]
 
 
 def milliseconds(time: Any) -> Any:
-    """Milliseconds since 1970, or text as it is. Like the program, this takes a time without a zone for UTC."""
+    """Converts a time to milliseconds since 1970; text stays as it is. As in the program, a time without a zone is
+    UTC."""
     if type(time).__name__ == "datetime64":
         return int(time.astype("datetime64[ms]").astype("int64"))
     if isinstance(time, datetime.datetime):
@@ -28,7 +29,8 @@ def milliseconds(time: Any) -> Any:
 
 
 def opened(call: Callable[[str, "_tilefs.Options"], T], uri: Any, options: Mapping[str, Any]) -> T:
-    """Calls ``call`` with a URI and options. A key in memory goes through a pipe, because a key is read from a file."""
+    """Calls ``call`` with a URI and options. A key in memory goes through a pipe, because the extension module reads
+    keys from files."""
     uri = os.fspath(uri)
     key = options.get("key")
     if isinstance(key, (bytes, bytearray)):
@@ -53,7 +55,7 @@ def _made(options: Mapping[str, Any]) -> "_tilefs.Options":
 
 
 class KeyPipe:
-    """A pipe that holds a key, so that it is in no file; ``path`` is its name for this process."""
+    """A pipe that holds a key, so that the key is in no file on disk. ``path`` is its name in this process."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) > 1024:

@@ -1,4 +1,4 @@
-"""Selections of rows by coordinates, as the text that names a folder in ``slice/``."""
+"""Converts selections of rows by coordinates to the text that names a folder in ``slice/``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 
 def text_of(rows: Any, dimensions: Sequence[str]) -> Optional[str]:
-    """The selection of ``rows``: text as it is; a mapping of names to ranges; a tuple of ranges in the order of the
-    dimensions; or the range of the first dimension. ``None`` selects everything."""
+    """Returns the selection of ``rows``. These are text, which stays as it is; a mapping of names to ranges; a tuple of
+    ranges in the order of the dimensions; or the range of the first dimension. ``None`` selects everything."""
     if rows is None or isinstance(rows, str):
         return rows
     if isinstance(rows, Mapping):
@@ -48,7 +48,7 @@ def _range(chosen: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    # The scalars of NumPy that are not Python's numbers; a datetime64 prints as ISO 8601.
+    # NumPy scalars that are not Python numbers have a kind. A datetime64 prints as ISO 8601.
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if isinstance(value, (str, bytes)):
         return _escaped(value) or "%"
@@ -61,7 +61,7 @@ def _value(value: Any) -> str:
     if isinstance(value, numbers.Integral):
         return str(int(value))
     if isinstance(value, numbers.Real):
-        # In selections, `+` joins ranges.
+        # Remove `+`, which joins ranges in selections.
         return repr(float(value)).replace("e+", "e")
     raise TypeError(f"a coordinate is a number, a date or text, not {type(value).__name__}")
 

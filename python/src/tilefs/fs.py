@@ -1,4 +1,4 @@
-"""The fsspec filesystem ``tilefs``: the files of a mount, without a mount.
+"""The fsspec filesystem ``tilefs``: the files of a mount, without mounting.
 
 ``fsspec.open("tilefs://parquet/cells.parquet", uri="cells.tdb")``, or as a chain of URLs:
 ``"tilefs://parquet/cells.parquet::file:///data/cells.tdb"``. A chain needs fsspec's package for the last protocol, such
@@ -18,20 +18,20 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from . import _options, _tilefs
 from ._errors import UsageError
 
-# Reads at the same time. Most of them wait, for storage or for a tile that another one decodes.
+# The number of concurrent reads. Most of them wait, for storage or for a tile that another one decodes.
 _AT_ONCE = 16
 
-# Options of every filesystem, which libraries pass on.
+# Options of every fsspec filesystem, which libraries pass on and tilefs ignores.
 _FOR_FSSPEC = ("asynchronous", "batch_size", "loop", "skip_instance_cache", "use_listings_cache")
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 class TilefsFileSystem(AbstractFileSystem):
-    """The files of an array, a group or a folder of these, read-only.
+    """The files of an array, a group or a folder of these; read-only.
 
     :param uri: a path or URI, as for :func:`tilefs.open`. In a chain of URLs, ``fo``, ``target_protocol`` and
-        ``target_options`` stand for it.
+        ``target_options`` replace it.
     :param options: as for :func:`tilefs.open`: ``at``, ``key``, ``cache_size``, ``config``, ``anonymous`` ...
     """
 
@@ -68,7 +68,8 @@ class TilefsFileSystem(AbstractFileSystem):
         return (path[len(prefix) :] if path.startswith(prefix) else path).strip("/")
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> List[Any]:
-        """The entries of a folder, as in a mount; or a file itself. Further files open by name."""
+        """Returns the entries of a folder, as in a mount, or a file itself. Files that are not listed can be opened by
+        name."""
         path = self._strip_protocol(path)
         if not detail:
             names = self._tree.names(path)
@@ -79,25 +80,25 @@ class TilefsFileSystem(AbstractFileSystem):
         return [_info(_join(path, name), *outline) for name, outline in entries]
 
     def info(self, path: str, **kwargs: Any) -> Dict[str, Any]:
-        """The name, type, size and time of a file or folder."""
+        """Returns the name, type, size and modification time of a file or folder."""
         path = self._strip_protocol(path)
         return _info(path, *self._tree.info(path))
 
     def modified(self, path: str) -> datetime.datetime:
-        """The time of the last commit to the data that a file or folder shows."""
+        """Returns the time of the last commit to the data that a file or folder shows."""
         return _EPOCH + datetime.timedelta(seconds=self.info(path)["mtime"])
 
     def created(self, path: str) -> datetime.datetime:
-        """The same as :meth:`modified`."""
+        """Returns the same as :meth:`modified`."""
         return self.modified(path)
 
     def ukey(self, path: str) -> str:
-        """A text that differs if a file has changed."""
+        """Returns a text that changes when the file does."""
         info = self.info(path)
         return f"{self.uri} {info['name']} {info['size']} {info['mtime']}"
 
     def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **kwargs: Any) -> bytes:
-        """The bytes of a file, or of a range of it, which is clipped to the file."""
+        """Returns the bytes of a file, or of a range, which is clipped to the file."""
         return self._tree.read(self._strip_protocol(path), start, end)
 
     def cat_ranges(
@@ -109,8 +110,8 @@ class TilefsFileSystem(AbstractFileSystem):
         on_error: str = "return",
         **kwargs: Any,
     ) -> List[Any]:
-        """The bytes of ranges of files, which are read at the same time. ``max_gap`` is of no use here: ranges of one
-        tile share its decoded cells."""
+        """Returns the bytes of ranges of files, which are read concurrently. ``max_gap`` is ignored: ranges in the same
+        tile share its decoded cells anyway."""
         if not isinstance(paths, list):
             raise TypeError("paths must be a list")
         starts, ends = (list(one) if isinstance(one, (list, tuple)) else [one] * len(paths) for one in (starts, ends))
@@ -119,7 +120,7 @@ class TilefsFileSystem(AbstractFileSystem):
         return self._read_all(list(zip(paths, starts, ends)), on_error)
 
     def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
-        """The bytes of a file, or of several by path, which are read at the same time."""
+        """Returns the bytes of a file, or of several files by path, which are read concurrently."""
         paths = self.expand_path(path, recursive=recursive)
         if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip_protocol(path):
             return self.cat_file(paths[0], **kwargs)
@@ -155,7 +156,7 @@ class TilefsFileSystem(AbstractFileSystem):
         self._tree.refresh()
         super().invalidate_cache(path)
 
-    # fsspec's own methods for these do nothing or write through `open`.
+    # Refuse all writes. fsspec's own methods do nothing or write through `open`.
 
     def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
         _refuse(path)
@@ -210,7 +211,7 @@ def _info(path: str, size: Optional[int], mtime: float) -> Dict[str, Any]:
 
 
 def _of_target(options: Dict[str, Any]) -> Dict[str, Any]:
-    """The options of tilefs for those of the filesystem of an object store."""
+    """Converts options of the fsspec filesystem of an object store to those of tilefs."""
     ours: Dict[str, Any] = {}
     for name, value in options.items():
         if name == "anon":
