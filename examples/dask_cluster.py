@@ -3,10 +3,10 @@
 
     dask_cluster.py ARRAY [ATTRIBUTE] [--workers N] [--rows N] [--options "..."]
 
-ARRAY is a dense array of numbers: a folder, or s3://bucket/path. Every worker mounts it on a folder of its own, reads
-blocks of rows as NumPy files, and gives the sum, the least and the greatest value of each; nothing but these goes
-between processes. The cluster here is of local processes. On one of several machines replace LocalCluster with the
-client of yours: what a worker needs is tilefs, /dev/fuse, and access to the array.
+ARRAY is a dense array of numbers: a folder, or s3://bucket/path. Every worker mounts it on a separate folder, reads
+blocks of rows as NumPy files, and returns the sum, the minimum and the maximum of each; only these pass between
+processes. The cluster here consists of local processes. For one on several machines, replace LocalCluster with your own
+client. A worker needs tilefs, /dev/fuse, and access to the array.
 
 Needs dask, distributed and NumPy, and the program tilefs (or its path in the environment variable TILEFS).
 """
@@ -26,7 +26,7 @@ TILEFS = os.environ.get("TILEFS", "tilefs")
 
 
 class Mount(WorkerPlugin):
-    """The array as files, as long as a worker lives."""
+    """Mounts the array on a worker, as long as the worker runs."""
 
     name = "tilefs"
 
@@ -44,7 +44,8 @@ class Mount(WorkerPlugin):
 
 
 def reduce_block(attribute, first, end):
-    """Sum, least and greatest value of the rows from position `first` to before `end`, and who read them."""
+    """Returns the sum, the minimum and the maximum of the rows from position `first` to before `end`, and the address
+    of the worker."""
     worker = get_worker()
     rows = os.path.join(worker.plugins[Mount.name].folder, "islice", f"{first}..{end}", "npy", f"{attribute}.npy")
     values = numpy.load(rows, mmap_mode="r")
@@ -52,7 +53,7 @@ def reduce_block(attribute, first, end):
 
 
 def reduce(values):
-    """Sum, least and greatest value, without those that are missing."""
+    """Returns the sum, the minimum and the maximum, without missing values."""
     return numpy.nansum(values, dtype="f8"), numpy.fmin.reduce(values, axis=None), numpy.fmax.reduce(values, axis=None)
 
 

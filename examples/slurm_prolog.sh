@@ -6,8 +6,8 @@
 #   srun --task-prolog=slurm_prolog.sh \
 #       sh -c 'curl -s -H "Authorization: Bearer $TILEFS_TOKEN" "$TILEFS_URL/text/temp.txt" | head'
 #
-# One server runs per node and job step, on a port that the kernel chooses. It ends with the step, because Slurm ends all
-# processes of a step. What a prolog prints as `export NAME=VALUE` becomes a variable of the task.
+# One server runs per node and job step, on a port that the kernel chooses. It ends with the step, because Slurm ends
+# all processes of a step. When a prolog prints `export NAME=VALUE`, Slurm sets this variable for the task.
 set -eu
 
 [ -n "${TILEFS_ARRAY:-}" ] || exit 0
@@ -16,7 +16,7 @@ mkdir -m 700 "$folder" 2>/dev/null || [ -O "$folder" ]
 
 # The first task of a node starts the server, and the others wait for its address.
 if mkdir "$folder/started" 2>/dev/null; then
-    # Other users of the node must not read it.
+    # Other users of the node must not be able to read the array.
     token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     (umask 077 && printf '%s' "$token" > "$folder/token")
     TILEFS_TOKEN="$token" nohup tilefs serve "$TILEFS_ARRAY" --listen 127.0.0.1:0 \

@@ -15,7 +15,7 @@ use crate::tiles::{Part, TileFile};
 const CREATED: u64 = 1_500_000_000_000;
 const WRITTEN: u64 = 1_600_000_000_000;
 
-/// The default number of fragments that overlap each other.
+/// The default number of fragments over the same rows.
 const OVERLAPPING: u64 = 20;
 
 const METADATA_FILE: &str = "__fragment_metadata.tdb";
@@ -44,7 +44,7 @@ pub struct Array {
 type Sections = HashMap<(u64, usize), Arc<[u8]>>;
 
 /// The most sections that are remembered. Computing the boxes of a fragment's tiles takes milliseconds, which a
-/// benchmark would count as the reader's.
+/// benchmark would attribute to the reader.
 const REMEMBERED: usize = 8192;
 
 /// An object of an array.

@@ -194,7 +194,7 @@ impl Cells for Matrix {
         for (run, part) in self.parts(fragment, cells) {
             rows.0 = rows.0.min(run.row + part.start / BLOCK);
             rows.1 = rows.1.max(run.row + (part.end - 1) / BLOCK);
-            // All columns of a block are lower than those of the next block.
+            // All columns of a block are less than those of the next block.
             if run.block > blocks.0 && run.block < blocks.1 {
                 continue;
             }

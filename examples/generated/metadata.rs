@@ -230,7 +230,7 @@ impl<'a> Metadata<'a> {
     fn least_and_greatest(&self, attribute: usize, cells: Range<u64>) -> Option<(Vec<u8>, Vec<u8>)> {
         let (bytes, size) = self.values(attribute, cells)?;
         let values = bytes.chunks_exact(size);
-        // No number is negative, so that floats sort by their bits.
+        // No value is negative, so floats sort by their bits.
         let in_order = |value: &&[u8]| match self.array.cells.attributes()[attribute].datatype {
             Datatype::Char | Datatype::Utf8 => value.to_vec(),
             _ => value.iter().rev().copied().collect(),
