@@ -214,7 +214,7 @@ fn a_second_mount_finds_out_nothing_again() {
     assert!(merged > 1000 && measured > 1000, "{merged} {measured}");
 }
 
-/// Each time of an array has its own entries, and all of them exist while it is read as of each time.
+/// Each state of an array has its own entries, which stay while other states are read.
 #[test]
 fn other_times_of_an_array_have_other_entries() {
     let mut times_seen = 0;

@@ -169,7 +169,8 @@ impl Array {
         self.first_between(text, 0, self.objects())
     }
 
-    /// As [`Array::first_from`], for a text after the key of the object `number`. Fast if the object is a near one.
+    /// Like [`Array::first_from`], for a text after the key of the object `number`. Fast if the object is near that
+    /// one.
     pub fn first_behind(&self, number: u64, text: &str) -> u64 {
         let (mut low, mut step) = (number, 1);
         while low + step < self.objects() && self.key(self.object(low + step)).as_str() < text {

@@ -16,7 +16,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// The most elements of variable length that are put into a heap.
 const MAX_ELEMENTS: u64 = 1 << 10;
 
-/// The bytes of the input, taken from the front; zeros behind its end.
+/// The bytes of the input, taken from the front; zeros after its end.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

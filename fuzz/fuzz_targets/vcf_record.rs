@@ -99,7 +99,7 @@ fuzz_target!(|data: &[u8]| {
     // Lines that no record makes.
     let head = b"##fileformat=VCFv4.2\n##INFO=<ID=I,Type=Integer>\n##FORMAT=<ID=GT,Type=String>\n##contig=<ID=1>\n#\t\t\t\t\t\t\t\t\t\n";
     check_bcf(head, &[], alleles);
-    // The same merged with a record of another file, and with a second of its own.
+    // The same, merged with a record of another file and with a second record of the same file.
     let other = Record { alleles: b"A,C,<NON_REF>\0", id: b".\0", filters: &[0; 4], info: &[0; 4], format: &[0; 4], extracted_info: &[], extracted_format: &[], ..record };
     let third = Record { info: other.info, alleles: other.alleles, id: other.id, ..record };
     let header = Arc::new(header);

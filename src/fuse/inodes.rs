@@ -288,7 +288,7 @@ impl Inodes {
     /// Returns the node of an inode; `None` if its folder no longer has it.
     ///
     /// # Errors
-    /// As [`Folder::lookup`], if it or an ancestor must be looked up again.
+    /// As for [`Folder::lookup`], if it or an ancestor must be looked up again.
     pub fn node(&self, inode: &Inode) -> Result<Option<Node>> {
         let generation = self.generation();
         let Some(parent) = &inode.parent else {

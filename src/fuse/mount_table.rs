@@ -39,7 +39,7 @@ pub fn at(mountpoint: &Path) -> Option<Mounted> {
     topmost(&read(), mountpoint).cloned()
 }
 
-/// As [`at`], in a given table.
+/// Like [`at`], in a given table.
 pub fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounted> {
     table.iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
 }

@@ -217,7 +217,7 @@ impl Server {
         }
     }
 
-    /// As [`Server::find`], but `None` if the tree was refreshed meanwhile.
+    /// Like [`Server::find`], but returns `None` if the tree was refreshed meanwhile.
     fn find_once(&self, parent: INodeNo, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
         let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.0, name) {

@@ -98,7 +98,7 @@ impl Page {
     /// Returns links to the enclosing folders.
     fn trail(&self) -> String {
         let query = escape_markup(&self.query());
-        // Programs that follow links to list a folder recognise absolute links, but take `../../` for a member.
+        // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member.
         let (mut trail, mut url) = (Vec::new(), String::from("/"));
         for name in std::iter::once("tilefs").chain(self.path.names().iter().map(String::as_str)) {
             if !trail.is_empty() {

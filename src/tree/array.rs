@@ -61,7 +61,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     folder_of(array, options, variants)
 }
 
-/// As [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
+/// Like [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
 ///
 /// # Errors
 /// As for [`array_folder`].

@@ -327,7 +327,7 @@ impl OpenMember {
 }
 
 impl MemberFolder {
-    /// As [`GroupFolder::refreshed`]; `None` if it must be opened again when needed.
+    /// Like [`GroupFolder::refreshed`], but returns `None` if it must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
             Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),

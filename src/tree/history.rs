@@ -1,4 +1,4 @@
-//! `.history/`: an array or a group as of earlier times. Its names are times and windows of time:
+//! `.history/`: earlier states of an array or a group. Its names are times and windows of time:
 //!
 //! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::span`] reads. As in
 //!   `slice/`, a name means all of the time that it spans: `2024` shows the state at the end of that year
@@ -26,7 +26,7 @@ pub const HISTORY: &str = ".history";
 /// Number of recently used trees that are kept.
 const KEPT: usize = 8;
 
-/// Opens a tree as of a window.
+/// Opens the tree that shows a window of time.
 type Open = Box<dyn Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync>;
 
 /// The folder of all times. Nothing is opened before it is looked up.

@@ -82,7 +82,7 @@ impl Node {
         }
     }
 
-    /// As [`Folder::memory`].
+    /// Returns the memory that the node takes, in bytes: for a folder, [`Folder::memory`].
     pub fn memory(&self) -> usize {
         match self {
             Node::Folder(folder) => folder.memory(),

@@ -234,14 +234,15 @@ fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }
 
-/// As [`columns`], each with its dimension or attribute, if its values are those of one.
+/// Like [`columns`], each with its dimension or attribute, if its values are those of one.
 fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
     let Some(VariantView::Calls(variants)) = &fields.variants else { return stored_columns(fields, |_| true) };
     let mut all = fields.dimensions().chain(fields.attributes());
     variants.columns(&fields.subarray, notation, own_columns_of(fields, &mut all, |_| true)?)
 }
 
-/// As [`columns_with_fields`], but only the columns whose names are wanted, and those of variant calls as stored.
+/// Like [`columns_with_fields`], but returns only the columns whose names are wanted, and those of variant calls as
+/// stored.
 fn stored_columns(fields: &FieldFolder, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(Option<FieldId>, Column)>> {
     let own = |ids: &mut dyn Iterator<Item = FieldId>| own_columns_of(fields, ids, &is_wanted);
     let with_field = |(id, column)| (Some(id), column);

@@ -71,7 +71,7 @@ fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet
 fn between(names: &[Vec<u8>]) -> Vec<CoordinateRange> {
     let sorted: BTreeSet<&Vec<u8>> = names.iter().collect();
     let mut ranges = Vec::new();
-    // The least text that is neither in a range yet nor one of the names so far.
+    // The lowest text that is not yet in a range and not one of the names so far.
     let mut low = Vec::new();
     for name in sorted {
         // A bound just below the name: greater than all ASCII texts with the same prefix and a lower last byte.

@@ -109,8 +109,8 @@ impl VariantText {
         Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
-    /// As [`VariantText::of_sample`], for several samples that are merged. `is_all` says whether these are all samples
-    /// of the dataset.
+    /// Like [`VariantText::of_sample`], for several samples that are merged. `is_all` says whether these are all
+    /// samples of the dataset.
     ///
     /// # Errors
     /// As for [`VariantText::of_sample`].

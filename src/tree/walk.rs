@@ -80,7 +80,7 @@ pub fn walk_group<E>(
     walk.group(group, Place { path: "", depth: 0 })
 }
 
-/// As [`walk_group`], for a plain folder with arrays and groups somewhere below it.
+/// Like [`walk_group`], for a plain folder with arrays and groups somewhere below it.
 ///
 /// # Errors
 /// Those of `visit`.

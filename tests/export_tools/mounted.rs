@@ -87,7 +87,7 @@ fn made_and_checked(needs: &str, script: &str) {
     made_and_looked_at(script, needs, &[(needs, "check")]);
 }
 
-/// As [`made_and_checked`], with several checks, each of which needs other packages.
+/// Like [`made_and_checked`], with several checks, each of which needs other packages.
 fn made_and_looked_at(script: &str, needs: &str, ways: &[(&str, &str)]) {
     if !can_mount() {
         return;

@@ -1,4 +1,4 @@
-//! Bytes through the kernel: right at every offset, at every size, by every way of reading.
+//! Tests bytes read through the kernel: they are right at every offset, at every size, and in every way of reading.
 
 use std::fs::{self, File};
 use std::io::Read;

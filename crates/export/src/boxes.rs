@@ -1,5 +1,5 @@
-//! Cells read box by box, for formats made of tiles or chunks: a box of the array as a column of its own, and a box
-//! padded to the size of the tile it has to fill.
+//! Reads cells box by box, for formats made of tiles or chunks: a box of the array as a separate column, and a box
+//! padded to the size of the tile that it fills.
 
 use std::sync::Arc;
 

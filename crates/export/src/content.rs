@@ -34,7 +34,7 @@ pub trait Content: Send + Sync {
     /// mount, `tilefs cat`) clip it.
     ///
     /// # Errors
-    /// As [`Content::fill`].
+    /// As for [`Content::fill`].
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         match offset.checked_add(out.len()) {
             Some(end) if end <= self.len() && out.is_empty() => Ok(()),
@@ -58,7 +58,7 @@ pub trait Content: Send + Sync {
     /// Fills `buf` with the bytes from `offset`: [`Content::read`] into memory.
     ///
     /// # Errors
-    /// As [`Content::read`].
+    /// As for [`Content::read`].
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.read(offset, Output::Into(buf))
     }
@@ -85,8 +85,8 @@ pub(crate) fn unknown_band(length: u64, offset: u64) -> Range<u64> {
     start..start.saturating_add(BAND).min(length).max(offset.saturating_add(1))
 }
 
-/// Writes to `out` its part that lies within the head of a content, which is in memory; returns the offset behind the
-/// head at which the rest begins, and the output for the rest.
+/// Copies to `out` the bytes of a content's head, which is in memory, that the read covers. Returns the offset at which
+/// the rest of the read begins, and the output for the rest.
 pub(crate) fn read_head<'a>(head: &[u8], offset: u64, out: Output<'a>) -> (u64, Output<'a>) {
     let within = usize::try_from(offset).ok().and_then(|offset| head.get(offset..)).unwrap_or(&[]);
     let (mut now, rest) = out.split_at(within.len() as u64);

@@ -1,4 +1,4 @@
-//! The ENVI header: a small text that tells GIS programs how to read the raw file beside it.
+//! The ENVI header: a small text that tells GIS programs how to read the raw file next to it.
 //!
 //! `temp.f32.hdr` describes `temp.f32`. ENVI supports rasters of up to three axes.
 
@@ -22,8 +22,8 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
 /// cell are bands. The georeference is used if rows go south and columns east, the only case that ENVI's `map info`
 /// describes.
 ///
-/// A line of the header is a line of the file: columns behind the raster's last one cannot be omitted, and are
-/// mentioned in the description. Rows behind its last one can, unless another band follows.
+/// A line in ENVI's sense is a whole row of the file, so columns after the raster's last one cannot be omitted; the
+/// description mentions them. Rows after its last one can be omitted, unless another band follows.
 pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = data_type(field)?;

@@ -184,7 +184,7 @@ mod tests {
         });
     }
 
-    /// That many zeros.
+    /// A content of this many zeros.
     struct Zeros(u64);
 
     impl Content for Zeros {

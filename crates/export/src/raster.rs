@@ -126,8 +126,8 @@ impl Raster {
         Ok(Raster { samples, lines, bands, interleave, rasters: 1, along: (1, bands) })
     }
 
-    /// Returns the rasters of an array of any number of axes: each index along the axes in front of the lines, samples
-    /// and (if these are behind) bands is one raster. Several values per cell are allowed for arrays of two axes.
+    /// Returns the rasters of an array of any number of axes. The last axes are lines and samples, or these and bands;
+    /// each index along the other axes is one raster. Several values per cell are allowed for arrays of two axes.
     pub fn all_of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> FormatResult<Self> {
         let Some(outer) = shape.len().checked_sub(3).filter(|&outer| outer > 0) else {
             return Raster::of(field, shape, band_axis);

@@ -1,4 +1,4 @@
-//! Small texts that tell other programs how to read the raw file beside them: GDAL's `.vrt`, NRRD's `.nhdr` and
+//! Small texts that tell other programs how to read the raw file next to them: GDAL's `.vrt`, NRRD's `.nhdr` and
 //! MetaImage's `.mhd`.
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
 /// Returns GDAL's virtual raster over a column's raw, row-major file `data_file` in the same folder.
 ///
 /// If an array has more than three axes, all the others are bands, in the order of the file. The georeference may be
-/// any affine transform. If the raster is smaller than the file, the data behind its last column and row are omitted.
+/// any affine transform. If the raster is smaller than the file, the data after its last column and row are omitted.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = gdal_type(field)?;
@@ -206,8 +206,8 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec
     Ok(text.into_bytes())
 }
 
-/// Returns whether a MetaImage header can name a file: its readers take `%` for a pattern of numbered files, and would
-/// find others.
+/// Returns whether a MetaImage header can name a file: readers interpret a name with `%` as a pattern of numbered
+/// files, and would find other files.
 pub fn can_mhd_name(data_file: &str) -> bool {
     !data_file.contains('%')
 }

@@ -17,7 +17,7 @@ pub trait VarCells: Send + Sync {
     /// Returns the number of bytes of all values. May have to read offsets.
     fn total(&self) -> Result<u64>;
 
-    /// Writes to `out` the offsets of the values of cells from `first`; the offset behind the last cell is the total.
+    /// Writes to `out` the offsets of the values of cells from `first`; the end offset of the last cell is the total.
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
 
     /// Writes to `out` the values, starting at byte `start` of all values.

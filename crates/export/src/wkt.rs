@@ -257,7 +257,7 @@ impl<'a> Parser<'a> {
         self.values(keyword, depth)
     }
 
-    /// Parses the values behind the opening bracket, and the closing one.
+    /// Parses the values after the opening bracket, and the closing bracket.
     fn values(&mut self, keyword: &'a str, depth: usize) -> Option<Element<'a>> {
         if depth > MAX_DEPTH {
             return None;

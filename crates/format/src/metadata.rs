@@ -55,7 +55,7 @@ const MAX_KEY: u64 = 1 << 16;
 /// start times; the last entry of a key wins.
 ///
 /// # Errors
-/// As [`parse_entries`].
+/// As for [`parse_entries`].
 pub fn parse_metadata(payload: &[u8]) -> Result<Vec<MetadataEntry>> {
     let bytes_at = |start: u64, length: u64| {
         let range = usize::try_from(start).ok().zip(usize::try_from(start.checked_add(length)?).ok());

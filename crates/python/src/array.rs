@@ -65,7 +65,7 @@ impl Array {
         self.0.array.schema().is_sparse()
     }
 
-    /// Returns the time as of which the array is read, in milliseconds since 1970.
+    /// Returns the time whose state is read, in milliseconds since 1970.
     fn time(&self) -> u64 {
         self.0.array.window().end
     }

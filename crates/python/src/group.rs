@@ -28,7 +28,7 @@ impl Group {
         self.0.path().to_string()
     }
 
-    /// Returns the time as of which the group is read, in milliseconds since 1970.
+    /// Returns the time whose state is read, in milliseconds since 1970.
     fn time(&self) -> u64 {
         self.0.window().end
     }

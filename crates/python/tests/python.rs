@@ -1,4 +1,4 @@
-//! Runs the tests of the Python package with the module that was built beside this program.
+//! Runs the tests of the Python package with the module that was built along with this program.
 
 #[path = "../../../tests/support/skip.rs"]
 #[allow(dead_code)]

@@ -32,11 +32,11 @@ impl CellKind {
 pub struct Cells {
     kind: CellKind,
     pub(super) values: Vec<u8>,
-    /// The offset behind each cell, in bytes or, for lists, in elements. Empty for single values.
+    /// The end offset of each cell, in bytes or, for lists, in elements. Empty for single values.
     pub(super) ends: Vec<u64>,
     /// One byte per cell, 0 for null.
     pub(super) validity: Vec<u8>,
-    /// The offset behind each text in lists, in bytes.
+    /// The end offset of each text in lists, in bytes.
     pub(super) element_ends: Vec<u64>,
     /// One byte per element of lists, 0 for null.
     pub(super) element_validity: Vec<u8>,

@@ -192,7 +192,7 @@ impl ComputedColumns {
         }
         let kind = self.compute.columns().get(column).ok_or_else(|| Error::internal("no such column"))?.kind;
         let mut cells = [Cells::new(kind)];
-        // Without the lock, so that other blocks can be computed meanwhile.
+        // Compute without the lock, so that other blocks can be computed meanwhile.
         self.compute.compute(rows.clone(), Some(column), &mut cells)?;
         check_counts(&cells, &rows)?;
         let [cells] = cells;

@@ -293,7 +293,7 @@ fn push_text(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     })
 }
 
-/// As [`push_text`], for formats whose texts must be UTF-8.
+/// Like [`push_text`], for formats whose texts must be UTF-8.
 fn push_utf8(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     if let Values::Text(text) = values {
         check_utf8(text)?;

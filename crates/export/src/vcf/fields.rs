@@ -123,7 +123,7 @@ impl<'a> Values<'a> {
         Some(self.each_number()?.collect())
     }
 
-    /// As [`Values::numbers`], but returns an iterator.
+    /// Like [`Values::numbers`], but returns an iterator.
     pub(super) fn each_number(self) -> Option<impl Iterator<Item = Option<[u8; 4]>> + Clone + use<'a>> {
         let (numbers, missing, end) = match self {
             Values::Flag | Values::Text(_) => return None,
