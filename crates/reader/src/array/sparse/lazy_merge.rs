@@ -5,7 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Locate, Result};
@@ -22,6 +22,7 @@ use super::rows::Segment;
 use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
+use crate::address_space;
 use crate::recent::Recent;
 use crate::storage::together;
 use crate::threads;
@@ -31,6 +32,10 @@ const KEPT_PLACES: usize = 64;
 
 /// Limit for the positions that all cached boundaries have together, approximately.
 const KEPT_POSITIONS: usize = 1 << 18;
+
+/// After this many segments, freed memory is returned to the system. Segments are made on many threads, whose arenas would
+/// otherwise each keep as much as the largest segments needed: a third of what a long read takes.
+const SEGMENTS_PER_RETURN: usize = 64;
 
 /// A merge and its cuts. Memory: two keys for each tile of the fragments that were opened (held by the parts), a key or
 /// a word for each segment, and [`KEPT_POSITIONS`].
@@ -44,6 +49,8 @@ pub struct LazyMerge {
     places: Recent<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
+    /// The number of segments that were made.
+    made: AtomicUsize,
 }
 
 enum Cut {
@@ -65,8 +72,8 @@ impl LazyMerge {
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
         let places = Recent::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
-        let cut = Cut::ByRank { cells };
-        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new() };
+        let (cut, made) = (Cut::ByRank { cells }, AtomicUsize::new(0));
+        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), made };
         let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
         if (!merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open))
             && let Some(keys) = merge.keys_to_cut_at(cells)?
@@ -272,7 +279,11 @@ impl SegmentSource for LazyMerge {
     }
 
     fn make(&self, number: usize) -> Result<Segment> {
-        self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
+        let segment = self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))?;
+        if self.made.fetch_add(1, Ordering::Relaxed) % SEGMENTS_PER_RETURN == SEGMENTS_PER_RETURN - 1 {
+            address_space::return_freed_memory();
+        }
+        Ok(segment)
     }
 
     fn locate(&self, error: Error) -> Error {
