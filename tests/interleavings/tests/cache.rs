@@ -134,7 +134,7 @@ fn a_panic_reaches_waiting_threads() {
                 thread::yield_now();
                 resume_unwind(Box::new("on purpose"))
             };
-            catch_unwind(AssertUnwindSafe(|| values.get_or_load(1, load).map(|value| *value)))
+            catch_unwind(AssertUnwindSafe(|| values.get_or_load::<usize>(1, load).map(|value| *value)))
         })
     };
     let others = [get(&values, 1, || Ok(7)), get(&values, 1, || Ok(7))];

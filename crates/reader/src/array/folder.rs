@@ -95,7 +95,12 @@ impl ArrayFolder {
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
-        let ends_kept = if is_far(&*context.storage, &directory.root) { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
+        let is_far = is_far(&*context.storage, &directory.root);
+        if is_far {
+            // Readers prefetch so far ahead that the default share would evict values before their use.
+            context.fetcher.cache().hold_prefetched(context.budget().read_ahead());
+        }
+        let ends_kept = if is_far { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
         Ok(ArrayFolder {
             context,
             directory,

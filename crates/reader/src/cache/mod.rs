@@ -12,6 +12,8 @@
 //! of its rows. Each value that is loaded again soon after its eviction enlarges the recent share until the working set
 //! fits (as in ARC, by Megiddo and Modha), and only beyond a limit it is kept. Otherwise each value of such a set would be
 //! loaded twice, and a long read would fill the whole budget with values that nobody needs again.
+//!
+//! Values that are expensive to load are kept at once if readers use them in turn with more than the recent share holds.
 
 mod buffer;
 
@@ -44,11 +46,28 @@ const RECENT_BYTES: usize = 48 << 20;
 /// The recent share grows to at most this part of the budget.
 const MOST_RECENT_SHARE: usize = 4;
 
-/// A value heavier than the recent share divided by this was expensive to load and skips the recent queue.
+/// A value heavier than the recent share divided by this was expensive to load.
 const HEAVY_SHARE: usize = 64;
 
 /// Bytes of budget per evicted key that the ghost lists remember.
 const BYTES_PER_GHOST: usize = 32 << 10;
+
+/// The memory of a value, and of those that are used together with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Weight {
+    /// The bytes of the value.
+    pub bytes: usize,
+    /// The bytes of all values that a reader uses in turn, including this one. `usize::MAX` if readers return to the
+    /// value at any time.
+    pub in_turn: usize,
+}
+
+/// The weight of a value to which readers return at any time, such as an index.
+impl From<usize> for Weight {
+    fn from(bytes: usize) -> Self {
+        Weight { bytes, in_turn: usize::MAX }
+    }
+}
 
 struct Ready<V: ?Sized> {
     value: Arc<V>,
@@ -182,6 +201,13 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.recent.budget.max(self.kept.budget - self.most_growth).saturating_sub(ENTRY_OVERHEAD)
     }
 
+    /// Makes the recent share large enough for `bytes` of prefetched values, if its limit allows that. Otherwise it
+    /// would grow only after values have been evicted before their use.
+    pub fn hold_prefetched(&self, bytes: usize) {
+        let wanted = bytes.saturating_add(RECENT_BYTES).saturating_sub(self.recent.budget);
+        self.growth.fetch_max(wanted.min(self.most_growth), Ordering::Relaxed);
+    }
+
     /// Returns the current counters.
     pub fn statistics(&self) -> Statistics {
         Statistics {
@@ -192,7 +218,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// Returns the value of `key`. On a miss, `load` produces the value and its weight in bytes.
+    /// Returns the value of `key`. On a miss, `load` produces the value and its weight.
     ///
     /// Concurrent misses load the value once. A value larger than its share of the budget is returned but not cached.
     ///
@@ -200,7 +226,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// The error of `load`, for every thread that waited; errors are not cached. If `load` panics, the panic propagates
     /// to the caller that ran it and the waiting threads get an error. [`Error::Cancelled`] reaches only the cancelled
     /// caller: one of the waiting threads retries the load.
-    pub fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, usize)>) -> Result<Arc<V>> {
+    pub fn get_or_load<W: Into<Weight>>(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, W)>) -> Result<Arc<V>> {
         loop {
             match self.find(key) {
                 Lookup::Ready(value) => return Ok(value),
@@ -272,13 +298,15 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     /// Inserts a loaded value if its share can hold it. `returned`: the key was evicted recently.
-    fn add(&self, key: K, ready: Ready<V>, returned: bool) {
-        let weight = ready.weight;
+    fn add(&self, key: K, value: Arc<V>, weight: Weight, returned: bool) {
+        let Weight { bytes: weight, in_turn } = weight;
+        let ready = Ready { value, weight };
+        let is_heavy = weight > self.recent.budget / HEAVY_SHARE && in_turn.max(weight) > self.recent.budget;
         // With a small budget, `recent` is the larger share.
-        let heavy = weight > self.recent.budget / HEAVY_SHARE && self.kept.budget > self.recent.budget;
+        let is_heavy = is_heavy && self.kept.budget > self.recent.budget;
         let is_kept = returned && !self.grow(weight);
         let mut shard = self.shard(&key);
-        if (is_kept || heavy) && weight <= self.kept.budget - self.most_growth {
+        if (is_kept || is_heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
             shard.kept.put(key, Kept { ready, last_use: self.tick() });
@@ -347,10 +375,11 @@ pub struct Promise<'a, K: Copy + Eq + Hash, V: ?Sized> {
 }
 
 impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
-    /// Hands the value, of `weight` bytes, to all waiting threads and to the cache.
-    pub fn fulfil(mut self, value: Arc<V>, weight: usize) -> Arc<V> {
-        let weight = weight.saturating_add(ENTRY_OVERHEAD);
-        self.cache.add(self.key, Ready { value: value.clone(), weight }, self.returned);
+    /// Hands the value to all waiting threads and to the cache.
+    pub fn fulfil(mut self, value: Arc<V>, weight: impl Into<Weight>) -> Arc<V> {
+        let weight = weight.into();
+        let weight = Weight { bytes: weight.bytes.saturating_add(ENTRY_OVERHEAD), ..weight };
+        self.cache.add(self.key, value.clone(), weight, self.returned);
         self.tell(Ok(value.clone()));
         value
     }

@@ -107,6 +107,50 @@ fn heavy_values_are_kept_at_once() {
 }
 
 #[test]
+fn heavy_values_of_one_reader_are_kept_only_if_they_exceed_the_recent_share() {
+    let cache = Cache::new(1 << 30);
+    let bytes = 8 << 20;
+    let scan = |numbers: std::ops::Range<u64>, in_turn: usize| {
+        for number in numbers {
+            let weight = Weight { bytes, in_turn: in_turn * bytes };
+            cache.get_or_load(key(number), || Ok((Arc::new(vec![1u8]), weight))).unwrap();
+        }
+    };
+    // One after the other: a few are held.
+    scan(0..100, 1);
+    assert_eq!((0..100).filter(|number| cache.contains(&key(*number))).count(), cache.recent.budget / bytes);
+    // In turn, but all fit: so do they.
+    scan(100..200, 8);
+    assert_eq!(cache.kept.used(), 0);
+    // More than fit are kept, and found again.
+    let misses = cache.statistics().misses;
+    (0..10).for_each(|_| scan(1000..1016, 16));
+    assert_eq!(cache.statistics().misses - misses, 16);
+}
+
+#[test]
+fn prefetched_values_stay_until_they_are_read() {
+    let cache = Cache::new(1 << 30);
+    let prefetched = 128 << 20;
+    cache.hold_prefetched(prefetched);
+    let weight = 256 << 10;
+    let load = |number| drop(cache.get_or_load(key(number), || Ok((Arc::new(vec![1u8]), weight))).unwrap());
+    let ahead = (prefetched / weight) as u64;
+    (0..ahead).for_each(load);
+    for number in 0..10_000 {
+        load(number + ahead);
+        load(number);
+    }
+    let misses = cache.statistics().misses;
+    assert_eq!(misses, 10_000 + ahead);
+    assert!(cache.statistics().used <= (1 << 30) / 4);
+    // With a small budget the limit holds.
+    let small = Cache::<u64, Vec<u8>>::new(64 << 20);
+    small.hold_prefetched(1 << 30);
+    assert_eq!(small.growth.load(Ordering::Relaxed), small.most_growth);
+}
+
+#[test]
 fn eviction_of_heavy_values_is_exact_lru() {
     let cache = Cache::new(1 << 30);
     let weight = 16 << 20;
@@ -141,7 +185,7 @@ fn an_evicted_value_is_dropped() {
 #[test]
 fn errors_are_returned_and_not_cached() {
     let cache = Cache::new(1000);
-    assert!(cache.get_or_load(key(0), || Err(Error::damaged("no"))).is_err());
+    assert!(cache.get_or_load::<usize>(key(0), || Err(Error::damaged("no"))).is_err());
     assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(1u32), 4))).unwrap(), 1);
 }
 
@@ -150,7 +194,7 @@ fn a_panicking_load_wakes_waiting_threads() {
     let (cache, inside, go) = (Cache::new(1000), Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         let panicking = scope.spawn(|| {
-            let _ = cache.get_or_load(key(0), || {
+            let _ = cache.get_or_load::<usize>(key(0), || {
                 inside.wait();
                 go.wait();
                 panic!("on purpose")

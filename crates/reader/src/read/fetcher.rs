@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
+use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise, Weight};
 use crate::statistics::Statistic;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 use crate::threads;
@@ -129,7 +129,7 @@ impl Fetcher {
         self.cache.get_or_load(unit.key(), || {
             let stored = self.read_one(unit)?;
             let decoded = self.decode(unit, stored)?;
-            let weight = decoded.weight();
+            let weight = weight(unit, &decoded);
             Ok((Arc::new(decoded), weight))
         })
     }
@@ -155,7 +155,7 @@ impl Fetcher {
             });
             let outcome = match decoded {
                 Ok(decoded) => {
-                    let weight = decoded.weight();
+                    let weight = weight(unit, &decoded);
                     Ok(promise.fulfil(Arc::new(decoded), weight))
                 }
                 Err(error) => Err(promise.fail(error)),
@@ -264,6 +264,13 @@ impl Fetcher {
             }
         }
     }
+}
+
+/// Returns the memory of a unit, and of those that are read in turn with it.
+fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
+    let bytes = decoded.weight();
+    let in_turn = usize::try_from(unit.in_turn()).unwrap_or(usize::MAX);
+    Weight { bytes, in_turn: bytes.saturating_mul(in_turn) }
 }
 
 /// The stored bytes of a unit.

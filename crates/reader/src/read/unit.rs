@@ -78,6 +78,10 @@ pub trait Unit: Send + Sync {
     /// If the stored size is impossible, or the file is known to be too short.
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()>;
 
+    /// Returns the number of units that a reader from front to back uses in turn, this one included: 1 if it finishes
+    /// each unit before it begins the next.
+    fn in_turn(&self) -> u64;
+
     /// Returns whether there is a single stored range that needs no decoding.
     fn is_stored_plain(&self) -> bool;
 

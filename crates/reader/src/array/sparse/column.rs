@@ -84,6 +84,17 @@ impl FixedColumn {
         self.cell_size
     }
 
+    /// Returns about how many bytes are decoded for each row: its cell, and its coordinates if rows must be merged.
+    ///
+    /// # Errors
+    /// As [`SparseView::row_count`].
+    pub fn decoded_per_row(&self) -> Result<u64> {
+        let dimensions = &self.view.array().schema().dimensions;
+        let coordinates = dimensions.iter().map(|dimension| dimension.datatype.size()).sum();
+        let coordinates: usize = if self.view.map()?.reads_cells() { coordinates } else { 0 };
+        Ok((self.cell_size + coordinates) as u64)
+    }
+
     /// Reads whole rows, starting at row `first`.
     ///
     /// # Errors

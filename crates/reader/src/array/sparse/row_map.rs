@@ -213,6 +213,11 @@ impl RowMap {
         segment.segment()
     }
 
+    /// Returns whether there are segments that are made from cells, and not only from the metadata of fragments.
+    pub fn reads_cells(&self) -> bool {
+        self.segments.iter().any(|segment| matches!(**segment, LazySegment::ToMake { .. }))
+    }
+
     /// Returns the approximate memory of the map in bytes.
     pub fn memory(&self) -> usize {
         self.store.sizes().0 + self.segments.len() * (size_of::<LazySegment>() + 2 * size_of::<u64>())

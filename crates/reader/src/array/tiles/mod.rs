@@ -63,6 +63,8 @@ pub struct Tiles {
     decoder: Decoder,
     /// The most bytes that may be decoded in one piece.
     most_at_once: u64,
+    /// The number of tiles between which reads alternate.
+    by_turns: u64,
     /// Tiles of at most this many decoded bytes are one unit.
     whole_tile: u64,
     /// The number of bytes to read for one chunk header.
@@ -111,6 +113,7 @@ impl Tiles {
             stored_size: OnceLock::new(),
             decoder,
             most_at_once,
+            by_turns,
             whole_tile,
             header_window,
             sorted: None,

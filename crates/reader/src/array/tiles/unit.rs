@@ -138,6 +138,10 @@ impl Unit for TileUnit {
         self.size.saturating_add(self.offset_bytes().map_or(0, |(_, bytes)| bytes))
     }
 
+    fn in_turn(&self) -> u64 {
+        self.tiles.by_turns
+    }
+
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
         let tiles = &*self.tiles;
         if let Form::Chunk(_, chunk) = &self.form {
