@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilefs::read_ahead::{MAX_WINDOW, ReadAhead};
+use tilefs::read_ahead::{ReadAhead, Window};
 use tilefs::tree::{self, Node, OpenOptions};
 use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = OpenOptions::default();
     let root = tree::root(tree::open_stored_in(storage.clone(), &key, &options)?, &options)?;
     let Some(Node::File(found)) = root.lookup(file)? else { return Err(format!("there is no file {file}").into()) };
-    let read_ahead = ReadAhead::new(WORKERS, MAX_WINDOW);
+    let read_ahead = ReadAhead::new(WORKERS, Window::LOCAL);
     let reader = read_ahead.open(found.open()?);
     let length = match rest {
         [mib, ..] => (mib.parse::<u64>()? << 20).min(reader.content().len()),

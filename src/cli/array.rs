@@ -8,7 +8,7 @@ use tilefs_reader::storage::is_object_uri;
 use tilefs_reader::threads;
 
 use super::failure::Failure;
-use tilefs::read_ahead::MAX_WINDOW;
+use tilefs::read_ahead::Window;
 use tilefs::tree::grammar::Addressing;
 use tilefs::tree::suggest::suggestion;
 use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
@@ -34,11 +34,12 @@ pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
     }
 }
 
-/// Returns the maximum number of bytes prefetched for all readers together.
-pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> u64 {
-    let most = if is_remote(array) { REMOTE_READ_AHEAD_WINDOW } else { MAX_WINDOW };
+/// Returns the limits for what is prefetched for all readers together.
+pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> Window {
+    let most = if is_remote(array) { REMOTE_READ_AHEAD_WINDOW } else { Window::LOCAL.bytes };
     let budget = usize::try_from(options.reading.cache_size).unwrap_or(usize::MAX);
-    most.min(Budget::new(budget).read_ahead() as u64)
+    let decoded = Budget::new(budget).read_ahead() as u64;
+    Window { bytes: most.min(decoded), decoded }
 }
 
 /// Opens an array or a group, and returns the root of its tree.

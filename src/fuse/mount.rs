@@ -25,7 +25,7 @@ use super::server::{BackgroundTriggers, Ownership, Server};
 use super::session_end::SessionEnd;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
-use crate::read_ahead::{self, ReadAhead};
+use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
@@ -72,8 +72,8 @@ pub struct MountOptions {
     pub cache_size: u64,
     /// Number of prefetch threads.
     pub read_ahead_workers: usize,
-    /// Maximum number of prefetched bytes for all open files together; well below the cache budget.
-    pub read_ahead_window: u64,
+    /// Limits of prefetching for all open files together; well below the cache budget.
+    pub read_ahead_window: Window,
 }
 
 impl MountOptions {
@@ -91,7 +91,7 @@ impl MountOptions {
             threads: default_threads(cores),
             cache_size: 0,
             read_ahead_workers: cores.min(16),
-            read_ahead_window: read_ahead::MAX_WINDOW,
+            read_ahead_window: Window::LOCAL,
         }
     }
 }

@@ -32,8 +32,25 @@ use pattern::{PIECE, Pattern, Shape};
 use queue::{Job, Queue};
 use unread::Unread;
 
-/// Default limit for the sum of all readers' windows, so that the cache holds prefetched data until it is read.
-pub const MAX_WINDOW: u64 = 16 << 20;
+/// Limits for what is prefetched for all readers together, so that the cache holds it until it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Bytes of files. Each reader gets at least 1 MiB; less disables prefetching.
+    pub bytes: u64,
+    /// Bytes that are decoded for them: see [`Content::decoded_per_byte`].
+    pub decoded: u64,
+}
+
+impl Window {
+    /// The window for storage without latency.
+    pub const LOCAL: Window = Window { bytes: 16 << 20, decoded: 128 << 20 };
+
+    /// Returns the bytes of a file that are prefetched for one of `readers` readers.
+    fn share(self, readers: u64, decoded_per_byte: u64) -> u64 {
+        let decoded = self.decoded / readers.max(1) / decoded_per_byte.max(1);
+        decoded.min(self.bytes / readers.max(1)).max(PIECE)
+    }
+}
 
 /// Maximum number of files that are prefetched whole before they are opened; beyond that the oldest are dropped.
 const MAX_UNOPENED: usize = 8;
@@ -45,7 +62,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct ReadAhead {
     queue: Arc<Queue>,
     has_workers: bool,
-    max_window: u64,
+    window: Window,
     /// Number of readers with an active pattern.
     running: AtomicU64,
     /// Readers of prefetched files that are not open yet, oldest first.
@@ -79,12 +96,11 @@ pub struct Reader {
 
 impl ReadAhead {
     /// Starts the workers. Use one per core, or the preferred number of concurrent requests of storage with high
-    /// latency. All readers together prefetch about `max_window` bytes, and each at least 1 MiB; a smaller `max_window`
-    /// disables prefetching.
-    pub fn new(workers: usize, max_window: u64) -> Self {
+    /// latency.
+    pub fn new(workers: usize, window: Window) -> Self {
         let (queue, counts) = (Arc::new(Queue::default()), Arc::<Counts>::default());
         let mut has_workers = false;
-        for number in 0..if max_window < PIECE { 0 } else { workers } {
+        for number in 0..if window.bytes < PIECE { 0 } else { workers } {
             let (own, counts) = (Arc::clone(&queue), Arc::clone(&counts));
             let is_spare = number > 0 && number + 1 == workers;
             own.begin();
@@ -99,7 +115,7 @@ impl ReadAhead {
             }
         }
         let (running, unopened) = (AtomicU64::new(0), Mutex::default());
-        ReadAhead { queue, has_workers, max_window, running, unopened, counts }
+        ReadAhead { queue, has_workers, window, running, unopened, counts }
     }
 
     /// Returns a reader for a file that is being opened; it adopts what was already prefetched for the file.
@@ -123,8 +139,8 @@ impl ReadAhead {
         let mut pattern = lock(&reader.pattern);
         let was_running = u64::from(pattern.is_running());
         let others = self.running.load(Ordering::Relaxed).saturating_sub(was_running);
-        let most = (self.max_window / (others + 1)).max(PIECE);
         let content = &*reader.content;
+        let most = self.window.share(others + 1, content.decoded_per_byte());
         let answer = ask(&mut pattern, &Shape { length: content.len(), band: &|at| content.band(at) }, most);
         self.running.fetch_add(u64::from(pattern.is_running()).wrapping_sub(was_running), Ordering::Relaxed);
         (answer, most)
@@ -323,7 +339,7 @@ mod tests {
     fn a_sequential_read_prefetches_each_byte_once() {
         let length = 50 * PIECE + 12_345;
         let content = Watched::new(length);
-        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(2, Window::LOCAL);
         let reader = reader(&content);
         let block = 128 << 10;
         for offset in (0..length).step_by(block) {
@@ -347,10 +363,10 @@ mod tests {
     #[test]
     fn a_full_read_is_prefetched_from_the_first_byte() {
         let content = Watched::new(40 * PIECE);
-        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(2, Window::LOCAL);
         let reader = reader(&content);
         read_ahead.note_all(&reader);
-        let ranges = content.ahead(MAX_WINDOW);
+        let ranges = content.ahead(Window::LOCAL.bytes);
         assert_eq!(ranges, (0..16).map(|number| (number * PIECE, PIECE)).collect::<Vec<_>>());
         read_ahead.note(&reader, 0, PIECE);
         assert!(lock(&reader.pattern).is_running(), "it goes on");
@@ -391,7 +407,7 @@ mod tests {
     #[test]
     fn readers_share_the_window() {
         let content = Watched::new(1 << 30);
-        let read_ahead = ReadAhead::new(1, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(1, Window::LOCAL);
         let readers: Vec<_> = (0..4).map(|_| reader(&content)).collect();
         let gate = lock(&content.gate);
         for block in 0..64 {
@@ -400,14 +416,14 @@ mod tests {
             }
         }
         let windows = || -> u64 { readers.iter().map(|reader| lock(&reader.pattern).window()).sum() };
-        assert!(windows() <= MAX_WINDOW, "{}", windows());
+        assert!(windows() <= Window::LOCAL.bytes, "{}", windows());
         assert_eq!(read_ahead.running.load(Ordering::Relaxed), 4);
         drop(gate);
         readers[1..].iter().for_each(|reader| read_ahead.close(reader));
         for block in 64..256 {
             read_ahead.note(&readers[0], block * PIECE, PIECE);
         }
-        assert_eq!(windows(), MAX_WINDOW);
+        assert_eq!(windows(), Window::LOCAL.bytes);
         // A seek ends a pattern; a close ends it only once.
         read_ahead.note(&readers[0], 0, 1);
         assert_eq!(read_ahead.running.load(Ordering::Relaxed), 0);
@@ -418,7 +434,7 @@ mod tests {
     #[test]
     fn a_seek_or_close_drops_queued_ranges() {
         let content = Watched::new(1 << 30);
-        let read_ahead = ReadAhead::new(1, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(1, Window::LOCAL);
         let reader = reader(&content);
         let closed = lock(&content.gate);
         for block in 0..64 {
@@ -464,7 +480,7 @@ mod tests {
     fn the_next_file_of_a_series_is_prefetched_once() {
         let (first, second) = (Watched::new(PIECE), Watched::new(2 * PIECE + 5));
         let next: Arc<dyn Content> = second.clone();
-        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(2, Window::LOCAL);
         let reader = read_ahead.open(Arc::new(Member { this: first, next: next.clone() }));
         assert_eq!(read_ahead.queue.waiting(), 0, "nothing is read of what is only opened");
         for offset in [0, PIECE / 2] {
@@ -502,7 +518,7 @@ mod tests {
     #[test]
     fn closing_a_file_stops_its_prefetching() {
         let content = Arc::new(Endless(AtomicU64::new(0)));
-        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(2, Window::LOCAL);
         let reader = read_ahead.open(content.clone());
         read_ahead.note_all(&reader);
         let grows = || {
@@ -520,7 +536,7 @@ mod tests {
 
     #[test]
     fn unopened_files_are_dropped() {
-        let read_ahead = ReadAhead::new(1, MAX_WINDOW);
+        let read_ahead = ReadAhead::new(1, Window::LOCAL);
         let closed: Vec<_> = (0..2 * MAX_UNOPENED).map(|_| Watched::new(PIECE)).collect();
         for next in &closed {
             let member = Member { this: Watched::new(1), next: next.clone() };
@@ -529,15 +545,26 @@ mod tests {
         }
         assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
         assert_eq!(read_ahead.counts.wasted.get(), MAX_UNOPENED as u64 * PIECE);
-        let large = Member { this: Watched::new(1), next: Watched::new(MAX_WINDOW + 1) };
+        let large = Member { this: Watched::new(1), next: Watched::new(Window::LOCAL.bytes + 1) };
         read_ahead.note(&read_ahead.open(Arc::new(large)), 0, 1);
         assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
     }
 
     #[test]
+    fn the_window_counts_what_is_decoded() {
+        let window = Window { bytes: 128 << 20, decoded: 128 << 20 };
+        assert_eq!(window.share(1, 1), 128 << 20);
+        assert_eq!(window.share(1, 4), 32 << 20);
+        assert_eq!(window.share(2, 4), 16 << 20);
+        assert_eq!(window.share(1, u64::MAX), PIECE);
+        assert_eq!(Window::LOCAL.share(1, 5), Window::LOCAL.bytes);
+        assert_eq!(Window::LOCAL.share(0, 0), Window::LOCAL.bytes);
+    }
+
+    #[test]
     fn a_small_window_disables_prefetching() {
         let content = Watched::new(1 << 30);
-        let read_ahead = ReadAhead::new(2, PIECE - 1);
+        let read_ahead = ReadAhead::new(2, Window { bytes: PIECE - 1, ..Window::LOCAL });
         let reader = reader(&content);
         for block in 0..64 {
             read_ahead.note(&reader, block * PIECE, PIECE);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// Maximum number of tracked ranges; the oldest are counted as wasted. The bands of strides are often never read in
-/// full.
-const MOST_RANGES: usize = 64;
+/// Maximum number of tracked ranges, more than the largest window has; the oldest are counted as wasted. The bands of
+/// strides are often never read in full.
+const MOST_RANGES: usize = 256;
 
 /// Ranges of a file, oldest first, with disjoint unread bytes.
 #[derive(Debug, Default)]

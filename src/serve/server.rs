@@ -20,7 +20,7 @@ use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
 use super::workers::Workers;
-use crate::read_ahead::ReadAhead;
+use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
 use crate::tree::Tree;
@@ -55,8 +55,8 @@ pub struct ServeOptions {
     pub refresh: Option<Duration>,
     /// Number of prefetch threads.
     pub read_ahead_workers: usize,
-    /// Maximum number of prefetched bytes for all open files together; well below the cache budget.
-    pub read_ahead_window: u64,
+    /// Limits of prefetching for all open files together; well below the cache budget.
+    pub read_ahead_window: Window,
     /// Whether files that are requested as a whole are prefetched from the first byte: for storage with latency.
     pub expects_whole_reads: bool,
 }

@@ -131,6 +131,10 @@ impl Content for Chunk {
         self.content.band(offset)
     }
 
+    fn decoded_per_byte(&self) -> u64 {
+        self.content.decoded_per_byte()
+    }
+
     fn next_file(&self) -> Option<Arc<dyn Content>> {
         self.series.upgrade()?.next_of(self.number)
     }

@@ -232,12 +232,13 @@ impl Subarray for SparseSubarray {
 struct CountedColumn {
     column: FixedColumn,
     rows: u64,
+    decoded_per_row: u64,
 }
 
 impl CountedColumn {
     fn new(column: FixedColumn) -> Result<Self> {
-        let rows = column.row_count()?;
-        Ok(CountedColumn { column, rows })
+        let (rows, decoded_per_row) = (column.row_count()?, column.decoded_per_row()?);
+        Ok(CountedColumn { column, rows, decoded_per_row })
     }
 }
 
@@ -252,5 +253,9 @@ impl Cells for CountedColumn {
 
     fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
         self.column.read(first, out)
+    }
+
+    fn decoded_per_cell(&self) -> u64 {
+        self.decoded_per_row
     }
 }

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tilefs::read_ahead::Window;
 use tilefs::serve::{ServeOptions, Server};
 
 use crate::toy::{self, Counters};
@@ -128,7 +129,7 @@ pub fn options() -> ServeOptions {
         client_timeout: Duration::from_secs(30),
         refresh: None,
         read_ahead_workers: 2,
-        read_ahead_window: 16 << 20,
+        read_ahead_window: Window::LOCAL,
         expects_whole_reads: false,
     }
 }

@@ -60,6 +60,10 @@ impl Content for Concat {
         let band = part.band(offset - start);
         start + band.start..start + band.end
     }
+
+    fn decoded_per_byte(&self) -> u64 {
+        self.parts.iter().map(|part| part.decoded_per_byte()).max().unwrap_or(1)
+    }
 }
 
 /// A part of another content.

@@ -49,6 +49,12 @@ pub trait Content: Send + Sync {
         unknown_band(self.len(), offset)
     }
 
+    /// Returns about how many bytes are decoded and cached for each byte of the file: more than one if the file shows
+    /// only a part of the data that it is computed from. Limits how far ahead of a reader data are prefetched.
+    fn decoded_per_byte(&self) -> u64 {
+        1
+    }
+
     /// Returns the file that a reader of this one will probably read next, if files are read in series. Call it once
     /// per reader, when it begins to read.
     fn next_file(&self) -> Option<Arc<dyn Content>> {
@@ -107,6 +113,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
     fn band(&self, offset: u64) -> Range<u64> {
         (**self).band(offset)
+    }
+
+    fn decoded_per_byte(&self) -> u64 {
+        (**self).decoded_per_byte()
     }
 
     fn next_file(&self) -> Option<Arc<dyn Content>> {

@@ -25,6 +25,11 @@ pub trait Cells: Send + Sync {
         let _ = cell;
         None
     }
+
+    /// Returns about how many bytes are decoded for each cell.
+    fn decoded_per_cell(&self) -> u64 {
+        self.cell_size() as u64
+    }
 }
 
 impl Cells for DenseColumn {
@@ -77,6 +82,10 @@ impl<C: Cells> Content for RawFile<C> {
             Some(cells) => cells.start * size..cells.end * size,
             None => unknown_band(self.len(), offset),
         }
+    }
+
+    fn decoded_per_byte(&self) -> u64 {
+        self.0.decoded_per_cell().div_ceil(self.0.cell_size() as u64)
     }
 }
 
