@@ -90,6 +90,9 @@ want rsync rsync
 want curl curl
 want rclone rclone
 want mount.davfs davfs2
+want gio libglib2.0-bin
+want dbus-run-session dbus
+[ -e /usr/lib/gvfs/gvfsd-dav ] || [ -e /usr/libexec/gvfsd-dav ] || packages="$packages gvfs gvfs-backends"
 want smbclient smbclient
 if [ ! -d /run/systemd/system ]; then
     want /usr/sbin/smbd samba

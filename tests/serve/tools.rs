@@ -90,6 +90,33 @@ fn davfs2_mounts_a_server() {
     assert!(read.unwrap() == temp(&server) && inner.unwrap().len() == 800);
 }
 
+/// GNOME Files shows servers through GVfs, whose command is gio.
+#[test]
+fn gnome_mounts_a_server() {
+    if !has("gio") || !has("dbus-run-session") {
+        return;
+    }
+    let server = Program::start(&demo(), &[]);
+    let url = server.url().replace("http:", "dav:");
+    let script = format!(
+        "gio mount {url} && gio list -l {url} && gio info {url}temp.f32 && gio cat {url}temp.f32 > whole && \
+         gio list {url}slice/0..1,0..1/ && gio mount -u {url}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = Command::new("dbus-run-session");
+    let done =
+        session.args(["--", "sh", "-c", &script]).current_dir(&folder).env("HOME", folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&done.stdout);
+    let failed = String::from_utf8_lossy(&done.stderr);
+    if failed.contains("doesn\u{2019}t implement mount") || failed.contains("not supported") && told.is_empty() {
+        return skipped(Need::Programs, "GVfs has no WebDAV here");
+    }
+    assert!(done.status.success(), "{told} {failed}");
+    assert!(told.contains("temp.f32\t80000\t(regular)") && told.contains("dims\t0\t(directory)"), "{told}");
+    assert!(told.contains("standard::size: 80000"), "{told}");
+    assert!(std::fs::read(folder.path().join("whole")).unwrap() == temp(&server));
+}
+
 #[test]
 fn gdal_reads_a_raster_over_http() {
     if !has("gdalinfo") {

@@ -85,6 +85,65 @@ fn a_request_gets_the_properties_that_it_names() {
     assert!(reply.is_none_or(|reply| reply.status == 413));
 }
 
+/// The requests with which Windows Explorer (Microsoft-WebDAV-MiniRedir) and the Finder of macOS (webdavfs) mount a
+/// server and open a file, in their order. Both refuse a server whose answer to one of them they cannot use.
+#[test]
+fn explorer_and_finder_get_the_answers_that_they_need() {
+    let server = Program::start(&demo(), &[]);
+    let (windows, mac) =
+        ("User-Agent: Microsoft-WebDAV-MiniRedir/10.0.19045", "User-Agent: WebDAVFS/3.0.0 Darwin/21.6.0");
+    for agent in [windows, mac] {
+        let options = ask(server.address, "OPTIONS", "/", &[agent, "translate: f"]);
+        assert!((200..300).contains(&options.status), "{options:?}");
+        // Class 1: without locks, so both mount read-only.
+        assert_eq!((options.header("dav"), options.header("ms-author-via")), ("1", "DAV"));
+        assert!(options.header("allow").contains("PROPFIND") && !options.header("allow").contains("PUT"));
+    }
+    // Explorer sends no body, and needs the type, the length and the time of each member.
+    for (target, depth) in [("/", "0"), ("/", "1"), ("/dims", "0"), ("/dims", "1"), ("/temp.f32", "0")] {
+        let depth = format!("Depth: {depth}");
+        let reply = ask(server.address, "PROPFIND", target, &[windows, &depth, "translate: f", "Content-Length: 0"]);
+        let found = resources(&reply);
+        assert!(found.values().all(|(is_folder, length)| *is_folder == length.is_none()), "{found:?}");
+        let times: Vec<String> = reply.text().split("<D:getlastmodified>").skip(1).map(str::to_owned).collect();
+        // A listing does not open folders to find out their times.
+        assert!(times.len() >= found.values().filter(|(is_folder, _)| !is_folder).count());
+        assert!(times.iter().all(|time| time.split('<').next().is_some_and(|time| time.ends_with(" GMT"))));
+    }
+    // Finder names the properties, some of which no read-only server has.
+    let finder = |target: &str, body: &str| {
+        let length = body.len();
+        let request = format!(
+            "PROPFIND {target} HTTP/1.1\r\nHost: localhost\r\nDepth: 0\r\n{mac}\r\nContent-Type: text/xml\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        send(server.address, request.as_bytes()).unwrap()
+    };
+    let head = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:propfind xmlns:D=\"DAV:\">\n<D:prop>\n";
+    let facts = format!(
+        "{head}<D:getlastmodified/>\n<D:getcontentlength/>\n<D:creationdate/>\n<D:resourcetype/>\n</D:prop>\n</D:propfind>\n"
+    );
+    let quota = format!(
+        "{head}<D:quota-available-bytes/>\n<D:quota-used-bytes/>\n<D:quota/>\n<D:quotaused/>\n</D:prop>\n</D:propfind>\n"
+    );
+    assert_eq!(resources(&finder("/", &facts))["/"], (true, None));
+    assert_eq!(resources(&finder("/temp.f32", &facts))["/temp.f32"], (false, Some(80_000)));
+    assert!(finder("/", &quota).text().contains("404 Not Found"));
+    // Both look for files of their own, which must be missing and not forbidden.
+    for name in ["/desktop.ini", "/folder.jpg", "/._.", "/.DS_Store", "/._temp.f32", "/.hidden", "/Thumbs.db"] {
+        assert_eq!(ask(server.address, "PROPFIND", name, &["Depth: 0", "Content-Length: 0"]).status, 404, "{name}");
+    }
+    // Writing is refused in a way that they show as a read-only volume.
+    for method in ["LOCK", "PUT", "MKCOL", "PROPPATCH", "DELETE"] {
+        assert_eq!(ask(server.address, method, "/new", &[windows, "Content-Length: 0"]).status, 405, "{method}");
+    }
+    // Reading is by ranges, each on condition that the file is still the same.
+    let whole = get(server.address, "/temp.f32");
+    let same = format!("If-Match: {}", whole.header("etag"));
+    let part = ask(server.address, "GET", "/temp.f32", &[mac, &same, "Range: bytes=4096-8191"]);
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[4096..8192]));
+}
+
 #[test]
 fn a_hundred_thousand_members_have_their_properties_in_bounded_memory() {
     let (server, address, _) = serve_toy();
