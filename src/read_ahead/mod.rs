@@ -43,7 +43,7 @@ pub struct Window {
 
 impl Window {
     /// The window for storage without latency.
-    pub const LOCAL: Window = Window { bytes: 16 << 20, decoded: 128 << 20 };
+    pub const LOCAL: Window = Window { bytes: 16 << 20, decoded: 80 << 20 };
 
     /// Returns the bytes of a file that are prefetched for one of `readers` readers.
     fn share(self, readers: u64, decoded_per_byte: u64) -> u64 {

@@ -67,9 +67,10 @@ impl Budget {
 
 /// Limits for data outside of the caches, most of which is held only during a computation.
 impl Budget {
-    /// Bytes that are prefetched for all readers together. They are in the cache until they are read.
+    /// Bytes that are prefetched for all readers together. They are in the cache until they are read; requests in flight
+    /// and merges of rows take about as much again.
     pub fn read_ahead(self) -> usize {
-        self.bytes / 8
+        self.bytes / 12
     }
 
     /// A level of an R-tree that is kept while the level below is compared with it.
@@ -94,7 +95,7 @@ impl Budget {
 
     /// The map of rows; beyond it, the map goes to a temporary file.
     pub fn row_map(self) -> usize {
-        self.bytes / 16
+        self.bytes / 32
     }
 
     /// The batches of cells of one merge of very many fragments.

@@ -84,15 +84,16 @@ impl FixedColumn {
         self.cell_size
     }
 
-    /// Returns about how many bytes are decoded for each row: its cell, and its coordinates if rows must be merged.
+    /// Returns about how many bytes are decoded for each row: its cell, and half of its coordinates if rows must be merged,
+    /// because the cells of stretches with a single fragment are not compared.
     ///
     /// # Errors
     /// As [`SparseView::row_count`].
     pub fn decoded_per_row(&self) -> Result<u64> {
         let dimensions = &self.view.array().schema().dimensions;
-        let coordinates = dimensions.iter().map(|dimension| dimension.datatype.size()).sum();
-        let coordinates: usize = if self.view.map()?.reads_cells() { coordinates } else { 0 };
-        Ok((self.cell_size + coordinates) as u64)
+        let coordinates: usize = dimensions.iter().map(|dimension| dimension.datatype.size()).sum();
+        let compared = if self.view.map()?.reads_cells() { coordinates / 2 } else { 0 };
+        Ok((self.cell_size + compared) as u64)
     }
 
     /// Reads whole rows, starting at row `first`.

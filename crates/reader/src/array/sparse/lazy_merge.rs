@@ -33,9 +33,10 @@ const KEPT_PLACES: usize = 64;
 /// Limit for the positions that all cached boundaries have together, approximately.
 const KEPT_POSITIONS: usize = 1 << 18;
 
-/// After this many segments, freed memory is returned to the system. Segments are made on many threads, whose arenas would
-/// otherwise each keep as much as the largest segments needed: a third of what a long read takes.
-const SEGMENTS_PER_RETURN: usize = 64;
+/// After this many segments with cells of several fragments, freed memory is returned to the system. Segments are made on
+/// many threads, whose arenas would otherwise each keep as much as the largest segments needed: a third of what a long
+/// read takes. It costs about two percent of the time of these segments.
+const MERGED_PER_RETURN: usize = 8;
 
 /// A merge and its cuts. Memory: two keys for each tile of the fragments that were opened (held by the parts), a key or
 /// a word for each segment, and [`KEPT_POSITIONS`].
@@ -49,8 +50,8 @@ pub struct LazyMerge {
     places: Recent<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
-    /// The number of segments that were made.
-    made: AtomicUsize,
+    /// The number of segments that were made from several fragments.
+    merged: AtomicUsize,
 }
 
 enum Cut {
@@ -72,8 +73,8 @@ impl LazyMerge {
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
         let places = Recent::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
-        let (cut, made) = (Cut::ByRank { cells }, AtomicUsize::new(0));
-        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), made };
+        let (cut, merged) = (Cut::ByRank { cells }, AtomicUsize::new(0));
+        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), merged };
         let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
         if (!merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open))
             && let Some(keys) = merge.keys_to_cut_at(cells)?
@@ -113,6 +114,9 @@ impl LazyMerge {
         let own: Vec<usize> = (0..self.parts.len()).filter(|&part| start[part] < ends[part]).collect();
         let parts = own.iter().map(|&part| (self.parts[part].fragment, start[part]..ends[part])).collect();
         let (segment, behind) = MergeTask { parts, kind }.run(&self.query, &self.store, progress)?;
+        if own.len() > 1 && self.merged.fetch_add(1, Ordering::Relaxed) % MERGED_PER_RETURN == MERGED_PER_RETURN - 1 {
+            address_space::return_freed_memory();
+        }
         if let Some(behind) = behind {
             // The next segment begins where this one ends.
             ends.copy_from_slice(&start);
@@ -279,11 +283,7 @@ impl SegmentSource for LazyMerge {
     }
 
     fn make(&self, number: usize) -> Result<Segment> {
-        let segment = self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))?;
-        if self.made.fetch_add(1, Ordering::Relaxed) % SEGMENTS_PER_RETURN == SEGMENTS_PER_RETURN - 1 {
-            address_space::return_freed_memory();
-        }
-        Ok(segment)
+        self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 
     fn locate(&self, error: Error) -> Error {
