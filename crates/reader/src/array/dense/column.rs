@@ -151,7 +151,7 @@ impl DenseColumn {
                         .in_array(self.view.array().path())?;
                     let all = plan.units.len();
                     if !is_reordered && all > start + 1 {
-                        self.drop_untouched(piece, start, &mut plan.units)?;
+                        self.drop_untouched(piece, self.cell_size as u64, start, &mut plan.units)?;
                     }
                     if plan.units.len() == all {
                         planned.insert((fragment, tile, is_reordered), (bytes, start..all));
@@ -224,14 +224,21 @@ impl DenseColumn {
         tiles.units(tile, size, bytes, units)
     }
 
-    /// Removes units, from number `first` on, that lie between the lines of a piece.
-    pub(super) fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
+    /// Removes units, from number `first` on, that lie between the lines of a piece. `wanted` is the number of bytes to
+    /// read from the start of each cell on.
+    pub(super) fn drop_untouched(
+        &self,
+        piece: &Piece,
+        wanted: u64,
+        first: usize,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
         let cell_size = self.cell_size as u64;
         let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
         let mut is_touched = vec![false; ranges.len()];
         piece.for_each_line(|from, _, count, stride, _| {
             let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
-            let (start, end) = (from.min(last) * cell_size, (from.max(last) + 1) * cell_size);
+            let (start, end) = (from.min(last) * cell_size, from.max(last) * cell_size + wanted);
             let step = (stride.unsigned_abs() * cell_size).max(1);
             let number = ranges.partition_point(|range| range.end <= start);
             for (range, is_touched) in ranges.iter().zip(&mut is_touched).skip(number) {
@@ -239,7 +246,7 @@ impl DenseColumn {
                     break;
                 }
                 // The first cell of the line that does not end before the unit begins.
-                let cell = (range.start + 1).saturating_sub(start + cell_size).div_ceil(step);
+                let cell = (range.start + 1).saturating_sub(start + wanted).div_ceil(step);
                 *is_touched |= cell < count && start + cell * step < range.end;
             }
             Ok(())
