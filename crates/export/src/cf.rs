@@ -133,17 +133,10 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
 ///
 /// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.
 pub fn units(datatype: Datatype) -> Option<String> {
-    let unit = match datatype.time_unit()? {
-        "Y" | "M" | "W" | "D" => "days",
-        "h" => "hours",
-        "m" => "minutes",
-        "s" => "seconds",
-        "ms" => "milliseconds",
-        "us" => "microseconds",
-        "ns" => "nanoseconds",
-        "ps" => return Some("picoseconds".into()),
-        "fs" => return Some("femtoseconds".into()),
-        _ => return Some("attoseconds".into()),
+    let unit = match datatype.time_unit_name()? {
+        "years" | "months" | "weeks" => "days",
+        finer @ ("picoseconds" | "femtoseconds" | "attoseconds") => return Some(finer.into()),
+        unit => unit,
     };
     let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
     Some(format!("{unit}{since}"))
