@@ -167,8 +167,15 @@ mod tests {
         for command in CommandLine::command().get_subcommands() {
             assert!(manual.contains(&format!(".B {}\n", command.get_name())), "{}", command.get_name());
             let told = command.get_arguments().filter(|argument| !argument.is_hide_set());
-            for option in told.filter_map(|argument| argument.get_long()) {
-                assert!(manual.contains(&format!("--{option}")), "--{option}");
+            for (argument, option) in told.filter_map(|argument| Some((argument, argument.get_long()?))) {
+                let about = |part: &&str| part.contains(&format!("--{option}"));
+                let parts: Vec<&str> = manual.split(".TP\n").filter(about).collect();
+                assert!(!parts.is_empty(), "--{option}");
+                let values = argument.get_possible_values();
+                for value in values.iter().filter(|_| argument.get_action().takes_values()) {
+                    let name = value.get_name();
+                    assert!(parts.iter().any(|part| part.contains(name)), "--{option} {name}");
+                }
             }
         }
     }

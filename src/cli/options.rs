@@ -4,6 +4,7 @@ use std::env;
 use std::path::{self, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tilefs_reader::address_space;
 use tilefs_reader::storage::{CloudOptions, Settings};
@@ -112,23 +113,15 @@ pub struct NamedSlices {
     regions_file: Vec<PathBuf>,
 }
 
+/// The name of all views together.
+const ALL_VIEWS: &str = "all";
+
 /// Optional views that directories list.
 #[derive(Debug, Args)]
 pub struct Views {
     /// Also list these views in directories; separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    show: Vec<ShownView>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ShownView {
-    Vrt,
-    Tiff,
-    Parquet,
-    Zarr,
-    Arrow,
-    Csv,
-    All,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = shown_views())]
+    show: Vec<ShownViews>,
 }
 
 /// Logging options.
@@ -278,16 +271,17 @@ impl NamedSlices {
 
 impl Views {
     pub fn shown(&self) -> ShownViews {
-        self.show.iter().fold(ShownViews::NONE, |shown, view| match view {
-            ShownView::Vrt => shown.with(View::Vrt),
-            ShownView::Tiff => shown.with(View::Tiff),
-            ShownView::Parquet => shown.with(View::Parquet),
-            ShownView::Zarr => shown.with(View::Zarr),
-            ShownView::Arrow => shown.with(View::Arrow),
-            ShownView::Csv => shown.with(View::Csv),
-            ShownView::All => ShownViews::ALL,
-        })
+        self.show.iter().fold(ShownViews::NONE, |shown, more| shown.and(*more))
     }
+}
+
+/// Returns the parser of the name of a view, or of all.
+fn shown_views() -> impl TypedValueParser<Value = ShownViews> {
+    let names = View::NAMED.iter().map(|(name, _)| *name).chain([ALL_VIEWS]);
+    PossibleValuesParser::new(names).map(|typed| {
+        let view = View::NAMED.iter().find(|(name, _)| *name == typed);
+        view.map_or(ShownViews::ALL, |(_, view)| ShownViews::NONE.with(*view))
+    })
 }
 
 impl Logging {

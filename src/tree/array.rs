@@ -24,7 +24,7 @@ use super::lazy::FixedFolder;
 use super::meta;
 use super::node::Node;
 use super::nonempty::{NONEMPTY, NonEmptyFolder};
-use super::open::open_folder;
+use super::objects::open_folder;
 use super::options::OpenOptions;
 use super::rasters;
 use super::slice::SliceFolder;
@@ -300,5 +300,5 @@ fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Opt
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
     enums::add_to(builder, array, modified);
-    labels::add_to(&mut builder.folder, array, selection, modified);
+    labels::add_to(&mut builder.folder, array, selection, modified, array_folder);
 }

@@ -19,8 +19,8 @@ use tilefs_format::schema::{CellValNum, DimensionLabel};
 use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
+use super::dense::DenseSubarray;
 use super::fields::FieldFolder;
-use super::labels;
 use super::names::dimension_name;
 use super::notes::{Notes, UNIT, unit_of};
 use super::subarray::{FieldId, column};
@@ -193,7 +193,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
     let Some(axis) = fields.subarray.selection().and_then(|shown| shown.axes().get(label.dimension as usize)) else {
         return Ok(None);
     };
-    let (opened, subarray) = match labels::subarray(array, label, Some(axis)) {
+    let (opened, subarray) = match DenseSubarray::of_label(array, label, Some(axis)) {
         Ok(found) => found,
         // `labels/` reports the reason.
         Err(Error::Unsupported { .. }) => return Ok(None),

@@ -31,7 +31,7 @@ use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats::padded;
 use super::meta;
-use super::open::open_folder;
+use super::objects::open_folder;
 use super::rasters::Rasters;
 use super::shown::ShownViews;
 use super::subarray::{DenseBoxes, FieldId, column};

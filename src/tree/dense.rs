@@ -12,11 +12,12 @@ use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::datatype::Kind;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
-use tilefs_format::schema::Attribute;
+use tilefs_format::schema::{Attribute, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{
     AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
+use tilefs_reader::array::labels::LabelArray;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::storage::EntryKey;
@@ -126,6 +127,21 @@ pub struct DenseSubarray {
 impl DenseSubarray {
     pub fn new(dense: Arc<DenseArray>, selection: Selection) -> Self {
         DenseSubarray { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
+    }
+
+    /// Returns a label's array and the label's values (its only relevant attribute) at the positions along the labelled
+    /// dimension that `axis` selects, or at all positions without a selection.
+    ///
+    /// # Errors
+    /// As for [`Array::label`].
+    pub fn of_label(array: &Array, label: &StoredLabel, axis: Option<&AxisSelection>) -> Result<(LabelArray, Self)> {
+        let opened = array.label(label)?;
+        let dense = Arc::new(DenseArray::new(opened.array.clone())?);
+        let selection = match axis {
+            Some(axis) => Selection::new(vec![axis.clone()])?,
+            None => dense.default_selection(Extent::Domain)?.0,
+        };
+        Ok((opened, DenseSubarray::new(dense, selection)))
     }
 
     pub fn dense(&self) -> &Arc<DenseArray> {

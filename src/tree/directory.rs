@@ -22,7 +22,7 @@ use super::lazy::LazyFile;
 use super::names::{FileNames, OF_DIRECTORIES};
 use super::node::ExtendedAttributes;
 use super::node::{Entry, EntryKind, Folder, Node};
-use super::open::open_folder;
+use super::objects::open_folder;
 use super::opened_later::{OpenedLater, source_of};
 use super::options::OpenOptions;
 use super::texts::{heading, in_line, list_of_folders};

@@ -24,11 +24,10 @@ use tilefs_reader::recent::Recent;
 
 use super::experiment_slices::Cut;
 use super::experiment_uns::{Unstructured, unstructured};
-use super::group_texts::NamedMembers;
 use super::lazy::{LazyFile, LazyFolder};
+use super::members::NamedMembers;
 use super::meta;
 use super::node::{Entry, EntryKind, Folder, Node};
-use super::open::open_member;
 use super::soma::{self, Element, MatrixAxes, MatrixAxis};
 use super::zarr::{ANNOTATED, ZARR, group_folder};
 
@@ -258,12 +257,7 @@ pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
 }
 
 fn member(group: &Group, name: &str) -> Result<Option<Object>> {
-    member_of(group, &NamedMembers::new(group.members()?), name)
-}
-
-/// Like [`member`], for looking up several members: the names of the group's members are computed once.
-pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
-    members.path(name).map_or(Ok(None), |path| open_member(group, path))
+    NamedMembers::new(group.members()?).open(group, name)
 }
 
 /// Returns the measurement of this name.
@@ -381,7 +375,7 @@ impl Builder {
         let mut found = Vec::new();
         let members = NamedMembers::new(group.members()?);
         for own in members.names.iter().flatten() {
-            let matrix = match member_of(&group, &members, own)? {
+            let matrix = match members.open(&group, own)? {
                 Some(Object::Array(array)) => matrix(&array, axes, full)?,
                 _ => Err(Unrepresentable::new("it is not an array")),
             };

@@ -15,8 +15,7 @@ use tilefs_reader::Object;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
-use super::experiment::member_of;
-use super::group_texts::NamedMembers;
+use super::members::NamedMembers;
 use super::meta;
 use super::soma::{self, Element, MatrixAxis};
 use super::sparse::SparseSubarray;
@@ -58,7 +57,7 @@ pub fn unstructured(collection: &Group) -> Result<Unstructured> {
     }
     let members = NamedMembers::new(collection.members()?);
     for name in members.names.iter().flatten() {
-        let node = match member_of(collection, &members, name)? {
+        let node = match members.open(collection, name)? {
             Some(Object::Group(inner)) => {
                 let inner = unstructured(&inner)?;
                 found.left_out.extend(inner.left_out.into_iter().map(|(own, why)| (format!("{name}/{own}"), why)));

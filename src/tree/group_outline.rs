@@ -16,7 +16,7 @@ use tilefs_reader::group::Group;
 use super::array::size_text;
 use super::directory::Directory;
 use super::group_texts::NEITHER;
-use super::open::open_folder;
+use super::objects::open_folder;
 use super::options::OpenOptions;
 use super::texts::in_line;
 use super::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};

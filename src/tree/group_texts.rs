@@ -1,8 +1,6 @@
 //! The texts that describe a group: README.txt, `.group/members.tsv` and `.group/group.json`.
 
-use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value, json};
@@ -10,12 +8,12 @@ use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::ObjectKind;
 use tilefs_reader::group::{Group, Member, MemberPlace};
-use tilefs_reader::storage::StoreKey;
 
 use super::dataset::{FILE, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, MEASUREMENT};
+use super::members::NamedMembers;
 use super::meta;
-use super::names::{FileNames, OF_GROUPS, escape};
+use super::names::escape;
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
@@ -48,30 +46,6 @@ carry a first alternative allele (a record that is there again at a later positi
     duckdb -c \"SELECT count(DISTINCT sample) FROM 'data/parquet/parts/*.parquet' WHERE list_contains(fmt_GT, 1)\"
     head data/text/cells.tsv
 ";
-
-/// The members of a group and their names in the tree.
-pub struct NamedMembers {
-    pub members: Arc<Vec<Member>>,
-    /// In the order of the members. Missing ones have no name.
-    pub names: Vec<Option<String>>,
-    /// The index of the member of each name.
-    pub by_name: HashMap<String, usize>,
-}
-
-impl NamedMembers {
-    pub fn new(members: Arc<Vec<Member>>) -> Self {
-        let mut files = FileNames::new(OF_GROUPS);
-        let mut give = |member: &Member| member.place.path().map(|_| files.give(&member.name, &[""]));
-        let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
-        let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
-        NamedMembers { members, names, by_name }
-    }
-
-    /// Returns the folder of the member of a name in the tree.
-    pub fn path(&self, name: &str) -> Option<&StoreKey> {
-        self.members.get(*self.by_name.get(name)?)?.place.path()
-    }
-}
 
 /// The row of one member in the tables.
 struct Row {

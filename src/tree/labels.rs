@@ -10,29 +10,36 @@ use tilefs_export::extension::of_datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::DimensionLabel;
 use tilefs_reader::array::Array;
-use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::array::labels::LabelArray;
+use tilefs_reader::array::dense::Selection;
 
-use super::array::array_folder;
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseSubarray};
+use super::dense::DenseSubarray;
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
-use super::options::{Extent, OpenOptions};
+use super::options::OpenOptions;
 use super::shown::ShownViews;
 use super::subarray::FieldId;
 
+/// Returns the folder of a whole array.
+type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;
+
 /// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is the part of
 /// a dense array that the folder shows; without one the labels are whole. The labels' arrays are opened when `labels/`
-/// is entered.
-pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+/// is entered; `whole` returns the folder of one.
+pub fn add_to(
+    folder: &mut FixedFolder,
+    array: &Arc<Array>,
+    selection: Option<&Selection>,
+    modified: SystemTime,
+    whole: WholeFolder,
+) {
     if array.schema().labels.is_empty() {
         return;
     }
     let (array, selection) = (array.clone(), selection.cloned());
-    let make = move || files(&array, selection.as_ref(), modified);
+    let make = move || files(&array, selection.as_ref(), modified, whole);
     folder.add_folder("labels", LazyFolder::new(modified, make));
 }
 
@@ -40,7 +47,12 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&S
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
-fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> Result<FixedFolder> {
+fn files(
+    array: &Arc<Array>,
+    selection: Option<&Selection>,
+    modified: SystemTime,
+    whole: WholeFolder,
+) -> Result<FixedFolder> {
     let mut builder = FolderBuilder::new(modified);
     let mut names = FileNames::new(&[]);
     for label in &array.schema().labels {
@@ -53,8 +65,8 @@ fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime
             builder.folder.add_file(format!("{stem}{values}"), LazyFile::new(modified, move || Err(error.clone())));
         }
         let (array, label) = (array.clone(), label.clone());
-        let whole = move || array_folder(array.label(&label)?.array, Arc::new(OpenOptions::default()));
-        builder.folder.add_folder(stem, LazyFolder::new(modified, whole));
+        let open = move || whole(array.label(&label)?.array, Arc::new(OpenOptions::default()));
+        builder.folder.add_folder(stem, LazyFolder::new(modified, open));
     }
     Ok(builder.folder)
 }
@@ -68,7 +80,7 @@ fn add_values(
     modified: SystemTime,
 ) -> Result<()> {
     let axis = selection.and_then(|selection| selection.axes().get(label.dimension as usize));
-    let (opened, subarray) = subarray(array, label, axis)?;
+    let (opened, subarray) = DenseSubarray::of_label(array, label, axis)?;
     // The label's attribute has a generated name.
     let mut names = FieldNames::of(opened.array.schema());
     if let Some(name) = names.attributes.get_mut(opened.attribute) {
@@ -80,23 +92,4 @@ fn add_values(
     fields.add_raw(builder, attribute);
     formats::add_lines(builder, &fields, attribute);
     Ok(())
-}
-
-/// Returns a label's array and the label's values (its only relevant attribute) at the positions along the labelled
-/// dimension that `axis` selects, or at all positions without a selection.
-///
-/// # Errors
-/// As for [`Array::label`].
-pub fn subarray(
-    array: &Array,
-    label: &DimensionLabel,
-    axis: Option<&AxisSelection>,
-) -> Result<(LabelArray, DenseSubarray)> {
-    let opened = array.label(label)?;
-    let dense = Arc::new(DenseArray::new(opened.array.clone())?);
-    let selection = match axis {
-        Some(axis) => Selection::new(vec![axis.clone()])?,
-        None => dense.default_selection(Extent::Domain)?.0,
-    };
-    Ok((opened, DenseSubarray::new(dense, selection)))
 }

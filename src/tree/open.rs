@@ -5,12 +5,11 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
-use tilefs_reader::Object;
 use tilefs_reader::array::listing::FolderListing;
-use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Array, Context, ObjectKind};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
@@ -19,6 +18,7 @@ use super::array::array_folder;
 use super::directory::{Directory, DirectoryFolder, holds_objects};
 use super::group::GroupFolder;
 use super::node::Folder;
+use super::objects::open_listed;
 use super::options::OpenOptions;
 use super::suggest::nearest;
 
@@ -104,36 +104,6 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
         Some(ObjectKind::Group) => Stored::Group(Group::open(context, folder, window)),
         None => Stored::Directory(Directory::new(context, folder, window)),
     })
-}
-
-/// Opens the array in a folder.
-///
-/// # Errors
-/// As for [`ArrayFolder::open`] and [`Array::open`]; an error about a key names the array that requires it.
-pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
-    note(&context, path).in_array(path)?;
-    let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
-    open_listed(context, listing, window)
-}
-
-/// Opens the array or group in the folder of a member, as of the group's window; `None` if there is neither.
-///
-/// # Errors
-/// As for [`open_folder`] and [`Group::open_member`].
-pub(super) fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
-    let context = group.context();
-    Ok(match ObjectKind::of(&*context.storage, path)? {
-        Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),
-        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
-        None => None,
-    })
-}
-
-/// Like [`open_folder`], for a folder that has just been listed.
-fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
-    let path = listing.root().clone();
-    let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
-    opened.map(Arc::new).in_array(path)
 }
 
 /// Opens an array as of the options' time.

@@ -11,7 +11,7 @@ use tilefs_reader::group::Group;
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::meta;
-use super::open::open_folder;
+use super::objects::open_folder;
 use super::options::OpenOptions;
 use super::subarray::{DenseBoxes, FieldId};
 

@@ -19,6 +19,16 @@ pub enum View {
 }
 
 impl View {
+    /// The views that a user can ask for, by their names.
+    pub const NAMED: [(&'static str, View); 6] = [
+        ("vrt", View::Vrt),
+        ("tiff", View::Tiff),
+        ("parquet", View::Parquet),
+        ("zarr", View::Zarr),
+        ("arrow", View::Arrow),
+        ("csv", View::Csv),
+    ];
+
     fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -40,6 +50,12 @@ impl ShownViews {
         ShownViews(self.0 | view.bit())
     }
 
+    /// Returns the views of both sets.
+    #[must_use]
+    pub fn and(self, others: ShownViews) -> Self {
+        ShownViews(self.0 | others.0)
+    }
+
     pub fn has(self, view: View) -> bool {
         self.0 & view.bit() != 0
     }
@@ -56,8 +72,8 @@ mod tests {
 
     #[test]
     fn each_view_is_shown_by_itself() {
-        let views = [View::Vrt, View::Tiff, View::Parquet, View::Zarr, View::Arrow, View::Csv, View::Other];
-        for view in views {
+        let views: Vec<View> = View::NAMED.into_iter().map(|(_, view)| view).chain([View::Other]).collect();
+        for view in views.iter().copied() {
             let shown = ShownViews::NONE.with(view);
             assert_eq!(views.iter().filter(|other| shown.has(**other)).collect::<Vec<_>>(), [&view]);
             assert!(ShownViews::ALL.has(view) && !ShownViews::NONE.has(view));

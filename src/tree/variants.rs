@@ -21,8 +21,7 @@ use tilefs_reader::group::Group;
 use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
 
-use super::experiment::member_of;
-use super::group_texts::NamedMembers;
+use super::members::NamedMembers;
 
 /// The member with the variant calls.
 const DATA: &str = "data";
@@ -81,14 +80,14 @@ impl VariantDataset {
         if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
             return Ok(None);
         }
-        let Some(Object::Array(data)) = member_of(group, &members, DATA)? else { return Ok(None) };
+        let Some(Object::Array(data)) = members.open(group, DATA)? else { return Ok(None) };
         let Some(version) = version_of(data.schema()) else { return Ok(None) };
-        let headers = match member_of(group, &members, HEADERS)? {
+        let headers = match members.open(group, HEADERS)? {
             Some(Object::Array(headers)) => headers,
-            _ => match member_of(group, &members, METADATA)? {
+            _ => match members.open(group, METADATA)? {
                 Some(Object::Group(inner)) => {
                     let members = NamedMembers::new(inner.members()?);
-                    match member_of(&inner, &members, HEADERS)? {
+                    match members.open(&inner, HEADERS)? {
                         Some(Object::Array(headers)) => headers,
                         _ => return Ok(None),
                     }

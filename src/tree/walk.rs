@@ -14,7 +14,7 @@ use tilefs_reader::group::{Group, Member, MemberPlace};
 use tilefs_reader::storage::StoreKey;
 
 use super::directory::{Directory, Inside};
-use super::group_texts::NamedMembers;
+use super::members::NamedMembers;
 use super::names::escape;
 
 /// A place in the tree.

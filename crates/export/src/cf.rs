@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 
 use super::calendar;
-use super::column::Labels;
+use super::column::{Field, Labels, Metadatum};
 use super::content::Content;
 use super::element::Computed;
 use super::georeference::Georeference;
@@ -50,8 +50,55 @@ pub(crate) fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Attributes whose values have the same type as the variable.
-pub const LIKE_THE_VALUES: [&str; 6] =
+const LIKE_THE_VALUES: [&str; 6] =
     ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
+
+/// Returns the attributes that the values of any field get, in a variable of this name.
+pub(crate) fn field_attributes(field: &Field, name: &str) -> Vec<CfAttribute> {
+    let mut attributes = Vec::new();
+    if name != field.name {
+        attributes.push(CfAttribute::text("long_name", &field.name));
+    }
+    if let Some(units) = units(field.datatype) {
+        if units.contains("since") {
+            attributes.push(CfAttribute::text("calendar", "proleptic_gregorian"));
+        }
+        attributes.push(CfAttribute::text("units", units));
+        attributes.push(CfAttribute::text("tiledb_datatype", field.stored_as.unwrap_or(field.datatype).name()));
+    }
+    attributes
+}
+
+/// What the array's metadata about a field say of an attribute of its variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// Nothing: the attribute was generated.
+    Known,
+    /// This text instead of the generated one.
+    Text(String),
+    /// More names, for the end of the generated list.
+    Names(String),
+    /// A new attribute. Its values have the type of the variable if they can.
+    New { like_the_values: bool },
+}
+
+impl Note {
+    /// Returns what a note about `field` says. `is_known` tells whether an attribute of its name was generated.
+    pub(crate) fn of(note: &Metadatum, field: &Field, is_known: bool) -> Self {
+        let key = note.key.as_str();
+        let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
+        match key {
+            // The attribute was generated already, unless its value does not fit this type.
+            "_FillValue" => Note::Known,
+            _ if !is_known => {
+                Note::New { like_the_values: LIKE_THE_VALUES.contains(&key) && note.datatype == field.datatype }
+            }
+            "long_name" | "comment" => text().map_or(Note::Known, Note::Text),
+            "coordinates" | "ancillary_variables" => text().map_or(Note::Known, Note::Names),
+            _ => Note::Known,
+        }
+    }
+}
 
 /// Maximum number of labels listed in `flag_meanings`.
 const MAX_FLAGS: usize = 256;
@@ -86,17 +133,10 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
 ///
 /// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.
 pub fn units(datatype: Datatype) -> Option<String> {
-    let unit = match datatype.time_unit()? {
-        "Y" | "M" | "W" | "D" => "days",
-        "h" => "hours",
-        "m" => "minutes",
-        "s" => "seconds",
-        "ms" => "milliseconds",
-        "us" => "microseconds",
-        "ns" => "nanoseconds",
-        "ps" => return Some("picoseconds".into()),
-        "fs" => return Some("femtoseconds".into()),
-        _ => return Some("attoseconds".into()),
+    let unit = match datatype.time_unit_name()? {
+        "years" | "months" | "weeks" => "days",
+        finer @ ("picoseconds" | "femtoseconds" | "attoseconds") => return Some(finer.into()),
+        unit => unit,
     };
     let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
     Some(format!("{unit}{since}"))

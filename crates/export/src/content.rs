@@ -102,6 +102,38 @@ pub(crate) fn read_head<'a>(head: &[u8], offset: u64, out: Output<'a>) -> (u64, 
     (offset + now.len(), rest)
 }
 
+/// Writes to `out` a content from `offset` on, part after part. `part` returns the part at an offset, and its position.
+///
+/// # Errors
+/// Fails if a part cannot be read, or does not have the length of its place.
+pub(crate) fn read_parts(
+    mut offset: u64,
+    mut out: Output<'_>,
+    part: impl Fn(u64) -> Result<(Range<u64>, Arc<dyn Content>)>,
+) -> Result<()> {
+    while !out.is_empty() {
+        let (place, content) = part(offset)?;
+        let (now, later) = out.split_at(place.end.saturating_sub(offset));
+        let length = now.len();
+        if length == 0 || content.len() != place.end - place.start {
+            return Err(Error::damaged("offsets that do not agree with the values"));
+        }
+        content.read(offset - place.start, now)?;
+        (offset, out) = (offset + length, later);
+    }
+    Ok(())
+}
+
+/// Returns whether a cell has a value: `validity` has one byte per cell, 0 for null, or is `None` if all have one.
+///
+/// # Errors
+/// Fails if the validity cannot be read.
+pub(crate) fn is_valid(validity: Option<&Arc<dyn Content>>, cell: u64) -> Result<bool> {
+    let mut mark = [1];
+    validity.map_or(Ok(()), |validity| validity.read_at(cell, &mut mark))?;
+    Ok(mark != [0])
+}
+
 impl<C: Content + ?Sized> Content for Arc<C> {
     fn len(&self) -> u64 {
         (**self).len()

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
 use super::column::{Column, Field, Summaries, Summary};
-use super::content::Content;
+use super::content::{Content, is_valid};
 use super::element::{BLOCK, by_elements};
 
 /// Nanoseconds of a microsecond.
@@ -53,7 +53,7 @@ impl Microseconds {
             if value == i64::MIN {
                 continue;
             }
-            if value % NANOSECONDS != 0 && self.is_valid(row)? {
+            if value % NANOSECONDS != 0 && is_valid(self.validity.as_ref(), row)? {
                 let reason = format!(
                     "the date of row {row}, which microseconds cannot represent: {value} ns since 1970; the table without \
                      \".us\" in its name has it"
@@ -63,13 +63,6 @@ impl Microseconds {
             *bytes = value.div_euclid(NANOSECONDS).to_le_bytes();
         }
         Ok(())
-    }
-
-    fn is_valid(&self, row: u64) -> Result<bool> {
-        let Some(validity) = &self.validity else { return Ok(true) };
-        let mut mark = [0];
-        validity.read_at(row, &mut mark)?;
-        Ok(mark != [0])
     }
 }
 

@@ -11,7 +11,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use super::content::Content;
+use super::content::{Content, is_valid};
 use super::var::read_offset;
 
 /// The most bytes of a character before or after one of its bytes.
@@ -86,7 +86,10 @@ impl Utf8Values {
                 return Err(Error::damaged("offsets of values that decrease"));
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
-            if !seen.is_empty() && !self.is_text(start..end, seen, bytes.start, read)? && self.is_present(row)? {
+            if !seen.is_empty()
+                && !self.is_text(start..end, seen, bytes.start, read)?
+                && is_valid(self.present.as_ref(), row)?
+            {
                 return Err(Error::unsupported(format!(
                     "the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes"
                 )));
@@ -117,13 +120,6 @@ impl Utf8Values {
             // The last character continues after the bytes that were read.
             Err(error) => error.error_len().is_none() && wide.end < cell.end,
         })
-    }
-
-    fn is_present(&self, row: u64) -> Result<bool> {
-        let Some(present) = &self.present else { return Ok(true) };
-        let mut mark = [0];
-        present.read_at(row, &mut mark)?;
-        Ok(mark != [0])
     }
 }
 

@@ -147,6 +147,25 @@ impl Datatype {
         }
     }
 
+    /// Returns the unit of a date or time as a word, such as `days`.
+    pub fn time_unit_name(self) -> Option<&'static str> {
+        Some(match self.time_unit()? {
+            "Y" => "years",
+            "M" => "months",
+            "W" => "weeks",
+            "D" => "days",
+            "h" => "hours",
+            "m" => "minutes",
+            "s" => "seconds",
+            "ms" => "milliseconds",
+            "us" => "microseconds",
+            "ns" => "nanoseconds",
+            "ps" => "picoseconds",
+            "fs" => "femtoseconds",
+            _ => "attoseconds",
+        })
+    }
+
     /// Returns one element of the default fill value, which TileDB uses where none is stored.
     pub fn default_fill(self) -> &'static [u8] {
         match self {

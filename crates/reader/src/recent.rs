@@ -9,12 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use lru::LruCache;
 use tilefs_format::error::Result;
 
-/// Recently used values by key. The latest is never evicted, however much memory it takes.
+/// Recently used values by key. Some of the latest are never evicted, however much memory they take.
 pub struct Recent<K: Hash + Eq, V> {
     kept: Mutex<Kept<K, V>>,
     /// Maximum number of values, and maximum size of all together in bytes.
     most: usize,
     most_bytes: usize,
+    /// Number of values that are kept in any case.
+    least: usize,
 }
 
 /// The cached values.
@@ -36,7 +38,12 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     /// Creates a cache of at most this many values, with at most this many bytes together.
     pub fn with_bytes(most: usize, most_bytes: usize) -> Self {
         let kept = Kept { values: LruCache::unbounded(), bytes: 0, gone: Vec::new() };
-        Recent { kept: Mutex::new(kept), most: most.max(1), most_bytes }
+        Recent { kept: Mutex::new(kept), most: most.max(1), most_bytes, least: 1 }
+    }
+
+    /// Keeps this many values, however much memory they take; the default is one.
+    pub fn at_least(self, least: usize) -> Self {
+        Recent { most: self.most.max(least), least: least.max(1), ..self }
     }
 
     /// Returns the value of a key.
@@ -48,7 +55,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     }
 
     /// Returns the value of a key; makes it on a miss. No lock is held meanwhile, so two threads may make the same
-    /// value.
+    /// value: both get the first.
     ///
     /// # Errors
     /// Those of `make`.
@@ -57,8 +64,13 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
             return Ok(known);
         }
         let made = make()?;
-        self.put(key, made.clone());
-        Ok(made)
+        Ok(self.change(|kept| match kept.values.get(&key) {
+            Some((first, _)) => first.clone(),
+            None => {
+                kept.put(key, made.clone(), 0);
+                made
+            }
+        }))
     }
 
     /// Adds a value of negligible size.
@@ -70,7 +82,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     pub fn change<T>(&self, change: impl FnOnce(&mut Kept<K, V>) -> T) -> T {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut kept);
-        while kept.values.len() > self.most || (kept.bytes > self.most_bytes && kept.values.len() > 1) {
+        while kept.values.len() > self.most || (kept.bytes > self.most_bytes && kept.values.len() > self.least) {
             let Some((_, (value, bytes))) = kept.values.pop_lru() else { break };
             kept.bytes = kept.bytes.saturating_sub(bytes);
             kept.gone.push(value);
@@ -137,10 +149,11 @@ mod tests {
     use tilefs_format::error::Error;
 
     /// The same with a list, the least recently used value first.
-    fn listed(list: &mut Vec<(u8, usize)>, key: u8, bytes: Option<usize>, most: usize, most_bytes: usize) {
+    fn listed(list: &mut Vec<(u8, usize)>, key: u8, bytes: Option<usize>, [most, most_bytes, least]: [usize; 3]) {
         let known = list.iter().position(|(other, _)| *other == key).map(|number| list.remove(number));
         list.extend(bytes.map(|bytes| (key, bytes)).or(known));
-        while list.len() > most || (list.len() > 1 && list.iter().map(|(_, bytes)| bytes).sum::<usize>() > most_bytes) {
+        let bytes = |list: &[(u8, usize)]| list.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        while list.len() > most || (list.len() > least && bytes(list) > most_bytes) {
             list.remove(0);
         }
     }
@@ -148,18 +161,20 @@ mod tests {
     proptest! {
         #[test]
         fn the_latest_values_are_kept(
-            steps in prop::collection::vec((0u8..6, 0usize..40, 0u8..5), 0..60), most in 1usize..6, most_bytes in 0usize..90
+            steps in prop::collection::vec((0u8..6, 0usize..40, 0u8..5), 0..60),
+            most in 1usize..6, most_bytes in 0usize..90, least in 1usize..4
         ) {
-            let (recent, mut list) = (Recent::with_bytes(most, most_bytes), Vec::new());
+            let (recent, mut list) = (Recent::with_bytes(most, most_bytes).at_least(least), Vec::new());
+            let limits = [most.max(least), most_bytes, least];
             for (key, bytes, step) in steps {
                 match step {
                     0 | 1 => {
                         recent.change(|kept| kept.put(key, bytes, bytes));
-                        listed(&mut list, key, Some(bytes), most, most_bytes);
+                        listed(&mut list, key, Some(bytes), limits);
                     }
                     2 => {
                         prop_assert_eq!(recent.get(&key), list.iter().find(|(other, _)| *other == key).map(|one| one.1));
-                        listed(&mut list, key, None, most, most_bytes);
+                        listed(&mut list, key, None, limits);
                     }
                     3 => {
                         recent.change(|kept| kept.remove(&key));

@@ -169,26 +169,12 @@ fn which_file(description: &Description<'_>) -> String {
         Some(written) => (&**written, IN_NONEMPTY),
         None => (description, ""),
     };
-    let jobs = [
-        (Format::Original, "The file that is stored here, under its own name"),
-        (Format::Arrow, "Data frames: pandas, Polars, DuckDB, R"),
-        (Format::Parquet, "Tables and queries: DuckDB, Spark, pandas"),
-        (Format::ParquetMicroseconds, "Tables in Spark, which has no nanoseconds"),
-        (Format::Tsv, "Tables: cut, sort, awk, sqlite3"),
-        (Format::Csv, "Tables: spreadsheets"),
-        (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
-        (Format::Npy, "Arrays in memory: NumPy"),
-        (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
-        (Format::NetCdf4, "The same with text: xarray, Panoply, R, Julia"),
-        (Format::Hdf5, "The same for HDF5: MATLAB, IDL, R, Julia, h5py"),
-        (Format::Zarr, "Chunks on many cores: dask, xarray, Zarr"),
-        (Format::ZarrSecond, "The same for Zarr 2: older anndata, xarray, GDAL"),
-        (Format::VirtualRaster, "Rasters: GDAL, QGIS"),
-        (Format::Tiff, "Pictures, maps: rasterio, ImageMagick, tifffile"),
-        (Format::Labels, "The labels that codes stand for"),
-    ];
+    let mut formats: Vec<Format> = shown.files.iter().map(|file| file.format).collect();
+    formats.sort_unstable();
+    formats.dedup();
     let mut text = String::new();
-    for (format, job) in jobs {
+    for format in formats {
+        let Some(job) = format.facts().job else { continue };
         let files = || shown.files.iter().filter(|file| file.format == format);
         // Prefer values to a mask of nulls.
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));

@@ -260,21 +260,7 @@ fn axes(description: &Description<'_>) -> String {
 
 /// Returns `days since 1970-01-01`.
 fn unit_text(datatype: Datatype) -> Option<String> {
-    let unit = match datatype.time_unit()? {
-        "Y" => "years",
-        "M" => "months",
-        "W" => "weeks",
-        "D" => "days",
-        "h" => "hours",
-        "m" => "minutes",
-        "s" => "seconds",
-        "ms" => "milliseconds",
-        "us" => "microseconds",
-        "ns" => "nanoseconds",
-        "ps" => "picoseconds",
-        "fs" => "femtoseconds",
-        _ => "attoseconds",
-    };
+    let unit = datatype.time_unit_name()?;
     Some(if datatype.is_datetime() { format!("{unit} since 1970-01-01") } else { format!("{unit} since midnight") })
 }
 

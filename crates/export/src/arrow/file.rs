@@ -13,7 +13,7 @@ use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::compose::Concat;
-use crate::content::{Content, read_head};
+use crate::content::{Content, read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.
 const RECENT_BATCHES: usize = 4;
@@ -129,25 +129,16 @@ impl Content for File {
 
     /// Reading any part of a batch requires its message, so prefetching reads its validity into memory.
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        let (mut at, mut rest) = read_head(&self.head, offset, out);
-        while !rest.is_empty() {
-            let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < self.batches_end {
-                let places = self.places()?;
-                let number = places.partition_point(|&place| place <= at).saturating_sub(1);
-                let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
-                (places.get(number).copied().unwrap_or(at), end, self.batch(number)?)
-            } else {
-                (self.batches_end, self.length, self.tail()?.clone())
-            };
-            let (now, later) = rest.split_at(end.saturating_sub(at));
-            let length = now.len();
-            if length == 0 || content.len() != end - begin {
-                return Err(Error::damaged("offsets that do not agree with the values"));
+        let (offset, rest) = read_head(&self.head, offset, out);
+        read_parts(offset, rest, |at| {
+            if at >= self.batches_end {
+                return Ok((self.batches_end..self.length, self.tail()?.clone()));
             }
-            content.read(at - begin, now)?;
-            (at, rest) = (at + length, later);
-        }
-        Ok(())
+            let places = self.places()?;
+            let number = places.partition_point(|&place| place <= at).saturating_sub(1);
+            let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
+            Ok((places.get(number).copied().unwrap_or(at)..end, self.batch(number)?))
+        })
     }
 }
 

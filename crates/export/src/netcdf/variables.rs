@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::text::is_utf8;
 
 use super::Version;
 use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
-use crate::cf::{self, Direction};
+use crate::cf::{self, Direction, Note};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
 use crate::compose::Repeat;
 use crate::content::Content;
@@ -192,7 +192,7 @@ impl Builder {
                 }
                 _ => {
                     let encoding = self.encoding(axis)?;
-                    let attributes = self.attributes_of(axis, &name, encoding);
+                    let attributes = attributes_of(axis, &name, encoding);
                     on_earth.retain(|added| attributes.iter().all(|own| own.name != added.name));
                     (encoding.nc_type, self.stored(encoding, axis.values.clone()), attributes)
                 }
@@ -323,7 +323,7 @@ impl Builder {
                 }
             },
         }
-        let mut attributes = self.attributes_of(column, &name, encoding);
+        let mut attributes = attributes_of(column, &name, encoding);
         let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
         let is_decoded = is_unicode && dimensions.len() == cell_dimensions.len() + 1;
         if is_decoded {
@@ -391,33 +391,22 @@ impl Builder {
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
         for note in &column.field.notes {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
-            let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
-            match (ours, note.key.as_str()) {
-                // The attribute was generated already, unless its value does not fit this type.
-                (_, "_FillValue") => {}
-                (Some(ours), "long_name" | "comment") => {
-                    if let Some(text) = text() {
-                        *ours = Attribute::text(&note.key, text);
-                    }
+            match (Note::of(note, &column.field, ours.is_some()), ours) {
+                (Note::Text(text), Some(ours)) => *ours = Attribute::text(&note.key, text),
+                (Note::Names(more), Some(ours)) => {
+                    ours.values.push(b' ');
+                    ours.values.extend(more.into_bytes());
                 }
-                (Some(ours), "coordinates" | "ancillary_variables") => {
-                    if let Some(text) = text() {
-                        ours.values.push(b' ');
-                        ours.values.extend(text.into_bytes());
-                    }
-                }
-                (Some(_), _) => {}
-                (None, key) => {
-                    let name = names.give(key);
-                    let like_the_values = encoding
-                        .filter(|_| cf::LIKE_THE_VALUES.contains(&key) && note.datatype == column.field.datatype);
-                    let values = like_the_values.and_then(|encoding| {
+                (Note::New { like_the_values }, _) => {
+                    let name = names.give(&note.key);
+                    let values = encoding.filter(|_| like_the_values).and_then(|encoding| {
                         let each = note.value.chunks_exact(note.datatype.size());
                         let values = each.map(|value| encoding.apply_to(value)).collect::<Option<Vec<_>>>()?;
                         Some(Attribute { name: name.clone(), nc_type: encoding.nc_type, values: values.concat() })
                     });
                     attributes.push(values.unwrap_or_else(|| metadata::attribute(name, note, self.version)));
                 }
+                _ => {}
             }
         }
     }
@@ -509,26 +498,6 @@ impl Builder {
         }
     }
 
-    /// Returns the attributes that the values of any column get.
-    fn attributes_of(&self, column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
-        let field = &column.field;
-        let mut attributes = Vec::new();
-        if name != field.name {
-            attributes.push(Attribute::text("long_name", field.name.clone()));
-        }
-        if encoding.unsigned {
-            attributes.push(Attribute::text("_Unsigned", "true"));
-        }
-        if let Some(units) = cf::units(field.datatype) {
-            if units.contains("since") {
-                attributes.push(Attribute::text("calendar", "proleptic_gregorian"));
-            }
-            attributes.push(Attribute::text("units", units));
-            attributes.push(Attribute::text("tiledb_datatype", field.stored_as.unwrap_or(field.datatype).name()));
-        }
-        attributes
-    }
-
     fn encoding(&self, column: &Column) -> FormatResult<Encoding> {
         Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
     }
@@ -570,6 +539,12 @@ impl Builder {
     fn has_strings(&self, texts: u64) -> bool {
         !self.version.is_classic() && texts <= MAX_STRINGS
     }
+}
+
+/// Returns the attributes that the values of any column get.
+fn attributes_of(column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
+    let attributes = cf::field_attributes(&column.field, name).into_iter().map(Attribute::from);
+    attributes.chain(encoding.unsigned.then(|| Attribute::text("_Unsigned", "true"))).collect()
 }
 
 fn unrepresentable(column: &Column) -> Unrepresentable {

@@ -16,7 +16,7 @@ use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::compose::{Concat, Repeat};
-use crate::content::{Content, read_head};
+use crate::content::{Content, read_head, read_parts};
 use crate::var::read_offset;
 
 /// Number of recently read chunks to keep: making one may require reading all its rows.
@@ -34,7 +34,7 @@ pub struct File {
     chunks_end: u64,
     length: u64,
     places: SingleFlight<Places>,
-    tail: SingleFlight<Concat>,
+    tail: SingleFlight<Arc<Concat>>,
     /// Recently read chunks, latest first.
     recent: Recent<usize, Arc<dyn Content>>,
 }
@@ -191,7 +191,7 @@ impl File {
     }
 
     /// Returns the footer at the end of its reserved space, its length and the magic bytes.
-    fn tail(&self) -> Result<&Concat> {
+    fn tail(&self) -> Result<&Arc<Concat>> {
         self.tail.get_or_make(|| {
             let places = self.places()?;
             let columns = self.schema_columns();
@@ -211,7 +211,7 @@ impl File {
             let gap = reserved.checked_sub(footer.len() as u64 + TAIL);
             let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its reserved space"))?;
             let end = [&(footer.len() as u32).to_le_bytes()[..], &MAGIC].concat();
-            Ok(Concat::new(vec![Arc::new(Repeat::zeros(gap)), Arc::new(footer), Arc::new(end)]))
+            Ok(Arc::new(Concat::new(vec![Arc::new(Repeat::zeros(gap)), Arc::new(footer), Arc::new(end)])))
         })
     }
 
@@ -245,24 +245,15 @@ impl Content for File {
     /// The positions of the values in a chunk with nulls depend on all of its nulls, so prefetching reads these into
     /// memory.
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        let (mut at, mut rest) = read_head(&MAGIC, offset, out);
-        while !rest.is_empty() {
+        let (offset, rest) = read_head(&MAGIC, offset, out);
+        read_parts(offset, rest, |at| {
             if at >= self.chunks_end {
-                return self.tail()?.read(at - self.chunks_end, rest);
+                return Ok((self.chunks_end..self.length, self.tail()?.clone()));
             }
             let places = self.places()?;
             let number = places.starts.partition_point(|&start| start <= at).saturating_sub(1);
-            let content = self.chunk(number, places)?;
-            let (start, end) = (places.starts[number], places.starts[number + 1]);
-            let (now, later) = rest.split_at(end - at);
-            let length = now.len();
-            if length == 0 || content.len() != end - start {
-                return Err(Error::damaged("offsets that do not agree with the values"));
-            }
-            content.read(at - start, now)?;
-            (at, rest) = (at + length, later);
-        }
-        Ok(())
+            Ok((places.starts[number]..places.starts[number + 1], self.chunk(number, places)?))
+        })
     }
 }
 

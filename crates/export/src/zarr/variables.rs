@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
 use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
 use crate::boxes::{BoxedColumns, Boxes, Rows};
-use crate::cf::{self, CfAttribute, CfValue, Direction};
+use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::dataset::{Dataset, Variable};
 use crate::georeference::{Georeference, GeoreferencedAxes};
@@ -133,7 +133,7 @@ impl Builder {
                 Arc::new(Rows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
             }
             _ => {
-                attributes = field_attributes(field, name);
+                attributes = named(cf::field_attributes(field, name));
                 axis.clone()
             }
         };
@@ -162,7 +162,7 @@ impl Builder {
     fn column_of_name(&mut self, name: String, column: &Arc<dyn Boxes>, axes: &[String]) {
         let field = column.field();
         let Ok(kind) = ZarrType::of(field) else { return };
-        let mut attributes = field_attributes(field, &name);
+        let mut attributes = named(cf::field_attributes(field, &name));
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
         let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
         let missing = missing.and_then(|value| Some((value, kind.fill_value_attribute(value)?)));
@@ -219,10 +219,7 @@ impl Builder {
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
         self.shared.insert("grid_mapping".to_owned(), name.clone().into());
-        let attributes = cf::grid_mapping(place)
-            .iter()
-            .map(|attribute| (attribute.name.to_owned(), attribute_value(attribute)))
-            .collect();
+        let attributes = named(cf::grid_mapping(place));
         let field = Field::new(&name, Datatype::Int32);
         // There always is a type for a number.
         let Ok(kind) = ZarrType::of(&field) else { return };
@@ -263,49 +260,27 @@ fn attribute_value(attribute: &CfAttribute) -> Value {
     }
 }
 
-/// Returns the attributes that the values of any column get.
-fn field_attributes(field: &Field, name: &str) -> Attributes {
-    let mut attributes = Map::new();
-    if name != field.name {
-        attributes.insert("long_name".to_owned(), field.name.as_str().into());
-    }
-    if let Some(units) = cf::units(field.datatype) {
-        if units.contains("since") {
-            attributes.insert("calendar".to_owned(), "proleptic_gregorian".into());
-        }
-        attributes.insert("units".to_owned(), units.into());
-        attributes.insert("tiledb_datatype".to_owned(), field.datatype.name().into());
-    }
-    attributes
+/// Returns attributes with their names.
+fn named(attributes: Vec<CfAttribute>) -> Attributes {
+    attributes.iter().map(|attribute| (attribute.name.to_owned(), attribute_value(attribute))).collect()
 }
 
 /// Adds the array's metadata about a field to the generated attributes. `kind` is the type of its values.
 fn add_notes(attributes: &mut Attributes, field: &Field, kind: Option<&ZarrType>) {
     for note in &field.notes {
-        let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
-        match (attributes.get_mut(&note.key), note.key.as_str()) {
-            // The attribute was generated already, unless its value does not fit this type.
-            (_, "_FillValue") => {}
-            (Some(ours), "long_name" | "comment") => {
-                if let Some(text) = text() {
-                    *ours = text.into();
-                }
-            }
-            (Some(ours), "coordinates" | "ancillary_variables") => {
-                if let (Some(text), Some(known)) = (text(), ours.as_str()) {
-                    *ours = format!("{known} {text}").into();
-                }
-            }
-            (Some(_), _) => {}
-            (None, key) => {
-                let days = kind.filter(|_| cf::LIKE_THE_VALUES.contains(&key) && note.datatype == field.datatype);
-                let converted = days.and_then(|kind| {
+        let ours = attributes.get_mut(&note.key);
+        match (Note::of(note, field, ours.is_some()), ours) {
+            (Note::Text(text), Some(ours)) => *ours = text.into(),
+            (Note::Names(more), Some(Value::String(names))) => *names += &format!(" {more}"),
+            (Note::New { like_the_values }, _) => {
+                let converted = kind.filter(|_| like_the_values).and_then(|kind| {
                     let each = note.value.chunks_exact(note.datatype.size());
                     let mut values = each.map(|value| kind.value(value)).collect::<Option<Vec<_>>>()?;
                     Some(if values.len() == 1 { values.pop()? } else { values.into() })
                 });
-                attributes.insert(key.to_owned(), converted.unwrap_or_else(|| texts::metadatum(note)));
+                attributes.insert(note.key.clone(), converted.unwrap_or_else(|| texts::metadatum(note)));
             }
+            _ => {}
         }
     }
 }

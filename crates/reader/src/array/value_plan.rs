@@ -129,6 +129,12 @@ impl ValueCopy {
     }
 }
 
+/// Fills `out` with copies of `value`, one after the other, without the first `skipped` bytes of them.
+pub fn repeat(value: &[u8], skipped: u64, out: &mut [u8]) {
+    let within = (skipped % value.len().max(1) as u64) as usize;
+    out.iter_mut().zip(value.iter().cycle().skip(within)).for_each(|(out, byte)| *out = *byte);
+}
+
 /// Removes units, from number `first` on, from which nothing is copied.
 fn drop_untouched(copies: &[ValueCopy], first: usize, units: &mut Vec<TileUnit>) {
     if units.len() - first < 3 {

@@ -16,8 +16,8 @@ use super::folder::ArrayFolder;
 use super::fragment::FieldFile;
 use super::spilled::SpilledTile;
 use super::tile_numbers::TileNumbers;
-use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
-use crate::read::Decoded;
+use super::tiles::{OFFSET, OffsetTiles, TileReader, TileUnit, Tiles};
+use crate::read::{Batches, Decoded};
 
 /// The weight of a tile on disk is its size divided by this, which limits the disk space to this many times the budget
 /// of indexes.
@@ -147,23 +147,37 @@ impl VarTiles {
         Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
     }
 
-    /// Returns a reader of the cells of one tile.
+    /// Plans a read of offsets: adds their units, as [`VarTiles::offset_units`], and returns a reader of them.
     ///
     /// # Errors
-    /// Any damage in a tile that is one unit.
-    pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
-        let size = self.size(tile)?;
-        let data = if let Some(spilled) = self.spilled_tile(tile, cells)? {
-            ReaderData::Spilled(spilled)
-        } else if self.is_whole(tile, cells)? {
-            ReaderData::Whole(self.tile(tile, cells)?)
-        } else {
-            ReaderData::Chunks {
-                offsets: TileCursor::new(self.offsets.tiles.clone(), tile, offset_bytes(cells)?),
-                values: TileCursor::new(self.values.clone(), tile, size),
-            }
-        };
-        Ok(VarReader { tiles: self, cells, size, data })
+    /// As [`VarTiles::offset_units`] and [`VarTiles::offset_reader`].
+    pub(crate) fn plan_offsets(
+        &self,
+        tile: u64,
+        cells: u64,
+        first: u64,
+        count: u64,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<OffsetReader> {
+        let before = units.len();
+        self.offset_units(tile, cells, first, count, units)?;
+        self.offset_reader(tile, cells, before..units.len())
+    }
+
+    /// Returns a reader of offsets of a tile. `units` is the range of a plan's units that
+    /// [`VarTiles::offset_units`] added.
+    ///
+    /// # Errors
+    /// Any damage in a tile that is too large for memory.
+    pub(crate) fn offset_reader(&self, tile: u64, cells: u64, units: Range<usize>) -> Result<OffsetReader> {
+        if let Some(spilled) = self.spilled_tile(tile, cells)? {
+            return Ok(OffsetReader::Spilled(spilled));
+        }
+        if self.is_whole(tile, cells)? {
+            return Ok(OffsetReader::Whole(units.start));
+        }
+        let (file, size) = (self.offsets.clone(), self.size(tile)?);
+        Ok(OffsetReader::Chunks(ChunkedOffsets { file, tile, cells, size, reader: TileReader::new(units) }))
     }
 
     /// Returns a tile that is one unit and too large for memory; `None` for all other tiles.
@@ -203,70 +217,75 @@ fn offset_bytes(cells: u64) -> Result<u64> {
     cells.checked_mul(OFFSET).ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))
 }
 
-/// A reader of the cells of one tile. Reads at increasing positions need few cache look-ups.
-pub struct VarReader<'a> {
-    tiles: &'a VarTiles,
-    cells: u64,
-    size: u64,
-    data: ReaderData,
-}
-
-enum ReaderData {
-    Whole(Arc<Decoded>),
+/// A reader of offsets of one tile, from the units of a plan.
+pub enum OffsetReader {
+    /// The number of the unit with all offsets and values.
+    Whole(usize),
+    /// That unit, once it is decoded.
+    Decoded(Arc<Decoded>),
+    /// A tile that is too large for memory.
     Spilled(Arc<SpilledTile>),
-    Chunks { offsets: TileCursor, values: TileCursor },
+    /// The chunks that contain the offsets.
+    Chunks(ChunkedOffsets),
+    /// No tile: every value has this many bytes.
+    Fill(u64),
 }
 
-impl VarReader<'_> {
-    /// Reads the offsets of cells from cell `first` on within the tile's values. Fills `out`, whose last entry may be
-    /// the end of the last cell.
+/// Offsets in some chunks of a tile.
+pub struct ChunkedOffsets {
+    file: Arc<OffsetTiles>,
+    tile: u64,
+    cells: u64,
+    /// The bytes of the tile's values.
+    size: u64,
+    reader: TileReader,
+}
+
+impl OffsetReader {
+    /// Reads the offsets of planned cells from cell `first` on within the tile's values. Fills `out`, whose last entry
+    /// may be the end of the last cell.
     ///
     /// # Errors
     /// Offsets that decrease or exceed the tile, and any damage in the data that is read.
-    pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
-        let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
-        let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
-        match &mut self.data {
-            ReaderData::Whole(tile) => {
-                out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
+    pub fn read(&mut self, batches: &mut Batches<'_, TileUnit>, first: u64, out: &mut [u64]) -> Result<()> {
+        match self {
+            OffsetReader::Whole(unit) => {
+                *self = OffsetReader::Decoded(batches.get(*unit)?.clone());
+                self.read(batches, first, out)
+            }
+            OffsetReader::Decoded(tile) => {
+                let stored = tile.offsets.get(first as usize..).and_then(|some| some.get(..out.len()));
+                out.copy_from_slice(stored.ok_or_else(|| Error::damaged("cells past the end of the tile"))?);
                 Ok(())
             }
-            ReaderData::Spilled(tile) => tile.offsets(first, out),
-            ReaderData::Chunks { offsets, .. } => {
-                let stored = end.min(self.cells).saturating_sub(first) as usize;
-                let mut bytes = [0; 512 * OFFSET as usize];
-                for (number, part) in out[..stored].chunks_mut(512).enumerate() {
-                    let bytes = &mut bytes[..part.len() * OFFSET as usize];
-                    offsets.copy((first + 512 * number as u64) * OFFSET, bytes)?;
-                    for (offset, stored) in part.iter_mut().zip(bytes.as_chunks().0) {
-                        *offset = u64::from_le_bytes(*stored);
-                    }
-                }
-                out[stored..].fill(self.size);
-                if first == 0 && stored > 0 {
-                    self.tiles.offsets.check_first(offsets.tile(), out)?;
-                }
-                self.tiles.offsets.check(offsets.tile(), first, out, self.size)
+            OffsetReader::Spilled(tile) => tile.offsets(first, out),
+            OffsetReader::Chunks(chunks) => chunks.read(batches, first, out),
+            OffsetReader::Fill(size) => {
+                (first..).zip(out).for_each(|(cell, offset)| *offset = cell * *size);
+                Ok(())
             }
         }
     }
+}
 
-    /// Copies the tile's values from byte `start`.
-    ///
-    /// # Errors
-    /// Any damage in what is read.
-    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        match &mut self.data {
-            ReaderData::Whole(tile) => {
-                let end = start.saturating_add(out.len() as u64);
-                let bytes = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-                let bytes = bytes.and_then(|(start, end)| tile.bytes.get(start..end));
-                out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
-                Ok(())
+impl ChunkedOffsets {
+    fn read(&mut self, batches: &mut Batches<'_, TileUnit>, first: u64, out: &mut [u64]) -> Result<()> {
+        let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
+        let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
+        let stored = end.min(self.cells).saturating_sub(first) as usize;
+        let mut bytes = [0; 512 * OFFSET as usize];
+        for (number, part) in out[..stored].chunks_mut(512).enumerate() {
+            let bytes = &mut bytes[..part.len() * OFFSET as usize];
+            self.reader.copy(batches, (first + 512 * number as u64) * OFFSET, bytes)?;
+            for (offset, stored) in part.iter_mut().zip(bytes.as_chunks().0) {
+                *offset = u64::from_le_bytes(*stored);
             }
-            ReaderData::Spilled(tile) => tile.copy(start, out),
-            ReaderData::Chunks { values, .. } => values.copy(start, out),
         }
+        out[stored..].fill(self.size);
+        if first == 0 && stored > 0 {
+            self.file.check_first(self.tile, out)?;
+        }
+        self.file.check(self.tile, first, out, self.size)
     }
 }
 
@@ -339,28 +358,46 @@ mod tests {
         (tiles, context)
     }
 
+    /// Reads offsets of tile 1 with a plan of their own.
+    fn offsets_of(tiles: &VarTiles, context: &Context, cells: u64, first: u64, out: &mut [u64]) -> Result<()> {
+        let mut units = Vec::new();
+        let mut reader = tiles.plan_offsets(1, cells, first, out.len() as u64 - 1, &mut units)?;
+        reader.read(&mut Batches::new(&context.fetcher, &units, Decoding::OnThisThread), first, out)
+    }
+
+    /// Reads values of a tile with a plan of their own.
+    fn values_of(tiles: &VarTiles, context: &Context, tile: u64, cells: u64, from: u64, out: &mut [u8]) -> Result<()> {
+        let mut plan = ValuePlan::default();
+        plan.add(0, tiles, tile, cells, [ValueCopy { from, to: 0, length: out.len() }])?;
+        plan.read(&context.fetcher, out, |_, result| result)
+    }
+
     #[test]
     fn small_tiles_are_one_unit_and_large_tiles_are_not() {
         for cells in [0usize, 1, 1000, 10_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
             let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
-            let (tiles, _context) = stored(&folder, &offsets, &values, 1);
+            let (tiles, context) = stored(&folder, &offsets, &values, 1);
             let mut first = [0; 5];
-            tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
+            values_of(&tiles, &context, 0, 1, 0, &mut first).unwrap();
             assert_eq!(&first, b"first");
-            let mut reader = tiles.reader(1, cells as u64).unwrap();
-            assert_eq!(matches!(reader.data, ReaderData::Whole(_)), cells < 12_000);
+            let reader = tiles.offset_reader(1, cells as u64, 0..0).unwrap();
+            assert_eq!(matches!(reader, OffsetReader::Whole(_)), cells < 12_000);
             let mut all = offsets.clone();
             all.push(values.len() as u64);
             for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
                 let mut some = vec![7; count];
-                reader.offsets(first as u64, &mut some).unwrap();
+                if count > 0 {
+                    offsets_of(&tiles, &context, cells as u64, first as u64, &mut some).unwrap();
+                }
                 assert_eq!(some, all[first..first + count]);
             }
-            assert!(reader.offsets(cells as u64, &mut [0; 2]).is_err());
+            assert!(offsets_of(&tiles, &context, cells as u64, cells as u64, &mut [0; 2]).is_err());
             let mut some = vec![0; cells];
-            reader.copy(cells as u64, &mut some).unwrap();
+            if cells > 0 {
+                values_of(&tiles, &context, 1, cells as u64, cells as u64, &mut some).unwrap();
+            }
             assert_eq!(some, values[cells..2 * cells]);
             let whole = tiles.tile(1, cells as u64).unwrap();
             assert_eq!((&whole.offsets[..], &whole.bytes[..]), (&all[..], &values[..]));
@@ -381,20 +418,20 @@ mod tests {
             tiles.offset_units(1, cells, first, count, &mut units).unwrap();
             fetch(&units);
             let before = misses();
-            tiles.reader(1, cells).unwrap().offsets(first, &mut some).unwrap();
+            offsets_of(&tiles, &context, cells, first, &mut some).unwrap();
             assert!(before > 0 && misses() == before, "offsets of {cells} cells");
             units.clear();
             tiles.value_units(1, cells, 3 * first..3 * (first + count), &mut units).unwrap();
             fetch(&units);
             let before = misses();
-            tiles.reader(1, cells).unwrap().copy(3 * first, &mut values).unwrap();
+            values_of(&tiles, &context, 1, cells, 3 * first, &mut values).unwrap();
             assert_eq!(misses(), before, "values of {cells} cells");
         }
     }
 
-    /// Plans copy the same bytes as readers: from a tile that is one unit, from chunks, and from a tile on disk.
+    /// From a tile that is one unit, from chunks, and from a tile on disk.
     #[test]
-    fn plans_and_readers_copy_the_same_bytes() {
+    fn plans_copy_the_stored_bytes() {
         let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
         let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
         for (cells, budget, storage) in [
@@ -422,10 +459,9 @@ mod tests {
             if !tiles.is_spilled(1, cells).unwrap() {
                 assert_eq!(context.fetcher.cache().statistics().misses, before, "all was fetched");
             }
-            let mut reader = tiles.reader(1, cells).unwrap();
             let mut expected = vec![0; out.len()];
             for (place, wanted) in wanted.iter().enumerate() {
-                reader.copy(3 * wanted, &mut expected[3 * place..][..3]).unwrap();
+                expected[3 * place..][..3].copy_from_slice(&values[3 * *wanted as usize..][..3]);
             }
             expected[3 * wanted.len()..].copy_from_slice(b"irst");
             assert_eq!(out, expected, "{cells}");
@@ -455,11 +491,10 @@ mod tests {
         assert!(tiles.is_spilled(1, cells as u64).unwrap());
         let mut all = vec![0; values.len()];
         for (part, out) in all.chunks_mut(1001).enumerate() {
-            // A separate reader for each, as for each request.
-            let mut reader = tiles.reader(1, cells as u64).unwrap();
-            reader.copy(part as u64 * 1001, out).unwrap();
+            // A separate plan for each, as for each request.
+            values_of(&tiles, &context, 1, cells as u64, part as u64 * 1001, out).unwrap();
             let mut some = [0; 5];
-            reader.offsets(part as u64 * 300, &mut some).unwrap();
+            offsets_of(&tiles, &context, cells as u64, part as u64 * 300, &mut some).unwrap();
             assert_eq!(some, offsets[part * 300..][..5]);
         }
         assert_eq!(all, values);
@@ -481,10 +516,9 @@ mod tests {
         // In a large tile, only the required chunks are decoded.
         let folder = TempDir::new().unwrap();
         let values = vec![0; 5 << 20];
-        let (tiles, _context) = stored(&folder, &[0, 9, 8, 8], &values, 1);
-        let mut reader = tiles.reader(1, 4).unwrap();
-        assert!(reader.offsets(0, &mut [0; 2]).is_ok());
-        assert!(reader.offsets(1, &mut [0; 2]).is_err());
-        assert!(reader.offsets(2, &mut [0; 3]).is_ok());
+        let (tiles, context) = stored(&folder, &[0, 9, 8, 8], &values, 1);
+        assert!(offsets_of(&tiles, &context, 4, 0, &mut [0; 2]).is_ok());
+        assert!(offsets_of(&tiles, &context, 4, 1, &mut [0; 2]).is_err());
+        assert!(offsets_of(&tiles, &context, 4, 2, &mut [0; 3]).is_ok());
     }
 }

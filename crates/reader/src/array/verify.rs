@@ -15,6 +15,7 @@ use super::fragment::FieldFile;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
+use crate::read::{Batches, Decoding};
 use crate::storage::StoreKey;
 use crate::threads;
 
@@ -425,13 +426,15 @@ impl Fragment<'_> {
             tiles.tile(tile, cells)?;
             return Ok(size + 8 * cells);
         }
-        let mut reader = tiles.reader(tile, cells)?;
+        let mut units = Vec::new();
+        let mut reader = tiles.plan_offsets(tile, cells, 0, cells, &mut units)?;
+        let mut batches = Batches::new(&self.array.context().fetcher, &units, Decoding::OnThisThread);
         let mut offsets = [0; OFFSETS_PER_PART as usize + 1];
         let mut first = 0;
         while first < cells {
             // Parts overlap by one offset, so that all offsets are compared with their neighbours.
             let count = OFFSETS_PER_PART.min(cells - first);
-            reader.offsets(first, &mut offsets[..count as usize + 1])?;
+            reader.read(&mut batches, first, &mut offsets[..count as usize + 1])?;
             first += count;
         }
         tiles.check_values(tile)?;

@@ -6,11 +6,11 @@
 //! bands; cells stored in another order are an error.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use lru::LruCache;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_reader::recent::Recent;
 
 use super::runs::{RunFinder, Runs, fetch, for_all_pieces, for_each_block};
 use super::starts::RowStarts;
@@ -28,7 +28,7 @@ pub struct RowBands {
     extent: u64,
     limits: BandLimits,
     /// Keyed by first cell.
-    kept: Mutex<LruCache<u64, Arc<Band>>>,
+    kept: Recent<u64, Arc<Band>>,
 }
 
 /// The memory that bands may take.
@@ -55,7 +55,7 @@ pub struct Band {
 impl RowBands {
     /// Creates the bands, each `extent` rows high, of cells with these rows. `None` for bands without rows.
     pub fn new(rows: Arc<dyn Content>, starts: Arc<RowStarts>, extent: u64, limits: BandLimits) -> Option<Arc<Self>> {
-        let kept = Mutex::new(LruCache::unbounded());
+        let kept = Recent::with_bytes(usize::MAX, limits.all).at_least(MIN_BANDS);
         (extent > 0).then(|| Arc::new(RowBands { rows, starts, extent, limits, kept }))
     }
 
@@ -78,18 +78,7 @@ impl RowBands {
         if !cells.contains(&cell) {
             return Err(Error::internal("a cell past the last one"));
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(band) = kept.get(&cells.start) {
-            return Ok(band.clone());
-        }
-        let band = Arc::new(Band { rows, cells, runs: SingleFlight::new() });
-        let memory = |band: &Band| band.runs.get().and_then(Option::as_ref).map_or(0, Runs::memory);
-        let mut bytes: usize = kept.iter().map(|(_, band)| memory(band)).sum();
-        while bytes > self.limits.all && kept.len() >= MIN_BANDS {
-            bytes -= kept.pop_lru().map_or(bytes, |(_, band)| memory(&band));
-        }
-        kept.put(band.cells.start, band.clone());
-        Ok(band)
+        self.kept.get_or_make(cells.start, || Ok(Arc::new(Band { rows, cells, runs: SingleFlight::new() })))
     }
 
     /// Returns the runs of a band; `None` if they are not worth it, because they take more memory than allowed or are in
@@ -98,7 +87,13 @@ impl RowBands {
     /// # Errors
     /// Fails if the rows of the band's cells cannot be read; [`Error::Damaged`] for cells that are not in bands.
     pub fn runs<'b>(&self, band: &'b Band) -> Result<Option<&'b Runs>> {
-        let runs = band.runs.get_or_make(|| self.find_runs(band))?.as_ref();
+        let find = || {
+            let runs = self.find_runs(band)?;
+            let memory = runs.as_ref().map_or(0, Runs::memory);
+            self.kept.change(|kept| kept.resize(&band.cells.start, |_| memory));
+            Ok(runs)
+        };
+        let runs = band.runs.get_or_make(find)?.as_ref();
         let limit = self.limits.tiles / 8;
         let cells = |runs: &Runs| self.limits.tile_cells.saturating_mul(runs.ascents() as u64);
         Ok(runs.filter(|runs| cells(runs).min(band.cells.end - band.cells.start) <= limit))

@@ -151,7 +151,7 @@ impl DenseColumn {
                         .in_array(self.view.array().path())?;
                     let all = plan.units.len();
                     if !is_reordered && all > start + 1 {
-                        self.drop_untouched(piece, start, &mut plan.units)?;
+                        self.drop_untouched(piece, self.cell_size as u64, start, &mut plan.units)?;
                     }
                     if plan.units.len() == all {
                         planned.insert((fragment, tile, is_reordered), (bytes, start..all));
@@ -224,27 +224,17 @@ impl DenseColumn {
         tiles.units(tile, size, bytes, units)
     }
 
-    /// Removes units, from number `first` on, that lie between the lines of a piece.
-    pub(super) fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
-        let cell_size = self.cell_size as u64;
+    /// Removes units, from number `first` on, that lie between the lines of a piece. `wanted` is the number of bytes to
+    /// read from the start of each cell on.
+    pub(super) fn drop_untouched(
+        &self,
+        piece: &Piece,
+        wanted: u64,
+        first: usize,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
         let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
-        let mut is_touched = vec![false; ranges.len()];
-        piece.for_each_line(|from, _, count, stride, _| {
-            let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
-            let (start, end) = (from.min(last) * cell_size, (from.max(last) + 1) * cell_size);
-            let step = (stride.unsigned_abs() * cell_size).max(1);
-            let number = ranges.partition_point(|range| range.end <= start);
-            for (range, is_touched) in ranges.iter().zip(&mut is_touched).skip(number) {
-                if range.start >= end {
-                    break;
-                }
-                // The first cell of the line that does not end before the unit begins.
-                let cell = (range.start + 1).saturating_sub(start + cell_size).div_ceil(step);
-                *is_touched |= cell < count && start + cell * step < range.end;
-            }
-            Ok(())
-        })?;
-        keep_marked(units, first, is_touched);
+        keep_marked(units, first, touched(piece, self.cell_size as u64, wanted, &ranges)?);
         Ok(())
     }
 
@@ -355,6 +345,28 @@ impl DenseColumn {
     }
 }
 
+/// Returns which of some ranges of a tile's bytes, in order, contain any of the `wanted` bytes from the start of each of
+/// a piece's cells on.
+fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) -> Result<Vec<bool>> {
+    let mut is_touched = vec![false; ranges.len()];
+    piece.for_each_line(|from, _, count, stride, _| {
+        let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
+        let (start, end) = (from.min(last) * cell_size, from.max(last) * cell_size + wanted);
+        let step = (stride.unsigned_abs() * cell_size).max(1);
+        let number = ranges.partition_point(|range| range.end <= start);
+        for (range, is_touched) in ranges.iter().zip(&mut is_touched).skip(number) {
+            if range.start >= end {
+                break;
+            }
+            // The first cell of the line that does not end before the unit begins.
+            let cell = (range.start + 1).saturating_sub(start + wanted).div_ceil(step);
+            *is_touched |= cell < count && start + cell * step < range.end;
+        }
+        Ok(())
+    })?;
+    Ok(is_touched)
+}
+
 /// Returns how many rows of `row` bytes of a file are a band: those of some tiles or, within a tile, those of some
 /// chunks.
 fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
@@ -370,6 +382,30 @@ fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dense::pieces::PieceAxis;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A cell of offsets ends with the offset of the next cell, which may be in the next unit.
+        #[test]
+        fn units_between_lines_are_not_read(
+            axes in prop::collection::vec((1u64..5, -40i64..40), 0..4), first in 500u64..600, cell_size in 1u64..9,
+            wanted in 1u64..20, unit in 1u64..200
+        ) {
+            let axes = axes.into_iter().map(|(count, tile_stride)| PieceAxis { count, tile_stride, out_stride: 1 });
+            let piece = Piece { source: Source::Fill, tile_first: first, out_first: 0, axes: axes.collect() };
+            let ranges: Vec<_> = (0..10_000u64.div_ceil(unit)).map(|number| number * unit..(number + 1) * unit).collect();
+            let mut expected = vec![false; ranges.len()];
+            piece.for_each_line(|from, _, count, stride, _| {
+                for number in 0..count as i64 {
+                    let start = from.wrapping_add_signed(stride * number) * cell_size;
+                    (start..start + wanted).for_each(|byte| expected[(byte / unit) as usize] = true);
+                }
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(touched(&piece, cell_size, wanted, &ranges).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn bands_follow_tiles_or_chunks() {

@@ -11,15 +11,16 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
-use super::pieces::Source;
+use super::pieces::{Piece, Source};
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
 use crate::array::saved::{decode_sums, encode_sums};
 use crate::array::single_flight::SingleFlight;
-use crate::array::value_plan::{ValueCopy, ValuePlan};
-use crate::array::var_tiles::{VarReader, VarTiles};
+use crate::array::tiles::{OFFSET, TileUnit};
+use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
+use crate::array::var_tiles::{OffsetReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
 use crate::search::partition_point;
 use crate::storage::EntryKey;
@@ -58,6 +59,15 @@ struct Values {
     lengths: Vec<u64>,
     /// The offset of each value in its tile; meaningless for a fill value.
     places: Vec<u64>,
+    /// The sources of the cells.
+    pieces: Vec<Piece>,
+}
+
+/// The plan of a read of offsets: the units that contain them, and the pieces of the cells. The reader of a piece is
+/// `None` for fill values.
+struct OffsetPlan {
+    units: Vec<TileUnit>,
+    pieces: Vec<(Piece, Option<OffsetReader>)>,
 }
 
 impl DenseVarColumn {
@@ -106,7 +116,8 @@ impl DenseVarColumn {
         let count = out.len();
         let Some(out) = out.wanted() else {
             let from = self.embedding.inner_before(first);
-            return self.fetch_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from);
+            let plan = self.plan_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from)?;
+            return self.batches(&plan.units).fetch_all().in_array(self.view.array().path());
         };
         if out.is_empty() {
             return Ok(());
@@ -166,23 +177,28 @@ impl DenseVarColumn {
         Ok(())
     }
 
-    /// Fetches the offsets of some cells into the cache.
-    fn fetch_offsets(&self, first: u64, count: u64) -> Result<()> {
-        let mut units = Vec::new();
+    /// Plans a read of the offsets of `count` cells from cell `first`.
+    fn plan_offsets(&self, first: u64, count: u64) -> Result<OffsetPlan> {
+        let mut plan = OffsetPlan { units: Vec::new(), pieces: Vec::new() };
         self.cells.for_each_piece(first, count, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
-            let cells = self.view.cells_in_tile(fragment, tile)?;
-            let own = piece.tile_cells();
-            let tiles = self.var_tiles(fragment)?;
-            let before = units.len();
-            let added = tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units);
-            self.place(fragment, added)?;
-            // There may be many units between the lines of a piece.
-            if units.len() > before + 2 { self.cells.drop_untouched(piece, before, &mut units) } else { Ok(()) }
+            let mut add = |fragment, tile| {
+                let (tiles, cells) = (self.var_tiles(fragment)?, self.view.cells_in_tile(fragment, tile)?);
+                let (own, before) = (piece.tile_cells(), plan.units.len());
+                tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut plan.units)?;
+                // There may be many units between the lines of a piece.
+                if plan.units.len() > before + 2 {
+                    self.cells.drop_untouched(piece, 2 * OFFSET, before, &mut plan.units)?;
+                }
+                tiles.offset_reader(tile, cells, before..plan.units.len())
+            };
+            let reader = match piece.source {
+                Source::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
+                Source::Fill => None,
+            };
+            plan.pieces.push((piece.clone(), reader));
+            Ok(())
         })?;
-        Batches::new(self.fetcher(), &units, Decoding::OnThisThread)
-            .fetch_before_reading()
-            .in_array(self.view.array().path())
+        Ok(plan)
     }
 
     /// Returns the last block that begins at or before a byte, or the first block.
@@ -195,7 +211,7 @@ impl DenseVarColumn {
     fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
         let block = self.block(checkpoints, number)?;
         let end = self.start_of_block(checkpoints, number + 1)?;
-        let (plan, mut fills) = self.plan_values(&block, number * BLOCK, window)?;
+        let (plan, mut fills) = self.plan_values(&block, window)?;
         let Some(out) = out.wanted() else { return plan.fetch(self.fetcher()) };
         let next_starts = block.starts.iter().skip(1).copied().chain([end]);
         let values = block.starts.iter().zip(&block.values.lengths).zip(next_starts);
@@ -204,12 +220,12 @@ impl DenseVarColumn {
         plan.read(self.fetcher(), out, |fragment, result| self.place(fragment, result))
     }
 
-    /// Plans a read of the values of a block of cells, the first of which is `first`, in a window of the file. Returns
-    /// the copies, and the ranges of the file that hold fill values instead.
-    fn plan_values(&self, block: &ValueBlock, first: u64, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
+    /// Plans a read of the values of a block of cells in a window of the file. Returns the copies, and the ranges of the
+    /// file that hold fill values instead.
+    fn plan_values(&self, block: &ValueBlock, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
         let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
-        let Values { lengths, places } = &block.values;
-        self.cells.for_each_piece(first, lengths.len() as u64, |piece| {
+        let Values { lengths, places, pieces } = &block.values;
+        for piece in pieces {
             copies.clear();
             piece.for_each_line(|_, to, count, _, out_stride| {
                 for number in 0..count {
@@ -225,11 +241,11 @@ impl DenseVarColumn {
                 }
                 Ok(())
             })?;
-            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let Source::Tile { fragment, tile } = piece.source else { continue };
             let cells = self.view.cells_in_tile(fragment, tile)?;
             let tiles = self.var_tiles(fragment)?;
-            self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))
-        })?;
+            self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))?;
+        }
         Ok((plan, fills))
     }
 
@@ -237,15 +253,15 @@ impl DenseVarColumn {
         &self.view.array().context().fetcher
     }
 
+    fn batches<'u>(&'u self, units: &'u [TileUnit]) -> Batches<'u, TileUnit> {
+        Batches::new(self.fetcher(), units, Decoding::OnThisThread)
+    }
+
     /// Writes fill values, one after the other from the start of `gap`, to the part of the gap in `window`.
     fn fill_gap(&self, gap: Range<u64>, window: &Range<u64>, out: &mut [u8]) {
-        let Some((skip, part)) = overlap(&gap, window) else { return };
-        if self.fill.is_empty() {
-            return;
+        if let Some((skipped, part)) = overlap(&gap, window) {
+            repeat(&self.fill, skipped, &mut out[part]);
         }
-        let phase = (skip % self.fill.len() as u64) as usize;
-        let pattern = self.fill.iter().cycle().skip(phase);
-        out[part].iter_mut().zip(pattern).for_each(|(byte, fill)| *byte = *fill);
     }
 
     fn checkpoints(&self) -> Result<&[u64]> {
@@ -321,37 +337,25 @@ impl DenseVarColumn {
     fn values_of_block(&self, block: u64) -> Result<Values> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
-        self.fetch_offsets(first, count)?;
+        let plan = self.plan_offsets(first, count)?;
+        let (mut batches, mut range) = (self.batches(&plan.units), CellRanges::default());
         let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
-        self.cells.for_each_piece(first, count, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
-            self.read_tile(fragment, tile, |reader| {
-                let mut range = CellRanges::default();
-                piece.for_each_line(|from, to, count, stride, out_stride| {
-                    range.read(reader, from, count, stride)?;
+        let mut pieces = Vec::with_capacity(plan.pieces.len());
+        for (piece, reader) in plan.pieces {
+            if let (Source::Tile { fragment, .. }, Some(mut reader)) = (piece.source, reader) {
+                let read = piece.for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(&mut reader, &mut batches, from, count, stride)?;
                     for number in 0..count {
                         let cell = (to + number * out_stride) as usize;
                         (lengths[cell], places[cell]) = (range.length(number), range.start(number));
                     }
                     Ok(())
-                })
-            })
-        })?;
-        Ok(Values { lengths, places })
-    }
-
-    /// Calls `read` with a reader of a tile; adds the fragment to an error.
-    fn read_tile<T>(
-        &self,
-        fragment: usize,
-        tile: u64,
-        read: impl FnOnce(&mut VarReader<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let read = || {
-            let tiles = self.var_tiles(fragment)?;
-            read(&mut tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?)
-        };
-        self.place(fragment, read())
+                });
+                self.place(fragment, read)?;
+            }
+            pieces.push(piece);
+        }
+        Ok(Values { lengths, places, pieces })
     }
 
     /// Adds the location of a fragment to an error.
@@ -382,16 +386,23 @@ struct CellRanges {
 
 impl CellRanges {
     /// Reads the ranges of `count` cells from cell `from`, each `stride` after the previous one.
-    fn read(&mut self, reader: &mut VarReader<'_>, from: u64, count: u64, stride: i64) -> Result<()> {
+    fn read(
+        &mut self,
+        reader: &mut OffsetReader,
+        batches: &mut Batches<'_, TileUnit>,
+        from: u64,
+        count: u64,
+        stride: i64,
+    ) -> Result<()> {
         self.neighbours = stride == 1;
         self.ends.clear();
         if self.neighbours {
             self.ends.resize(count as usize + 1, 0);
-            return reader.offsets(from, &mut self.ends);
+            return reader.read(batches, from, &mut self.ends);
         }
         self.ends.resize(2 * count as usize, 0);
         for (number, range) in self.ends.chunks_exact_mut(2).enumerate() {
-            reader.offsets(from.wrapping_add((stride as u64).wrapping_mul(number as u64)), range)?;
+            reader.read(batches, from.wrapping_add((stride as u64).wrapping_mul(number as u64)), range)?;
         }
         Ok(())
     }

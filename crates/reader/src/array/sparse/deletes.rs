@@ -16,12 +16,13 @@ use tilefs_format::fragment::Field;
 use crate::memory;
 
 use super::cells::TileCells;
-use super::files::{FixedFile, VarFile};
+use super::files::{FixedFile, append_strings, string_tiles};
 use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::directory::ConditionBytes;
 use crate::array::fragment::FieldFile;
 use crate::array::generic_tile::{decode_inline_tile, read_generic_tile};
+use crate::array::var_tiles::VarTiles;
 
 /// One delete commit.
 #[derive(Debug, Clone)]
@@ -144,7 +145,7 @@ impl<'a> FragmentCondition<'a> {
         if let Some(number) = schema.dimensions.iter().position(|dimension| dimension.name == value.field) {
             let dimension = &schema.dimensions[number];
             let column = match dimension.is_variable() {
-                true => Column::Var(var_cells(&VarFile::of_dimension(array, fragment, number)?, cells)?),
+                true => Column::Var(self.var_cells(&string_tiles(array, fragment, number)?, cells)?),
                 false => {
                     let file = FixedFile::of_dimension(array, fragment, number)?;
                     Column::Fixed(fixed_cells(&file, cells, dimension.datatype.size())?, dimension.datatype.size())
@@ -178,8 +179,8 @@ impl<'a> FragmentCondition<'a> {
                 Column::Fixed(bytes, size).test(value, attribute.datatype)?
             }
             None => {
-                let file = VarFile::Stored(folder.var_tiles(own, field, attribute.datatype.size())?);
-                Column::Var(var_cells(&file, cells)?).test(value, attribute.datatype)?
+                let tiles = folder.var_tiles(own, field, attribute.datatype.size())?;
+                Column::Var(self.var_cells(&tiles, cells)?).test(value, attribute.datatype)?
             }
         };
         // A comparison with null is never true, so any comparison deletes the cells that are null.
@@ -187,6 +188,12 @@ impl<'a> FragmentCondition<'a> {
             result.iter_mut().zip(valid).for_each(|(cell, valid)| *cell &= valid != 0);
         }
         Ok(Some(result))
+    }
+
+    fn var_cells(&self, tiles: &VarTiles, cells: TileCells) -> Result<AxisColumn> {
+        let mut column = AxisColumn::default();
+        append_strings(&self.array.context().fetcher, tiles, cells, &mut column)?;
+        Ok(column)
     }
 }
 
@@ -206,12 +213,6 @@ fn fixed_cells(file: &FixedFile, cells: TileCells, size: usize) -> Result<Vec<u8
     let mut bytes = memory::zeros(cells.count, size, "what a delete condition looks at")?;
     file.read(cells, &mut bytes)?;
     Ok(bytes)
-}
-
-fn var_cells(file: &VarFile, cells: TileCells) -> Result<AxisColumn> {
-    let mut column = AxisColumn::default();
-    file.append(cells, &mut column)?;
-    Ok(column)
 }
 
 /// The cells that a condition compares.

@@ -1,6 +1,5 @@
 //! The files of one fragment that hold a column: cells of a fixed size, or cells of variable size.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
@@ -15,8 +14,9 @@ use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::fragment::FieldFile;
 use crate::array::tiles::{TileReader, TileUnit, Tiles};
-use crate::array::var_tiles::{VarReader, VarTiles};
-use crate::read::Batches;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::array::var_tiles::{OffsetReader, VarTiles};
+use crate::read::{Batches, Decoding, Fetcher};
 use crate::storage::StoreKey;
 
 /// Returns the coordinates along each dimension of the cells of one tile of a sparse fragment.
@@ -233,15 +233,6 @@ pub enum VarFile {
 }
 
 impl VarFile {
-    /// Opens the coordinates along a string dimension in a visible fragment.
-    ///
-    /// # Errors
-    /// Any damage in the metadata of the files.
-    pub fn of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<Self> {
-        let tiles = array.folder().var_tiles(array.number(fragment), Field::Dimension(dimension), 1)?;
-        Ok(VarFile::Stored(tiles))
-    }
-
     /// Opens the cells of an attribute, given its number in the array's schema. If the fragment lacks the attribute,
     /// every cell is its fill value.
     ///
@@ -267,111 +258,53 @@ impl VarFile {
         }
     }
 
-    /// Returns a reader of the tile that holds these cells.
+    /// Plans a read of the offsets of some cells, including the end of the last one: adds their units, and returns a
+    /// reader of them.
     ///
     /// # Errors
-    /// As [`VarTiles::reader`].
-    pub fn reader(&self, cells: TileCells) -> Result<VarCells<'_>> {
+    /// As [`VarTiles::plan_offsets`].
+    pub fn plan_offsets(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<OffsetReader> {
         match self {
-            VarFile::Stored(tiles) => tiles.reader(cells.tile, cells.in_tile).map(VarCells::Stored),
-            VarFile::Fill(fill) => Ok(VarCells::Fill(fill)),
+            VarFile::Stored(tiles) => tiles.plan_offsets(cells.tile, cells.in_tile, cells.first, cells.count, units),
+            VarFile::Fill(fill) => Ok(OffsetReader::Fill(fill.len() as u64)),
         }
     }
+}
 
-    /// Adds the units of the offsets of some cells, including the end of the last one.
-    ///
-    /// # Errors
-    /// As [`VarTiles::offset_units`].
-    pub fn offset_units(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<()> {
-        match self {
-            VarFile::Stored(tiles) => tiles.offset_units(cells.tile, cells.in_tile, cells.first, cells.count, units),
-            VarFile::Fill(_) => Ok(()),
-        }
+/// Returns the tiles of the coordinates along a string dimension in a visible fragment.
+///
+/// # Errors
+/// Any damage in the metadata of the files.
+pub fn string_tiles(array: &Array, fragment: usize, dimension: usize) -> Result<VarTiles> {
+    array.folder().var_tiles(array.number(fragment), Field::Dimension(dimension), 1)
+}
+
+/// Appends some cells of a tile to a column.
+///
+/// # Errors
+/// Any damage in the data that is needed for them, [`Error::Unsupported`] if they do not fit in memory.
+pub fn append_strings(fetcher: &Fetcher, tiles: &VarTiles, cells: TileCells, column: &mut AxisColumn) -> Result<()> {
+    let (mut units, mut offsets) = (Vec::new(), vec![0; cells.count as usize + 1]);
+    let mut reader = tiles.plan_offsets(cells.tile, cells.in_tile, cells.first, cells.count, &mut units)?;
+    reader.read(&mut Batches::new(fetcher, &units, Decoding::OnThisThread), cells.first, &mut offsets)?;
+    let (from, to) = (offsets[0], offsets[cells.count as usize]);
+    let before = column.bytes.len();
+    let length = (to - from) as usize;
+    if length > MOST_STRINGS {
+        return Err(Error::unsupported(format!("{length} bytes of coordinates in {} cells", cells.count)));
     }
-
-    /// Returns the tiles; `None` if every cell has the same value.
-    pub fn tiles(&self) -> Option<&VarTiles> {
-        match self {
-            VarFile::Stored(tiles) => Some(tiles),
-            VarFile::Fill(_) => None,
-        }
-    }
-
-    /// Adds the units that hold some bytes of the values of the tile that holds these cells.
-    ///
-    /// # Errors
-    /// As [`VarTiles::value_units`].
-    pub fn value_units(&self, cells: TileCells, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
-        match self {
-            VarFile::Stored(tiles) => tiles.value_units(cells.tile, cells.in_tile, bytes, units),
-            VarFile::Fill(_) => Ok(()),
-        }
-    }
-
-    /// Appends some cells of a tile to a column.
-    ///
-    /// # Errors
-    /// Any damage in the data that is needed for them, [`Error::Unsupported`] if they do not fit in memory.
-    pub fn append(&self, cells: TileCells, column: &mut AxisColumn) -> Result<()> {
-        let mut reader = self.reader(cells)?;
-        let mut offsets = vec![0; cells.count as usize + 1];
-        reader.offsets(cells.first, &mut offsets)?;
-        let (from, to) = (offsets[0], offsets[cells.count as usize]);
-        let before = column.bytes.len();
-        let length = (to - from) as usize;
-        if length > MOST_STRINGS {
-            return Err(Error::unsupported(format!("{length} bytes of coordinates in {} cells", cells.count)));
-        }
-        // Before allocating, check that the tile has this many bytes: so far only its claimed size was read.
-        self.value_units(cells, from..to, &mut Vec::new())?;
+    if length > 0 {
+        let mut plan = ValuePlan::default();
+        // Before allocating: this fails if the tile has fewer bytes. So far only its claimed size was read.
+        plan.add(0, tiles, cells.tile, cells.in_tile, [ValueCopy { from, to: before, length }])?;
         memory::resize(&mut column.bytes, before.saturating_add(length), "the values of a tile")?;
-        reader.copy(from, &mut column.bytes[before..])?;
-        if column.offsets.is_empty() {
-            column.offsets.push(0);
-        }
-        column.offsets.extend(offsets[1..].iter().map(|offset| offset - from + before as u64));
-        Ok(())
+        plan.read(fetcher, &mut column.bytes, |_, result| result)?;
     }
-}
-
-/// Cells of one tile of a [`VarFile`].
-pub enum VarCells<'a> {
-    Stored(VarReader<'a>),
-    Fill(&'a [u8]),
-}
-
-impl VarCells<'_> {
-    /// Reads the offsets of cells in the tile's values, from cell `first` on. The last entry of `out` may be the end of
-    /// the last cell.
-    ///
-    /// # Errors
-    /// As [`VarReader::offsets`].
-    pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
-        match self {
-            VarCells::Stored(reader) => reader.offsets(first, out),
-            VarCells::Fill(fill) => {
-                for (cell, offset) in (first..).zip(out) {
-                    *offset = cell * fill.len() as u64;
-                }
-                Ok(())
-            }
-        }
+    if column.offsets.is_empty() {
+        column.offsets.push(0);
     }
-
-    /// Copies the tile's values, starting at byte `start`.
-    ///
-    /// # Errors
-    /// As [`VarReader::copy`].
-    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        match self {
-            VarCells::Stored(reader) => reader.copy(start, out),
-            VarCells::Fill(fill) => {
-                let skipped = (start % fill.len().max(1) as u64) as usize;
-                out.iter_mut().zip(fill.iter().cycle().skip(skipped)).for_each(|(out, byte)| *out = *byte);
-                Ok(())
-            }
-        }
-    }
+    column.offsets.extend(offsets[1..].iter().map(|offset| offset - from + before as u64));
+    Ok(())
 }
 
 /// Bytes of the strings of one dimension that are checked together.

@@ -13,7 +13,7 @@ use tilefs_format::scalar::Scalar;
 
 use super::axis::Axis;
 use super::cells::{FragmentCells, TileCells};
-use super::files::{FixedFile, VarFile};
+use super::files::{FixedFile, append_strings, string_tiles};
 use super::key::{AxisColumn, KeyPlan};
 use super::selection::Selection;
 use super::visible::{CellFilter, CellVisibility};
@@ -315,7 +315,7 @@ pub(super) fn read_column(
         Error::damaged(format!("{place}: a coordinate outside the tile's box in the R-tree"))
     };
     if axis.is_text() {
-        VarFile::of_dimension(array, fragment, number)?.append(cells, column)?;
+        append_strings(&array.context().fetcher, &string_tiles(array, fragment, number)?, cells, column)?;
         let (Scalar::Text(low), Scalar::Text(high)) = (&bounds.low, &bounds.high) else { return Err(outside(0)) };
         // A writer that compares bytes as signed numbers does so for the bounds, too.
         if low.is_ascii() && high.is_ascii() && column.bytes.is_ascii() {

@@ -17,9 +17,8 @@ use super::view::SparseView;
 use crate::array::context::IndexKey;
 use crate::array::open_files::OpenFiles;
 use crate::array::single_flight::SingleFlight;
-use crate::array::tiles::TileUnit;
-use crate::array::value_plan::{ValueCopy, ValuePlan};
-use crate::read::{Batches, Decoding, Output};
+use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
+use crate::read::Output;
 use crate::search::partition_point;
 use crate::storage::EntryKey;
 use crate::threads::for_all;
@@ -350,13 +349,9 @@ impl VarColumn {
         mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
     ) -> Result<()> {
         let (mut gathered, mut values) = (GatherList::default(), Vec::new());
-        let mut units = Vec::new();
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
-            units.clear();
             files.open_ahead(&gathered);
-            gathered.slabs.iter().try_for_each(|slab| files.units(slab, false, &mut units))?;
-            self.fetch_before_reading(&units)?;
             values.clear();
             values.resize(rows.count() as usize, Value::default());
             files.values(&gathered, &mut values)?;
@@ -424,20 +419,8 @@ impl VarColumn {
             for slab in &gathered.slabs {
                 files.units(slab, values, &mut units)?;
             }
-            self.fetch(&units)
+            files.batches(&units).fetch_all()
         })
-    }
-
-    fn fetch(&self, units: &[TileUnit]) -> Result<()> {
-        self.batches(units).fetch_all()
-    }
-
-    fn fetch_before_reading(&self, units: &[TileUnit]) -> Result<()> {
-        self.batches(units).fetch_before_reading().in_array(self.view.array().path())
-    }
-
-    fn batches<'u>(&'u self, units: &'u [TileUnit]) -> Batches<'u, TileUnit> {
-        Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread)
     }
 
     /// Returns the rows of the blocks of a segment that hold some of its bytes.
@@ -484,38 +467,43 @@ impl VarColumn {
         let starts = self.tile_starts(slab)?;
         let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
         let position = slab.position + first;
-        let mut units = Vec::new();
-        let planned = cells.for_each_tile(position, out.len(), |_, tile| file.offset_units(tile, &mut units));
-        files.place(slab.fragment, planned.and_then(|()| self.fetch_before_reading(&units)))?;
-        let Some(out) = out.wanted() else { return Ok(()) };
-        let read = cells.for_each_tile(position, out.len() as u64, |done, tile| {
+        let (mut units, mut parts) = (Vec::new(), Vec::new());
+        let planned = cells.for_each_tile(position, out.len(), |done, tile| {
+            parts.push((done, tile, file.plan_offsets(tile, &mut units)?));
+            Ok(())
+        });
+        files.place(slab.fragment, planned)?;
+        let mut batches = files.batches(&units);
+        let Some(out) = out.wanted() else { return files.place(slab.fragment, batches.fetch_all()) };
+        for (done, tile, mut reader) in parts {
             let into = &mut out[done as usize..(done + tile.count) as usize];
             let place = cells.place_of(position + done) - cells.place_of(slab.position);
             let before = base + starts.get(place as usize).copied().unwrap_or(0);
-            file.reader(tile)?.offsets(tile.first, into)?;
+            files.place(slab.fragment, reader.read(&mut batches, tile.first, into))?;
             into.iter_mut().for_each(|offset| *offset += before);
-            Ok(())
-        });
-        files.place(slab.fragment, read)
+        }
+        Ok(())
     }
 
     /// As [`VarColumn::read_blocks`], for a slab: the values of a tile are already in row order.
     fn read_slab(&self, slab: SlabSegment, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
         let mut plan = ValuePlan::default();
         self.for_each_tile_of_bytes(slab, start..start + out.len(), files, |file, tile, bytes, place| {
-            if let Some(tiles) = file.tiles() {
-                let length = (bytes.end - bytes.start) as usize;
-                let copy = ValueCopy { from: bytes.start, to: place.start as usize, length };
-                return plan.add(slab.fragment as usize, tiles, tile.tile, tile.in_tile, [copy]);
+            match file {
+                VarFile::Stored(tiles) => {
+                    let length = (bytes.end - bytes.start) as usize;
+                    let copy = ValueCopy { from: bytes.start, to: place.start as usize, length };
+                    plan.add(slab.fragment as usize, tiles, tile.tile, tile.in_tile, [copy])?;
+                }
+                VarFile::Fill(fill) => {
+                    out.part(place).wanted().into_iter().for_each(|out| repeat(fill, bytes.start, out));
+                }
             }
-            match out.part(place) {
-                Output::Into(out) => file.reader(tile)?.copy(bytes.start, out),
-                Output::Ahead(_) => Ok(()),
-            }
+            Ok(())
         })?;
         match out.wanted() {
             Some(out) => files.read(&plan, out),
-            None => files.place(slab.fragment, plan.fetch(&self.view.array().context().fetcher)),
+            None => files.place(slab.fragment, plan.fetch(files.fetcher())),
         }
     }
 

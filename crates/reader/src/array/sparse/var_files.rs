@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::cells::FragmentCells;
-use super::files::VarFile;
+use super::files::{VarFile, string_tiles};
 use super::gather::{CellSlab, DROPPED, GatherList};
 use super::query::Query;
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
-use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
+use crate::read::{Batches, Decoding, Fetcher};
 use crate::storage::together;
 
 /// The field of a column.
@@ -62,7 +63,7 @@ impl<'a> VarFiles<'a> {
     fn open_one(&self, fragment: usize) -> Result<Arc<VarFile>> {
         let array = &*self.query.array;
         let file = match self.field {
-            VarField::Dimension(dimension) => VarFile::of_dimension(array, fragment, dimension),
+            VarField::Dimension(dimension) => string_tiles(array, fragment, dimension).map(VarFile::Stored),
             VarField::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
         };
         file.map(Arc::new)
@@ -102,20 +103,24 @@ impl<'a> VarFiles<'a> {
     /// # Errors
     /// Any damage in the offsets.
     pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
-        let mut offsets = Vec::new();
+        let (mut units, mut parts, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
         for (slab, rows) in gathered.iter() {
             let file = self.get(slab.fragment)?;
-            let read = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
-                offsets.resize(cells.count as usize + 1, 0);
-                file.reader(cells)?.offsets(cells.first, &mut offsets)?;
-                for (pair, row) in offsets.windows(2).zip(&rows[done as usize..]) {
-                    if *row != DROPPED {
-                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
-                    }
-                }
+            let planned = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
+                parts.push((slab.fragment, cells, &rows[done as usize..], file.plan_offsets(cells, &mut units)?));
                 Ok(())
             });
-            self.place(slab.fragment, read)?;
+            self.place(slab.fragment, planned)?;
+        }
+        let mut batches = self.batches(&units);
+        for (fragment, cells, rows, mut reader) in parts {
+            offsets.resize(cells.count as usize + 1, 0);
+            self.place(fragment, reader.read(&mut batches, cells.first, &mut offsets))?;
+            for (pair, row) in offsets.windows(2).zip(rows) {
+                if *row != DROPPED {
+                    values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                }
+            }
         }
         Ok(())
     }
@@ -141,13 +146,16 @@ impl<'a> VarFiles<'a> {
                         copies.push(ValueCopy { from: value.start + (from - start) as u64, to, length });
                     }
                 }
-                match file.tiles() {
-                    Some(tiles) => plan.add(slab.fragment as usize, tiles, cells.tile, cells.in_tile, copies.drain(..)),
-                    None => {
-                        let mut fill = file.reader(cells)?;
-                        copies.drain(..).try_for_each(|copy| fill.copy(copy.from, &mut out[copy.to..][..copy.length]))
+                let parts = copies.drain(..);
+                match &*file {
+                    VarFile::Stored(tiles) => {
+                        plan.add(slab.fragment as usize, tiles, cells.tile, cells.in_tile, parts)?;
+                    }
+                    VarFile::Fill(fill) => {
+                        parts.for_each(|copy| repeat(fill, copy.from, &mut out[copy.to..][..copy.length]));
                     }
                 }
+                Ok(())
             });
             self.place(slab.fragment, planned)?;
         }
@@ -159,8 +167,17 @@ impl<'a> VarFiles<'a> {
     /// # Errors
     /// Any damage in the values.
     pub fn read(&self, plan: &ValuePlan, out: &mut [u8]) -> Result<()> {
-        let fetcher = &self.query.array.context().fetcher;
-        plan.read(fetcher, out, |fragment, result| self.place(fragment as u32, result))
+        plan.read(self.fetcher(), out, |fragment, result| self.place(fragment as u32, result))
+    }
+
+    /// Prepares reading units in order, on this thread.
+    pub fn batches<'u>(&'u self, units: &'u [TileUnit]) -> Batches<'u, TileUnit> {
+        Batches::new(self.fetcher(), units, Decoding::OnThisThread)
+    }
+
+    /// Returns what fetches the units.
+    pub fn fetcher(&self) -> &Fetcher {
+        &self.query.array.context().fetcher
     }
 
     /// Adds the units that hold the offsets of consecutive cells of a fragment, and if `values` is set, those of their
@@ -171,14 +188,18 @@ impl<'a> VarFiles<'a> {
     pub fn units(&self, slab: &CellSlab, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
         let file = self.get(slab.fragment)?;
         let add = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |_, cells| {
-            file.offset_units(cells, units)?;
-            if values && cells.count > 0 {
-                let (mut start, mut end) = ([0], [0]);
-                let mut reader = file.reader(cells)?;
-                reader.offsets(cells.first, &mut start)?;
-                reader.offsets(cells.first + cells.count, &mut end)?;
-                file.value_units(cells, start[0]..end[0], units)?;
+            let mut own = Vec::new();
+            let mut reader = file.plan_offsets(cells, &mut own)?;
+            if let VarFile::Stored(tiles) = &*file
+                && values
+                && cells.count > 0
+            {
+                let (mut start, mut end, mut batches) = ([0], [0], self.batches(&own));
+                reader.read(&mut batches, cells.first, &mut start)?;
+                reader.read(&mut batches, cells.first + cells.count, &mut end)?;
+                tiles.value_units(cells.tile, cells.in_tile, start[0]..end[0], units)?;
             }
+            units.append(&mut own);
             Ok(())
         });
         self.place(slab.fragment, add)

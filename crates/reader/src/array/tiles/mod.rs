@@ -27,7 +27,7 @@ use crate::search::partition_point;
 use crate::storage::{StoreKey, is_far};
 
 pub(super) use offsets::{OFFSET, OffsetTiles};
-pub use reader::{TileCursor, TileReader};
+pub use reader::TileReader;
 use unit::Form;
 pub use unit::TileUnit;
 pub(super) use unit::keep_marked;
@@ -237,7 +237,10 @@ impl Tiles {
     /// # Errors
     /// Any damage in the required chunks, and in no others.
     pub fn read(self: &Arc<Self>, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
-        TileCursor::new(self.clone(), tile, size).copy(start, out)
+        let (context, mut units) = (self.context()?, Vec::new());
+        self.units(tile, size, start..start.saturating_add(out.len() as u64), &mut units)?;
+        let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
+        TileReader::new(0..units.len()).copy(&mut batches, start, out)
     }
 
     /// Returns a unit from the cache, and fetches it on a miss.

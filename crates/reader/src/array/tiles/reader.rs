@@ -1,4 +1,4 @@
-//! Copies from the tiles of a file: with a plan, or at any position.
+//! Copies from the tiles of a file with a plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 
 use super::super::strided::Strided;
-use super::{TileUnit, Tiles};
-use crate::read::{Batches, Decoded, Decoding};
+use super::TileUnit;
+use crate::read::{Batches, Decoded};
 
 /// Copies from the units of one tile, which are a range of a plan's units. Holds the most recent unit, from which a
 /// copy needs no look-up.
@@ -92,62 +92,4 @@ impl TileReader {
 
 fn outside_of_units(start: u64) -> Error {
     Error::internal(format!("byte {start} of a tile is in none of its units"))
-}
-
-/// Copies from any position of one tile, without a plan. Holds the most recent unit.
-pub struct TileCursor {
-    tiles: Arc<Tiles>,
-    tile: u64,
-    size: u64,
-    held: Option<(Range<u64>, Arc<Decoded>)>,
-}
-
-impl TileCursor {
-    /// `size` is the decoded size of the whole tile.
-    pub fn new(tiles: Arc<Tiles>, tile: u64, size: u64) -> Self {
-        TileCursor { tiles, tile, size, held: None }
-    }
-
-    /// Returns the number of the tile.
-    pub fn tile(&self) -> u64 {
-        self.tile
-    }
-
-    /// Copies decoded bytes from byte `start` of the tile.
-    ///
-    /// # Errors
-    /// Any damage in the units that contain them, and in no others.
-    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        let wanted = start..start.saturating_add(out.len() as u64);
-        if let Some((range, decoded)) = &self.held
-            && range.start <= wanted.start
-            && wanted.end <= range.end
-        {
-            return copy_common(range, decoded, &wanted, out);
-        }
-        let context = self.tiles.context()?;
-        let mut units = Vec::new();
-        self.tiles.units(self.tile, self.size, wanted.clone(), &mut units)?;
-        let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
-        for (number, unit) in units.iter().enumerate() {
-            let decoded = batches.get(number)?;
-            copy_common(&unit.range(), decoded, &wanted, out)?;
-            if number + 1 == units.len() {
-                self.held = Some((unit.range(), decoded.clone()));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Copies the part of `wanted` that is in a unit with the bytes `range` of the tile.
-fn copy_common(range: &Range<u64>, decoded: &Decoded, wanted: &Range<u64>, out: &mut [u8]) -> Result<()> {
-    let (from, to) = (range.start.max(wanted.start), range.end.min(wanted.end));
-    if from >= to {
-        return Ok(());
-    }
-    let bytes = decoded.bytes.get((from - range.start) as usize..(to - range.start) as usize);
-    let bytes = bytes.ok_or_else(|| Error::damaged("a chunk ends before its header says"))?;
-    out[(from - wanted.start) as usize..(to - wanted.start) as usize].copy_from_slice(bytes);
-    Ok(())
 }
