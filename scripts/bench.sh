@@ -48,7 +48,8 @@ case " $* " in
     *" python "*)
         "$here/scripts/package.sh" wheel
         "$venv/bin/python" -m pip install --quiet pyarrow fsspec -c "$here/scripts/requirements.txt"
-        "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$here"/target/packages/tilefs-*.whl ;;
+        "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps \
+            "$here"/target/packages/tilefs-*_"$(uname -m)".whl ;;
 esac
 case " $* " in
     *" single_cell "*)

@@ -6,8 +6,8 @@
 #   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, with the C library of this machine or a newer one
 #   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: a static program with man pages and completions; and the
 #           folder image for packaging/Dockerfile, with this machine's certificates
-#   wheel   tilefs-VERSION-cp39-abi3-PLATFORM.whl: the Python package with the program, for Python 3.9 and newer, with the
-#           C library that PLATFORM names or a newer one
+#   wheel   tilefs-VERSION-cp39-abi3-PLATFORM.whl: the Python package with the program, for Python 3.9 and newer, with
+#           glibc 2.17 (manylinux2014) or newer. `wheel aarch64` and `wheel x86_64` also build for the other processor
 #   all     these three
 #
 # and for a release:
@@ -28,6 +28,9 @@ fail() {
 
 made=target/packages
 maturin_version=1.16.0
+zig_version=0.17.1
+# The oldest C library that the wheels work with, which is that of CentOS 7.
+wheel_libc=2.17
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # The date of the version, not of the packaging, so that the same source gives the same files.
 day=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -92,23 +95,40 @@ make_musl() {
 }
 
 make_wheel() {
-    # Use a pinned version of maturin, so that the same source gives the same files.
-    maturin=$made/maturin
-    "$maturin/bin/maturin" --version 2>/dev/null | grep -qx "maturin $maturin_version" || {
-        python3 -m venv --clear "$maturin" || fail "python3 makes no virtual environment; install the package python3-venv"
-        "$maturin/bin/python" -m pip install --quiet --disable-pip-version-check "maturin==$maturin_version" ||
-            fail "maturin $maturin_version cannot be installed from PyPI"
+    machine=${1:-$(uname -m)}
+    target=$machine-unknown-linux-gnu
+    case $machine in
+        x86_64 | aarch64) ;;
+        *) fail "there are no wheels for the processor $machine, only for x86_64 and aarch64" ;;
+    esac
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] ||
+        fail "Rust's library for $machine is missing; install it with: rustup target add $target"
+    # The tools have versions of their own, so that the same source gives the same files.
+    tools=$PWD/$made/wheel-tools
+    wanted="maturin==$maturin_version ziglang==$zig_version"
+    [ "$(cat "$tools/wanted" 2>/dev/null)" = "$wanted" ] || {
+        python3 -m venv --clear "$tools" || fail "python3 makes no virtual environment; install the package python3-venv"
+        # shellcheck disable=SC2086 # a list of packages
+        "$tools/bin/python" -m pip install --quiet --disable-pip-version-check $wanted ||
+            fail "these packages cannot be installed from PyPI: $wanted"
+        echo "$wanted" > "$tools/wanted"
     }
-    cargo build --release --locked --bin tilefs
+    # Zig has the interfaces of older C libraries, of both processors. maturin refuses what needs a newer one.
+    maturin_with_zig() {
+        PATH=$tools/bin:$PATH "$tools/bin/maturin" build --release --locked --strip --zig --target "$target" \
+            --compatibility "manylinux_$(echo "$wheel_libc" | tr . _)" "$@"
+    }
+    maturin_with_zig --manifest-path Cargo.toml --bindings bin --out "$made/wheel-program"
     # pip installs the files in this folder as commands.
     scripts=python/data/scripts
     rm -rf python/data
     mkdir -p "$scripts"
-    strip -o "$scripts/tilefs" "$built/release/tilefs"
-    rm -f "$made"/tilefs-*.whl
+    cp "$built/$target/release/tilefs" "$scripts/"
+    rm -f "$made"/tilefs-*_"$machine".whl
     packages=$PWD/$made
-    (cd python && "../$maturin/bin/maturin" build --quiet --release --locked --out "$packages")
-    ls -l "$made"/tilefs-*.whl
+    (cd python && maturin_with_zig --out "$packages")
+    ls -l "$made"/tilefs-*_"$machine".whl
+    echo "package.sh: this wheel is for $machine, glibc $wheel_libc and newer, and Python 3.9 and newer"
 }
 
 make_image() {
@@ -184,7 +204,7 @@ mkdir -p "$made"
 case ${1:-} in
     deb) make_deb ;;
     musl) make_musl ;;
-    wheel) make_wheel ;;
+    wheel) make_wheel "${2:-}" ;;
     all) make_deb; make_musl; make_wheel ;;
     image) make_image ;;
     source) make_source ;;

@@ -4,6 +4,10 @@
 # folder, the image in a buildah container, and the wheel in a virtual environment for each Python. Needs root.
 #
 # usage: scripts/test_packages.sh [deb|musl|image|wheel]...      default: all packages that exist
+#
+# The wheels are also installed in the systems in the folders that TILEFS_SYSTEMS names, in this machine's processor or,
+# if the kernel runs it by QEMU, in another one. To make such a folder:
+# debootstrap --arch=arm64 --variant=minbase --include=python3,python3-venv bullseye FOLDER
 # shellcheck disable=SC2016 # commands that run elsewhere are expanded there
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -138,27 +142,69 @@ test_image() {
     echo "the image: $(du -sh --apparent-size "$root/usr" | cut -f 1), ran and mounted"
 }
 
-# Installs the wheel for each Python since 3.9, from pyenv and from the system.
+# Checks each wheel, and installs it for each Python since 3.9, from pyenv, from the system and from TILEFS_SYSTEMS.
 test_wheel() {
-    wheel=$(ls "$made"/tilefs-*.whl)
-    [ "$(wc -l <<<"$wheel")" = 1 ] || fail "more than one wheel is in $made"
-    case $wheel in
-        *-cp39-abi3-manylinux*.whl) ;;
-        *) fail "$wheel is not for Python 3.9 and newer on every Linux" ;;
-    esac
-    tested=
-    for python in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 /usr/bin/python3; do
-        version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 9))' 2>/dev/null) || continue
-        case " $tested " in *" $version "*) continue ;; esac
-        environment=$(mktemp -d)
-        "$python" -m venv "$environment" || { skipped "the wheel in Python $version, which makes no virtual environment"; continue; }
-        "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel[fsspec]"
-        "$environment/bin/python" python/tests/installed.py "$array" "$values/00_temp.bin"
-        rm -rf "$environment"
-        tested="$tested $version"
+    for wheel in "$made"/tilefs-*.whl; do
+        machine=${wheel##*manylinux_2_17_}
+        machine=${machine%.whl}
+        case ${wheel##*/} in
+            tilefs-*-cp39-abi3-manylinux2014_"$machine".manylinux_2_17_"$machine".whl) ;;
+            *) fail "$wheel is not for Python 3.9 and glibc 2.17 and newer" ;;
+        esac
+        [ "$(ls "$made"/tilefs-*_"$machine".whl)" = "$wheel" ] || fail "more than one wheel for $machine is in $made"
+        need_no_newer_glibc "$wheel" GLIBC_2.17
+        pythons=
+        if [ "$machine" = "$(uname -m)" ]; then
+            for python in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 /usr/bin/python3; do
+                version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 9))' 2>/dev/null) || continue
+                case " $pythons " in *" $version "*) continue ;; esac
+                environment=$(mktemp -d)
+                "$python" -m venv "$environment" || { skipped "the wheel in Python $version, which makes no virtual environment"; continue; }
+                "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "${wheel}[fsspec]"
+                "$environment/bin/python" python/tests/installed.py "$array" "$values/00_temp.bin"
+                rm -rf "$environment"
+                pythons="$pythons $version"
+            done
+        fi
+        for system in ${TILEFS_SYSTEMS:-}; do
+            [ "$machine" = "$(chroot "$system" uname -m)" ] || continue
+            install_wheel_in "$system" "$wheel"
+            pythons="$pythons $(basename "$system")"
+        done
+        if [ -n "$pythons" ]; then
+            echo "the wheel for $machine: $(stat -c %s "$wheel") bytes, installed in Python$pythons"
+        else
+            skipped "the wheel for $machine, there is no Python from 3.9 on for it"
+        fi
     done
-    [ -n "$tested" ] || { skipped "the wheel, there is no Python from 3.9 on"; return; }
-    echo "the wheel: $(stat -c %s "$wheel") bytes, installed in Python$tested"
+}
+
+# Fails if the module or the program of a wheel needs a version of glibc's symbols that is newer than a given one.
+need_no_newer_glibc() {
+    folder=$(mktemp -d)
+    python3 -m zipfile -e "$1" "$folder"
+    for file in "$folder"/tilefs/_tilefs.abi3.so "$folder"/tilefs-*.data/scripts/tilefs; do
+        needed=$(readelf --version-info --wide "$file" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort --unique)
+        newest=$(printf '%s\n' "$needed" "$2" | sort --version-sort | tail -n 1)
+        [ "$newest" = "$2" ] || fail "$(basename "$file") of $1 needs $newest"
+    done
+    rm -rf "$folder"
+}
+
+# Installs a wheel for the Python of a system that is in a folder, as debootstrap makes it.
+install_wheel_in() {
+    for folder in dev proc sys; do mount --rbind /$folder "$1/$folder"; done
+    mount -t tmpfs none "$1/run"
+    # pip asks the same servers as here.
+    touch "$1/etc/resolv.conf"
+    mount --bind "$(realpath /etc/resolv.conf)" "$1/etc/resolv.conf"
+    mount --bind /etc/ssl/certs "$1/etc/ssl/certs"
+    mkdir "$1/run/test"
+    cp -r "$2" "$array" python/tests/installed.py "$values/00_temp.bin" "$1/run/test/"
+    chroot "$1" /bin/sh -ec 'cd /run/test
+        python3 -m venv environment
+        environment/bin/python -m pip install --quiet --disable-pip-version-check "$(ls tilefs-*.whl)[fsspec]"
+        environment/bin/python installed.py demo 00_temp.bin'
 }
 
 [ "$(id -u)" = 0 ] || { skipped "packages, only root can try them"; exit 0; }
