@@ -63,7 +63,7 @@ pub enum Refusal {
     /// The data cannot be read, with the reason in one line.
     #[error("{0}")]
     Failed(String),
-    /// Nobody waits for the result any more.
+    /// The client has gone, so the result is not needed.
     #[error("nobody waits for the reply any more")]
     Cancelled,
 }

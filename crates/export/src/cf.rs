@@ -69,7 +69,7 @@ pub(crate) fn field_attributes(field: &Field, name: &str) -> Vec<CfAttribute> {
     attributes
 }
 
-/// What the array's metadata about a field say of an attribute of its variable.
+/// How an entry of the array's metadata about a field changes the attributes of the field's variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Note {
     /// Nothing: the attribute was generated.
@@ -83,7 +83,7 @@ pub(crate) enum Note {
 }
 
 impl Note {
-    /// Returns what a note about `field` says. `is_known` tells whether an attribute of its name was generated.
+    /// Returns how the entry `note` about `field` changes them. `is_known` tells whether an attribute of its name was generated.
     pub(crate) fn of(note: &Metadatum, field: &Field, is_known: bool) -> Self {
         let key = note.key.as_str();
         let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);

@@ -54,7 +54,7 @@ pub struct FormatFacts {
     pub name: &'static str,
     /// The content of its files, and the programs that read them.
     pub reader: &'static str,
-    /// What it is the best format for, if README.txt says that.
+    /// The task that README.txt recommends the format for, if any.
     pub job: Option<&'static str>,
     /// Whether a file holds the values of all cells, so that copying two such files copies the values twice.
     pub holds_values: bool,
