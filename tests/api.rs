@@ -1,5 +1,6 @@
 //! The public reads of `tilefs_reader` return the bytes of the files of the tree.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -155,6 +156,29 @@ fn numbers_are_read_into_memory_of_the_caller() {
         array.rows().err(),
     ] {
         assert!(matches!(wrong, Some(Error::Usage { .. })), "{wrong:?}");
+    }
+}
+
+/// Threads read the parts of a large read independently. Their values are those of small reads, line by line.
+#[test]
+fn large_reads_are_the_same_as_many_small_ones() {
+    tilefs_reader::threads::start_team(3);
+    let cases: [(&str, &str, [RangeInclusive<i64>; 2]); 5] = [
+        ("huge", "v", [523_288..=526_287, 524_200..=525_199]),
+        ("huge", "v", [524_000..=525_047, 522_300..=525_295]),
+        ("arrays/dense/big_tile", "row", [0..=1023, 0..=4095]),
+        ("arrays/dense/big_tile", "row", [7..=3000, 100..=1099]),
+        ("arrays/dense/current_domain", "w", [1..=5000, -10..=999]),
+    ];
+    for (name, attribute, [rows, columns]) in cases {
+        let array = latest().open(fixture(name)).unwrap().into_array().unwrap();
+        let reader = array.dense().unwrap();
+        let read = |rows| reader.read_values(attribute, &[rows, columns.clone()]).unwrap().bytes().to_vec();
+        let all = read(rows.clone());
+        assert!(all.len() > 8 << 20, "{name}: {} bytes", all.len());
+        let lines: Vec<u8> = rows.flat_map(|row| read(row..=row)).collect();
+        assert!(all == lines, "{name}, {columns:?}");
+        assert!(all.windows(4).any(|value| value != &all[..4]), "{name}: all values are the same");
     }
 }
 

@@ -16,12 +16,17 @@ use crate::array::open_files::OpenFiles;
 use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::read::{Batches, Decoding, Output};
+use crate::storage::is_far;
+use crate::threads;
 
 /// The minimum size of a band that one thread reads, if there are more bands.
 const MIN_BAND_BYTES: u64 = 1 << 20;
 
 /// The maximum size of such a band.
 const MAX_BAND_BYTES: u64 = 4 << 20;
+
+/// The minimum size of a part of a large read that one thread reads.
+const PART_BYTES: usize = 4 << 20;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
@@ -114,13 +119,59 @@ impl DenseColumn {
     /// # Errors
     /// Any damage in the data that is required for these cells.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        let mut out = out.into();
-        let plan = self.plan(first, out.len() / self.cell_size.max(1) as u64)?;
-        let fetcher = &self.view.array().context().fetcher;
-        match out.wanted() {
-            Some(out) => self.copy(&plan, &mut Batches::new(fetcher, &plan.units, Decoding::OnManyThreads), out),
-            None => Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all(),
+        match out.into() {
+            Output::Into(out) => self.read_into(first, out),
+            Output::Ahead(bytes) => {
+                let plan = self.plan(first, bytes / self.cell_size.max(1) as u64)?;
+                self.batches(&plan, Decoding::OnThisThread).fetch_all()
+            }
         }
+    }
+
+    fn read_into(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let ends = self.part_ends(first, out.len());
+        if ends.len() < 2 {
+            return self.read_part(first, out, Decoding::OnManyThreads);
+        }
+        let (mut start, mut rest) = (first, out);
+        let parts = ends.into_iter().map(|end| {
+            let (part, behind) = std::mem::take(&mut rest).split_at_mut((end - start) as usize * self.cell_size);
+            rest = behind;
+            (std::mem::replace(&mut start, end), part)
+        });
+        let read = |(first, part): (u64, &mut [u8])| self.read_part(first, part, Decoding::OnThisThread);
+        threads::map(parts, read).into_iter().collect()
+    }
+
+    /// Returns where the parts of a large read of `bytes` end, as cells of the column. Each part is bands of at least
+    /// [`PART_BYTES`] together, which a thread reads, decodes and copies alone: filling new memory takes as long as
+    /// decoding does. Returns at most one part if there are no bands, and for far storage, which reads whole tiles.
+    fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
+        let array = self.view.array();
+        let mut ends = Vec::new();
+        if bytes < 2 * PART_BYTES || is_far(&*array.context().storage, array.path()) {
+            return ends;
+        }
+        let end = first.saturating_add((bytes / self.cell_size.max(1)) as u64);
+        let (mut start, mut at) = (first, first);
+        while at < end {
+            let Some(band) = self.band(at).filter(|band| band.end > at) else { return Vec::new() };
+            at = band.end.min(end);
+            if at == end || (at - start) as usize * self.cell_size >= PART_BYTES {
+                ends.push(at);
+                start = at;
+            }
+        }
+        ends
+    }
+
+    fn read_part(&self, first: u64, out: &mut [u8], how: Decoding) -> Result<()> {
+        let plan = self.plan(first, (out.len() / self.cell_size.max(1)) as u64)?;
+        self.copy(&plan, &mut self.batches(&plan, how), out)
+    }
+
+    fn batches<'p>(&'p self, plan: &'p ColumnPlan, how: Decoding) -> Batches<'p, TileUnit> {
+        Batches::new(&self.view.array().context().fetcher, &plan.units, how)
     }
 
     /// Plans a read of `count` cells from cell `first`. Reads only indexes from storage.
