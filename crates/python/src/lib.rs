@@ -3,7 +3,8 @@
 //! * `array.rs`: boxes of dense arrays as NumPy arrays, rows of sparse arrays as Arrow streams
 //! * `group.rs`: members and metadata of groups
 //! * `tree.rs`: the files of the tree, for fsspec
-//! * `rows.rs`: the Arrow stream; `numpy_memory.rs`: reads into the memory of a NumPy array
+//! * `rows.rs`: the Arrow stream; `arrow_file.rs`: reads its batches; `numpy_memory.rs`: reads into the memory of a
+//!   NumPy array
 //! * `options.rs`, `call.rs`, `errors.rs`, `fork.rs`: options, calls without the interpreter's lock, exceptions, and
 //!   forked processes
 
@@ -11,6 +12,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod array;
+mod arrow_file;
 mod call;
 mod errors;
 mod fork;

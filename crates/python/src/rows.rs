@@ -1,26 +1,23 @@
 //! Rows as a stream of Arrow record batches, through Arrow's C interface.
 //!
-//! The batches are those of the Arrow files of the tree's `arrow/parts`: each is read as one block, into which the
-//! cells are decoded, and its columns are slices of that block.
+//! The batches are those of the Arrow files of the tree's `arrow/parts`.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_ipc::reader::FileReader;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tilefs::tree::arrow_parts::ArrowParts;
-use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads;
 use tilefs_reader::threads::cancellation::Token;
 
+use crate::arrow_file::{ArrowFile, of_arrow};
 use crate::call;
 use crate::fork::Kept;
 
@@ -79,57 +76,15 @@ impl Rows {
     /// Returns a capsule with the schema.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = call::run_long(py, || {
-            let schema = opened(self.0.parts()?.part(0)?)?.schema();
+            let schema = ArrowFile::open(self.0.parts()?.part(0)?)?.schema();
             FFI_ArrowSchema::try_from(&*schema).map_err(of_arrow)
         })?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 }
 
-fn opened(content: Arc<dyn Content>) -> Result<FileReader<Cursor>> {
-    FileReader::try_new(Cursor { content, at: 0 }, None).map_err(of_arrow)
-}
-
-/// Returns the error that the Arrow reader wraps if it is one of ours, otherwise an error about the file.
-fn of_arrow(error: ArrowError) -> Error {
-    if let ArrowError::IoError(_, inner) = &error
-        && let Some(ours) = inner.get_ref().and_then(|inner| inner.downcast_ref::<Error>())
-    {
-        return ours.clone();
-    }
-    Error::refused("a table that Arrow cannot hold", error)
-}
-
-/// The bytes of a content as a file.
-struct Cursor {
-    content: Arc<dyn Content>,
-    at: u64,
-}
-
-impl Read for Cursor {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.content.len().saturating_sub(self.at);
-        let length = usize::try_from(left).unwrap_or(usize::MAX).min(out.len());
-        let out = out.get_mut(..length).unwrap_or_default();
-        self.content.read_at(self.at, out).map_err(io::Error::other)?;
-        self.at += length as u64;
-        Ok(length)
-    }
-}
-
-impl Seek for Cursor {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(offset) => self.content.len().checked_add_signed(offset),
-            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
-        };
-        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.at)
-    }
-}
-
-/// Parts that are read at the same time, so that threads that find no more tiles in one part start with the next.
+/// Parts that are read at the same time, so that threads that find no more tiles in one part start with the next. Three
+/// parts of overlapping fragments took longer, because they wait for the same merges.
 const PARTS_AT_ONCE: usize = 2;
 
 /// The stream that another library reads, on any thread. Memory: for each of [`PARTS_AT_ONCE`] parts two batches, which
@@ -147,7 +102,7 @@ struct Stream {
 
 impl Stream {
     fn new(parts: ArrowParts) -> Result<Self> {
-        let schema = opened(parts.part(0)?)?.schema();
+        let schema = ArrowFile::open(parts.part(0)?)?.schema();
         let parts = Arc::new(parts);
         Ok(Stream { schema, parts, next: 0, reading: VecDeque::new(), token: Token::new() })
     }
@@ -186,8 +141,8 @@ fn read_part(parts: &Arc<ArrowParts>, number: usize, token: &Token) -> Result<Re
     let (parts, token) = (Arc::clone(parts), token.clone());
     let read = move || {
         let read = || {
-            for batch in opened(parts.part(number)?)? {
-                if sender.send(Ok(batch.map_err(of_arrow)?)).is_err() {
+            for batch in ArrowFile::open(parts.part(number)?)?.batches() {
+                if sender.send(Ok(batch?)).is_err() {
                     // The reader has closed the stream.
                     break;
                 }
