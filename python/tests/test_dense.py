@@ -81,6 +81,21 @@ def test_indices_select_what_they_select_of_numpy(tmp_path, low, order):
             attribute[key]
 
 
+@pytest.mark.parametrize("order", ["row-major", "col-major"])
+def test_large_boxes_are_what_was_written(tmp_path, order):
+    """Several threads read boxes of more than 8 MiB."""
+    values = RNG.normal(size=(3001, 1500))
+    dims = [tiledb.Dim(name, domain=(0, size - 1), tile=tile, dtype=np.int64) for name, size, tile in [("y", 3001, 300), ("x", 1500, 256)]]
+    attr = tiledb.Attr("a", dtype=np.float64, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
+    schema = tiledb.ArraySchema(tiledb.Domain(*dims), [attr], cell_order=order, tile_order="row-major")
+    tiledb.Array.create(str(tmp_path / "array"), schema)
+    with tiledb.open(str(tmp_path / "array"), "w") as array:
+        array[:] = np.asarray(values, order="C" if order == "row-major" else "F")
+    attribute = tilefs.open(tmp_path / "array")["a"]
+    for key in [np.s_[:], np.s_[7:2900, 3:1400], np.s_[::-1, :], np.s_[::2], np.s_[:, ::-1]]:
+        assert np.array_equal(attribute[key], values[key]), key
+
+
 def test_an_attribute_is_an_array_to_numpy_and_dask(demo):
     temp = tilefs.open(demo)["temp"]
     y, x = np.mgrid[0:100, 0:200]

@@ -21,6 +21,22 @@ def test_rows_are_those_that_were_written(cells):
     assert array.is_sparse and "sparse" in repr(array)
 
 
+def test_rows_of_several_large_batches_are_those_that_were_written(tmp_path):
+    """A batch has a million rows: so these have large blocks of memory, the last one a smaller one."""
+    count = 2_300_000
+    dim = tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
+    attr = tiledb.Attr("value", dtype=np.float64)
+    tiledb.Array.create(str(tmp_path / "a"), tiledb.ArraySchema(tiledb.Domain(dim), [attr], sparse=True))
+    ids = np.arange(count, dtype=np.int64) * 7
+    values = np.random.default_rng(5).random(count)
+    with tiledb.open(str(tmp_path / "a"), "w") as array:
+        array[ids] = values
+    table = pyarrow.table(tilefs.open(tmp_path / "a").read())
+    assert table["id"].num_chunks == 3
+    np.testing.assert_array_equal(table["id"].to_numpy(), ids)
+    np.testing.assert_array_equal(table["value"].to_numpy(), values)
+
+
 SELECTIONS = [
     (slice(300, 600), lambda ids: (ids >= 300) & (ids <= 600)),
     (slice(None, 30), lambda ids: ids <= 30),
