@@ -114,7 +114,10 @@ impl DenseColumn {
     /// # Errors
     /// Any damage in the data that is required for these cells.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        let mut out = out.into();
+        self.read_into(first, out.into())
+    }
+
+    fn read_into(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let plan = self.plan(first, out.len() / self.cell_size.max(1) as u64)?;
         let fetcher = &self.view.array().context().fetcher;
         match out.wanted() {
