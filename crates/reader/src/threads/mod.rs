@@ -206,15 +206,17 @@ fn in_order<T, R: Send>(
     work: impl Fn(T) -> R + Sync,
     share: impl FnOnce(&(dyn Fn() + Sync)),
 ) -> Vec<R> {
-    let done = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::new());
     let keep = |(number, item)| {
         let result = work(item);
-        done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        if results.len() <= number {
+            results.resize_with(number + 1, || None);
+        }
+        results[number] = Some(result);
     };
     one_by_one(items.enumerate(), keep, share);
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -112,7 +112,10 @@ impl DenseVarColumn {
     /// # Errors
     /// Any damage in the required offsets.
     pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        let mut out = out.into();
+        self.read_offsets_into(first, out.into())
+    }
+
+    fn read_offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
         let count = out.len();
         let Some(out) = out.wanted() else {
             let from = self.embedding.inner_before(first);
@@ -160,7 +163,10 @@ impl DenseVarColumn {
     /// # Errors
     /// Any damage in the required cells.
     pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        let mut out = out.into();
+        self.read_values_into(start, out.into())
+    }
+
+    fn read_values_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let checkpoints = self.checkpoints()?;
         let window = start..start.saturating_add(out.len());
         let blocks = checkpoints.len() as u64 - 1;

@@ -113,7 +113,7 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
 fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
     let progress = Progress::new(array, cells);
-    let made = for_all(segments.len(), |number| segments[number].make(|cells| progress.add(cells)))?;
+    let made = for_all(segments.len(), |number| segments[number].make(&|cells| progress.add(cells)))?;
     progress.finish();
     Ok(made)
 }
@@ -136,7 +136,7 @@ impl PlannedSegment {
         }
     }
 
-    fn make(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+    fn make(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
         match self {
             PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
             PlannedSegment::Task(segment) => segment.run(progress),
@@ -150,7 +150,7 @@ fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
 }
 
 impl TaskSegment {
-    fn run(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+    fn run(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
         self.task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
     }
 }
@@ -169,7 +169,7 @@ impl SegmentSource for TaskSegment {
     }
 
     fn make(&self, _number: usize) -> Result<Segment> {
-        self.run(|_| ()).map_err(|halt| halt.into_error(&self.query))
+        self.run(&|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 
     fn locate(&self, error: Error) -> Error {

@@ -101,7 +101,10 @@ impl FixedColumn {
     /// # Errors
     /// Any damage in the data that is needed for these rows.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        let mut out = out.into();
+        self.read_into(first, out.into())
+    }
+
+    fn read_into(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let size = self.cell_size as u64;
         let count = out.len() / size;
         let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), GatherList::default());

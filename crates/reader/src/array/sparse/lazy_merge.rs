@@ -99,7 +99,7 @@ impl LazyMerge {
     ///
     /// # Errors
     /// Any damage in its cells.
-    pub fn merge(&self, number: usize, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+    pub fn merge(&self, number: usize, progress: &dyn Fn(u64)) -> Merged<Segment> {
         let start = self.place(number)?;
         let (mut ends, kind) = if let Some(rows) = self.known_rows(number) {
             (self.latest_place(number + 1)?, MergeKind::Every { rows })
@@ -283,7 +283,7 @@ impl SegmentSource for LazyMerge {
     }
 
     fn make(&self, number: usize) -> Result<Segment> {
-        self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
+        self.merge(number, &|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 
     fn locate(&self, error: Error) -> Error {

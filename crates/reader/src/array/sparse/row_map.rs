@@ -277,6 +277,10 @@ impl RowMap {
     /// Those of `visit`; any damage in the data that determines which cells are these rows; [`Error::Internal`] for
     /// rows past the end, [`Error::Io`] from the temporary file.
     pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
+        self.visit_rows(first, count, &mut visit)
+    }
+
+    fn visit_rows(&self, first: u64, count: u64, visit: &mut dyn FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
         let end = first.checked_add(count).ok_or_else(past_the_end)?;
         if count == 0 {
             return Ok(());
@@ -293,7 +297,7 @@ impl RowMap {
             if rows.end > row {
                 let to = end.min(rows.end);
                 let own = row - rows.start..to - rows.start;
-                self.segment(number)?.for_each(own, &self.store, &mut buffers, &mut visit)?;
+                self.segment(number)?.for_each(own, &self.store, &mut buffers, visit)?;
                 row = to;
             }
             number += 1;

@@ -162,7 +162,7 @@ impl Segment {
         rows: Range<u64>,
         store: &Store,
         buffers: &mut RowBuffers,
-        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
             Segment::CellSlab { fragment, position, .. } => {
@@ -211,7 +211,7 @@ impl InterleavedSegment {
         rows: Range<u64>,
         store: &Store,
         buffers: &mut RowBuffers,
-        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
         let mut row = rows.start;
@@ -311,7 +311,7 @@ impl ScatteredSegment {
         rows: Range<u64>,
         store: &Store,
         buffers: &mut RowBuffers,
-        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {

@@ -61,12 +61,7 @@ impl MergeTask {
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn run(
-        &self,
-        query: &Query,
-        store: &Store,
-        progress: impl Fn(u64) + Copy,
-    ) -> Merged<(Segment, Option<Vec<u64>>)> {
+    pub fn run(&self, query: &Query, store: &Store, progress: &dyn Fn(u64)) -> Merged<(Segment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
         if self.reads_cells() {
@@ -98,7 +93,7 @@ impl MergeTask {
         query: &Query,
         sources: &[FragmentSource<'_>],
         store: &Store,
-        progress: impl Fn(u64) + Copy,
+        progress: &dyn Fn(u64),
     ) -> Merged<Segment> {
         let streams = self.streams(&query.plan, sources, true, progress);
         Ok(Segment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
@@ -109,7 +104,7 @@ impl MergeTask {
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         store: &Store,
-        progress: impl Fn(u64) + Copy,
+        progress: &dyn Fn(u64),
     ) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
@@ -124,7 +119,7 @@ impl MergeTask {
         sources: &[FragmentSource<'_>],
         rows: u64,
         store: &Store,
-        progress: impl Fn(u64) + Copy,
+        progress: &dyn Fn(u64),
     ) -> Merged<(Segment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         if let [(_, positions)] = &self.parts[..] {
@@ -156,13 +151,13 @@ impl MergeTask {
         self.parts.iter().map(|(number, positions)| (*number as u32, positions.start)).collect()
     }
 
-    fn streams<'a, P: Fn(u64) + Copy>(
+    fn streams<'a>(
         &self,
         plan: &KeyPlan,
         sources: &'a [FragmentSource<'_>],
         accepts_disorder: bool,
-        progress: P,
-    ) -> Vec<FragmentStream<'a, P>> {
+        progress: &'a dyn Fn(u64),
+    ) -> Vec<FragmentStream<'a>> {
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
         let budget = sources.first().map_or(Budget::new(0), |source| source.array.context().budget());
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
@@ -175,7 +170,7 @@ impl MergeTask {
     }
 
     /// Filters the cells of one fragment, none of which replaces another.
-    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: &dyn Fn(u64)) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
@@ -200,13 +195,14 @@ fn batch_cells(parts: u64, cell_memory: u64, budget: Budget) -> u64 {
 }
 
 /// The cells of a fragment, in the order that the merge's plan assumes.
-struct FragmentStream<'a, P> {
+struct FragmentStream<'a> {
     stream: Stream<'a>,
     accepts_disorder: bool,
-    progress: P,
+    /// Not generic: a merge is compiled for each type of stream, and its code is large.
+    progress: &'a dyn Fn(u64),
 }
 
-impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
+impl CellStream for FragmentStream<'_> {
     fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool> {
         (self.progress)(batch.count as u64);
         let is_read = self.stream.read(batch, buffers)?;

@@ -141,7 +141,10 @@ impl VarColumn {
     /// # Errors
     /// Any damage in the data that is needed for these rows.
     pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        let mut out = out.into();
+        self.offsets_into(first, out.into())
+    }
+
+    fn offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
         let map = self.view.map()?;
         let past = || Error::internal("rows past the last one");
         let last = first.checked_add(out.len()).ok_or_else(past)?;
@@ -178,7 +181,10 @@ impl VarColumn {
     /// # Errors
     /// Any damage in the data that is needed for these bytes.
     pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        let mut out = out.into();
+        self.read_into(start, out.into())
+    }
+
+    fn read_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let map = self.view.map()?;
         let files = self.files()?;
         self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
-use object_store::list::PaginatedListStore;
-use object_store::{BackoffConfig, HeaderMap, HeaderValue, ObjectStore, RetryConfig, StaticCredentialProvider};
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    BackoffConfig, GetOptions, GetResult, HeaderMap, HeaderValue, ObjectStore, RetryConfig, StaticCredentialProvider,
+};
 use serde_json::Value;
 use tilefs_format::error::{Error, Result};
 
@@ -37,10 +41,35 @@ const AZURE_AUTHORITY: &str = "https://login.microsoftonline.com";
 /// Variable with the secret that proves to Azure's identity service that the request comes from its machine.
 const IDENTITY_HEADER_VARIABLE: &str = "IDENTITY_HEADER";
 
-/// Operations of a bucket's client.
-pub trait Client: ObjectStore + PaginatedListStore {}
+/// The operations of a bucket's client that reading needs.
+///
+/// A trait of its own, because an [`ObjectStore`] trait object would keep the code of all its operations in the
+/// program: uploads, copies and checksums, with tables for dozens of them.
+pub trait Client: Send + Sync {
+    /// Requests an object, part of it, or its length.
+    fn get<'a>(&'a self, path: &'a ObjectPath, options: GetOptions) -> BoxFuture<'a, object_store::Result<GetResult>>;
 
-impl<T: ObjectStore + PaginatedListStore> Client for T {}
+    /// Requests one page of a listing.
+    fn list_page<'a>(
+        &'a self,
+        prefix: Option<&'a str>,
+        options: PaginatedListOptions,
+    ) -> BoxFuture<'a, object_store::Result<PaginatedListResult>>;
+}
+
+impl<T: ObjectStore + PaginatedListStore> Client for T {
+    fn get<'a>(&'a self, path: &'a ObjectPath, options: GetOptions) -> BoxFuture<'a, object_store::Result<GetResult>> {
+        self.get_opts(path, options)
+    }
+
+    fn list_page<'a>(
+        &'a self,
+        prefix: Option<&'a str>,
+        options: PaginatedListOptions,
+    ) -> BoxFuture<'a, object_store::Result<PaginatedListResult>> {
+        self.list_paginated(prefix, options)
+    }
+}
 
 /// A client of a bucket.
 pub struct Connection {

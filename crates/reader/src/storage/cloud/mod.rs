@@ -102,7 +102,7 @@ impl ObjectStorage {
                 extensions,
             };
             let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
-            let page = client.list_paginated(prefix, options).await?;
+            let page = client.list_page(prefix, options).await?;
             match answer.answer().removed_keys.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
                 Some(key) => Err(AttemptError::Failure(Failure::unnameable(key))),
                 None => Ok(page),
@@ -141,7 +141,7 @@ impl ObjectStorage {
         extensions.insert(answer);
         let if_match = pin.as_ref().and_then(Pin::condition);
         let options = GetOptions { range: Some(range), if_match, extensions, ..GetOptions::default() };
-        let result = client.get_opts(&path, options).await?;
+        let result = client.get(&path, options).await?;
         let now = Pin::new(result.meta.size, result.meta.e_tag.as_deref());
         match pin {
             None => self.pins.put(&place.key, now),
@@ -302,7 +302,7 @@ impl Storage for ObjectStorage {
             let path = Path::parse(&place.path).map_err(object_store::Error::from)?;
             let mut extensions = Extensions::new();
             extensions.insert(answer);
-            Ok(client.get_opts(&path, GetOptions { head: true, extensions, ..GetOptions::default() }).await?.meta)
+            Ok(client.get(&path, GetOptions { head: true, extensions, ..GetOptions::default() }).await?.meta)
         };
         let meta = self.buckets.wait(&place, self.buckets.request(&place, &"its length", ask))?;
         self.pins.put(key, Pin::new(meta.size, meta.e_tag.as_deref()));
