@@ -110,6 +110,9 @@ test_musl() {
     ! readelf --program-headers "$root/tilefs" | grep -q INTERP || fail "the static program asks for a loader"
     mkdir "$root/tmp"
     mount_alone "$root" /tilefs
+    container=$(scripts/test_container.sh "$root/tilefs" "$array" temp.f32 "$values/00_temp.bin" 2>&1) ||
+        { [ $? = 77 ] && skipped "the static program in a container of an ordinary user: $container"; } ||
+        fail "the static program in a container of an ordinary user: $container"
     echo "the static program: $size bytes, mounted where there is nothing else"
 }
 

@@ -91,6 +91,26 @@ fn an_inherited_device_is_served_without_any_right_to_mount() {
     assert!(server.0.try_wait().unwrap().unwrap().success());
 }
 
+/// Runs the steps of Apptainer's `--fusemount` in namespaces of an ordinary user.
+#[test]
+fn an_ordinary_user_mounts_in_a_container_without_privileges() {
+    let _watchdog = Watchdog::start("an_ordinary_user_mounts_in_a_container_without_privileges");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let expected = place.beside().join("expected");
+    let values = Command::new(here()).arg("cat").arg(demo()).arg("temp.f32").output().unwrap().stdout;
+    fs::write(&expected, values).unwrap();
+    let mut container = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/test_container.sh"));
+    let output = container.arg(here()).arg(demo()).arg("temp.f32").arg(&expected).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        return skipped(Need::Mounts, &format!("ordinary users cannot make namespaces here: {}", said.trim()));
+    }
+    assert!(output.status.success(), "{said}");
+}
+
 #[test]
 fn a_signal_ends_the_server_of_an_inherited_device_at_once() {
     let _watchdog = Watchdog::start("a_signal_ends_the_server_of_an_inherited_device_at_once");
