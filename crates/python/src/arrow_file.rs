@@ -11,16 +11,16 @@ use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, convert, root_as_footer};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::memory;
+use tilefs_reader::{address_space, memory};
 
 /// The length of the end of a file: the length of its footer, and the format's name.
 const END: usize = 10;
 
-/// The kernel supplies this much memory at a time. Meanwhile it changes no mapping, for which other threads may wait.
-const POPULATED_AT_ONCE: usize = 1 << 20;
+/// The pages of this much memory are mapped at a time. Meanwhile other threads wait if they change the address space.
+const MAPPED_AT_ONCE: usize = 1 << 20;
 
 /// An Arrow file. Memory: its footer and dictionaries.
 pub struct ArrowFile {
@@ -85,12 +85,8 @@ fn read_block(content: &dyn Content, block: &Block) -> Result<Bytes> {
     };
     let no_memory = |error| Error::unsupported(format!("{length} bytes for a batch of rows: {error}"));
     let mut bytes = MmapMut::map_anon(length).map_err(no_memory)?;
-    for start in (0..length).step_by(POPULATED_AT_ONCE) {
-        let step = POPULATED_AT_ONCE.min(length - start);
-        if bytes.advise_range(Advice::PopulateWrite, start, step).is_err() {
-            // Linux before 5.14 supplies pages one by one.
-            break;
-        }
+    for part in bytes.chunks_mut(MAPPED_AT_ONCE) {
+        address_space::map_pages(part);
     }
     content.read_at(offset, &mut bytes)?;
     Ok(Bytes::from_owner(bytes))

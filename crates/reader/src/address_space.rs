@@ -76,7 +76,7 @@ pub(crate) fn return_freed_memory() {
 
 /// Maps the pages of fresh memory with one system call, where the first write to each page would enter the kernel. The
 /// bytes stay the same. Returns whether the kernel did so: Linux can since 5.14.
-pub(crate) fn map_pages(bytes: &mut [u8]) -> bool {
+pub fn map_pages(bytes: &mut [u8]) -> bool {
     let before = bytes.as_ptr().align_offset(PAGE);
     let Some(pages) = bytes.get_mut(before..) else { return false };
     let length = pages.len() - pages.len() % PAGE;
