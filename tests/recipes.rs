@@ -210,6 +210,15 @@ fn the_recipe_for_conda_finds_the_program() {
     }
 }
 
+/// Nix and makepkg strip programs. The other recipes ask cargo to do it: with symbols, the program is five times as
+/// large.
+#[test]
+fn the_recipes_build_programs_without_symbols() {
+    for (name, _) in RECIPES.iter().filter(|(name, _)| !["nix", "aur"].contains(&name.split('/').next().unwrap())) {
+        assert!(text(&format!("packaging/{name}")).contains("profile.release.strip=true"), "packaging/{name}");
+    }
+}
+
 /// Returns the values of a table of Cargo.toml whose values are strings.
 fn table<'a>(manifest: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
     let body = manifest.split(&format!("\n[{name}]\n")).nth(1).unwrap_or_else(|| panic!("Cargo.toml has no {name}"));
