@@ -189,6 +189,36 @@ fn all_packages_have_the_same_files() {
     }
 }
 
+/// Runs the line of conda's recipe that installs the program, for both folders that cargo may build in.
+#[test]
+fn the_recipe_for_conda_finds_the_program() {
+    let recipe = text("packaging/conda/recipe.yaml");
+    let install = recipe.lines().find_map(|line| line.strip_prefix("    - scripts/install.sh ")).unwrap();
+    for target in [None, Some("x86_64-unknown-linux-gnu")] {
+        let folder = tempfile::tempdir().unwrap();
+        let built = folder.path().join("built").join(target.unwrap_or_default()).join("release");
+        fs::create_dir_all(&built).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tilefs"), built.join("tilefs")).unwrap();
+        let mut shell = Command::new("bash");
+        shell.args(["-euc", &format!("scripts/install.sh {install}")]).env_remove("CARGO_BUILD_TARGET");
+        shell.env("CARGO_TARGET_DIR", folder.path().join("built")).env("PREFIX", folder.path().join("prefix"));
+        if let Some(target) = target {
+            shell.env("CARGO_BUILD_TARGET", target);
+        }
+        printed(&mut shell);
+        assert!(folder.path().join("prefix/bin/tilefs").is_file(), "{target:?}");
+    }
+}
+
+/// Nix and makepkg strip programs. The other recipes ask cargo to do it: with symbols, the program is five times as
+/// large.
+#[test]
+fn the_recipes_build_programs_without_symbols() {
+    for (name, _) in RECIPES.iter().filter(|(name, _)| !["nix", "aur"].contains(&name.split('/').next().unwrap())) {
+        assert!(text(&format!("packaging/{name}")).contains("profile.release.strip=true"), "packaging/{name}");
+    }
+}
+
 /// Returns the values of a table of Cargo.toml whose values are strings.
 fn table<'a>(manifest: &'a str, name: &str) -> BTreeMap<&'a str, &'a str> {
     let body = manifest.split(&format!("\n[{name}]\n")).nth(1).unwrap_or_else(|| panic!("Cargo.toml has no {name}"));

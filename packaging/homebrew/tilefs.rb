@@ -10,9 +10,10 @@ class Tilefs < Formula
   depends_on :linux
 
   def install
-    system "cargo", "build", "--release", "--locked", "--bin", "tilefs"
+    args = std_cargo_args(root: buildpath/"built")
+    system "cargo", "install", *args, "--config", "profile.release.strip=true"
     # The link that services use stays the same when the formula is upgraded.
-    system "scripts/install.sh", "target/release/tilefs", prefix, opt_prefix
+    system "scripts/install.sh", "built/bin/tilefs", prefix, opt_prefix
   end
 
   def caveats

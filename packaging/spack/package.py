@@ -5,8 +5,8 @@ from spack.package import *
 class Tilefs(Package):
     """Mounts a TileDB array or group read-only: attributes as plain files, slices as paths.
 
-    Users other than root need fusermount3 of the system to mount; it is set-uid root. `tilefs serve`, `cat`, `ls` and
-    `info` need no FUSE, for example on compute nodes."""
+    Users other than root need fusermount3 of the system to mount; it is set-uid root. `tilefs
+    serve`, `cat`, `ls` and `info` need no FUSE, for example on compute nodes."""
 
     homepage = "https://github.com/tilefs/tilefs"
     url = "https://github.com/tilefs/tilefs/releases/download/v0.1.0/tilefs-0.1.0.tar.gz"
@@ -36,6 +36,8 @@ class Tilefs(Package):
             "--no-default-features",
             "--features",
             ",".join(features),
+            "--config",
+            "profile.release.strip=true",
         )
         Executable("scripts/install.sh")("target/release/tilefs", prefix)
 
