@@ -130,7 +130,7 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
         let process = processes_with_argument(daemon.place())[0];
         signal(process, "-HUP");
         eventually("the commit shows", || value(&path) == before + 1);
-        // Nothing has changed since, but the mount cannot know that without the option.
+        // Nothing has changed since. Only with the option does the mount know that, and keep the inode.
         let number = fs::metadata(&path).unwrap().ino();
         signal(process, "-HUP");
         thread::sleep(Duration::from_millis(500));
