@@ -21,8 +21,10 @@ def test_rows_are_those_that_were_written(cells):
     assert array.is_sparse and "sparse" in repr(array)
 
 
-def test_rows_of_several_large_batches_are_those_that_were_written(tmp_path):
-    """A batch has a million rows: so these have large blocks of memory, the last one a smaller one."""
+@pytest.mark.parametrize("options", [{}, {"cache_size": 2 << 20}], ids=["cached", "small cache"])
+def test_rows_of_several_large_batches_are_those_that_were_written(tmp_path, options):
+    """A batch has a million rows: so these have large blocks of memory, the last one a smaller one. With a small cache,
+    most tiles are decoded into these blocks when they are first read, and into the cache later."""
     count = 2_300_000
     dim = tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
     attr = tiledb.Attr("value", dtype=np.float64)
@@ -31,10 +33,28 @@ def test_rows_of_several_large_batches_are_those_that_were_written(tmp_path):
     values = np.random.default_rng(5).random(count)
     with tiledb.open(str(tmp_path / "a"), "w") as array:
         array[ids] = values
-    table = pyarrow.table(tilefs.open(tmp_path / "a").read())
-    assert table["id"].num_chunks == 3
-    np.testing.assert_array_equal(table["id"].to_numpy(), ids)
-    np.testing.assert_array_equal(table["value"].to_numpy(), values)
+    array = tilefs.open(tmp_path / "a", **options)
+    for _ in range(3):
+        table = pyarrow.table(array.read())
+        assert table["id"].num_chunks == 3
+        np.testing.assert_array_equal(table["id"].to_numpy(), ids)
+        np.testing.assert_array_equal(table["value"].to_numpy(), values)
+
+
+@pytest.mark.parametrize("options", [{}, {"cache_size": 2 << 20}], ids=["cached", "small cache"])
+def test_damage_in_a_large_batch_says_where(tmp_path, options):
+    count = 500_000
+    dim = tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64)
+    attr = tiledb.Attr("value", dtype=np.float64, filters=tiledb.FilterList([tiledb.ChecksumMD5Filter()]))
+    tiledb.Array.create(str(tmp_path / "a"), tiledb.ArraySchema(tiledb.Domain(dim), [attr], sparse=True))
+    with tiledb.open(str(tmp_path / "a"), "w") as array:
+        array[np.arange(count)] = np.random.default_rng(5).random(count)
+    (file,) = (tmp_path / "a").glob("__fragments/*/a0.tdb")
+    stored = bytearray(file.read_bytes())
+    stored[len(stored) // 2 + 1000] ^= 1
+    file.write_bytes(stored)
+    with pytest.raises(pyarrow.ArrowException, match=f"checksum of the data .*fragment {file.parent.name}, file .*a0.tdb"):
+        pyarrow.table(tilefs.open(tmp_path / "a", **options).read())
 
 
 SELECTIONS = [

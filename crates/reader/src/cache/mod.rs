@@ -196,6 +196,11 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.recent.budget + self.kept.budget
     }
 
+    /// Returns the budget in bytes for values that were not requested again after their eviction, before it grows.
+    pub fn recent_budget(&self) -> usize {
+        self.recent.budget
+    }
+
     /// Returns the size in bytes of the largest value that can be cached.
     pub fn most_kept(&self) -> usize {
         self.recent.budget.max(self.kept.budget - self.most_growth).saturating_sub(ENTRY_OVERHEAD)
@@ -289,6 +294,27 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
     }
 
+    /// Returns whether a caller that needs a value only once should load it without the cache: if it is not there, and
+    /// was not evicted recently. A miss is counted, and the key is remembered like one that was evicted, so that a value
+    /// that is needed again enters the cache then.
+    pub fn try_bypass(&self, key: K) -> bool {
+        let mut shard = self.shard(&key);
+        let is_new = !shard.recent.contains_key(&key) && !shard.kept.contains(&key) && !shard.ghosts.contains(&key);
+        if is_new {
+            self.counts.misses.fetch_add(1, Ordering::Relaxed);
+            self.remember(&mut shard, key);
+        }
+        is_new
+    }
+
+    /// Adds a key to those that were evicted recently.
+    fn remember(&self, shard: &mut Shard<K, V>, key: K) {
+        shard.ghosts.put(key, ());
+        if shard.ghosts.len() > self.most_ghosts {
+            shard.ghosts.pop_lru();
+        }
+    }
+
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
         lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
@@ -335,10 +361,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             let mut shard = self.shard(&key);
             // The queue holds only keys of loaded values, each once.
             let Some(Slot::Ready(ready)) = shard.recent.remove(&key) else { continue };
-            shard.ghosts.put(key, ());
-            if shard.ghosts.len() > self.most_ghosts {
-                shard.ghosts.pop_lru();
-            }
+            self.remember(&mut shard, key);
             drop(shard);
             self.count_out(&self.recent, &ready);
         }

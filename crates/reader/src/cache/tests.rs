@@ -129,6 +129,24 @@ fn heavy_values_of_one_reader_are_kept_only_if_they_exceed_the_recent_share() {
 }
 
 #[test]
+fn a_value_that_bypassed_the_cache_enters_it_when_it_is_needed_again() {
+    let cache = Cache::new(1 << 30);
+    assert!(cache.try_bypass(key(1)));
+    assert!(!cache.contains(&key(1)) && cache.statistics().misses == 1);
+    assert!(!cache.try_bypass(key(1)), "it is needed again");
+    fill(&cache, 1..3);
+    assert!(!cache.try_bypass(key(1)) && !cache.try_bypass(key(2)), "they are cached");
+    let Lookup::Missing(promise) = cache.find(key(3)) else { panic!("a value from nowhere") };
+    assert!(!cache.try_bypass(key(3)), "it is being loaded");
+    drop(promise);
+    assert!(cache.try_bypass(key(3)));
+    // Keys of values that were not cached take no more memory than those of evicted ones.
+    assert!((1000..1_000_000).all(|number| cache.try_bypass(key(number))));
+    let remembered: usize = cache.shards.iter().map(|shard| lock(shard).ghosts.len()).sum();
+    assert!(remembered <= cache.most_ghosts * SHARDS && cache.statistics().used < 10_000, "{remembered} keys");
+}
+
+#[test]
 fn prefetched_values_stay_until_they_are_read() {
     let cache = Cache::new(1 << 30);
     let prefetched = 128 << 20;

@@ -23,6 +23,18 @@ const FAR_BATCH_BYTES: u64 = 16 << 20;
 /// From this many decoded bytes on, several threads decode a batch.
 const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 
+/// Only reads of more bytes bypass the cache: more than any request of the kernel, after which the reader's next request
+/// needs the rest of the last unit.
+const LEAST_BYPASSING_BYTES: u64 = 1 << 20;
+
+/// A part of a unit, and the memory for it.
+pub(crate) struct Piece<'u, 'o, U> {
+    pub unit: &'u U,
+    /// The offset of the first byte in the decoded unit.
+    pub start: usize,
+    pub out: &'o mut [u8],
+}
+
 /// Fetches decoded units for all readers of one mount.
 ///
 /// Memory: the cache's budget; for each reader one batch, and its stored bytes while it is decoded; and one unit that
@@ -134,6 +146,48 @@ impl Fetcher {
         })
     }
 
+    /// Returns whether a read of `wanted` bytes should bypass the cache, which could not hold the `all` bytes of which it
+    /// is a part until they are read again. `first` is the first unit of the read. Storage with high latency needs
+    /// [`Fetcher::fetch`], which requests many units at once.
+    pub(crate) fn should_bypass_cache(&self, first: &impl Unit, wanted: u64, all: u64) -> bool {
+        wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64 && !self.is_far(first)
+    }
+
+    /// Copies parts of units with cells of fixed size. Units of which all is wanted are decoded into their memory and do
+    /// not enter the cache, unless they have been read before.
+    ///
+    /// # Errors
+    /// The first error of any unit.
+    pub(crate) fn copy_once<U: Unit>(&self, pieces: Vec<Piece<'_, '_, U>>) -> Result<()> {
+        threads::map(pieces.into_iter(), |piece| self.copy_piece(piece)).into_iter().collect()
+    }
+
+    fn copy_piece<U: Unit>(&self, piece: Piece<'_, '_, U>) -> Result<()> {
+        cancellation::check()?;
+        let Piece { unit, start, out } = piece;
+        if start == 0 && out.len() as u64 == unit.size() && self.cache.try_bypass(unit.key()) {
+            return self.decode_into(unit, out);
+        }
+        let decoded = self.fetch_one(unit)?;
+        let part = decoded.bytes.get(start..).and_then(|bytes| bytes.get(..out.len()));
+        out.copy_from_slice(part.ok_or_else(|| Error::internal("a part beyond the end of its unit"))?);
+        Ok(())
+    }
+
+    /// Decodes a unit into memory of its size.
+    fn decode_into(&self, unit: &impl Unit, out: &mut [u8]) -> Result<()> {
+        if unit.is_stored_plain() {
+            self.read_stored(unit, out)?;
+            self.permits.count(out.len() as u64, out.len() as u64);
+            return Ok(());
+        }
+        let mut stored = self.stored_buffer(unit)?;
+        self.read_stored(unit, stored.bytes())?;
+        let mut permit = self.permit();
+        permit.count(stored.bytes().len(), unit.size());
+        unit.decode_into(stored.bytes(), out, &self.buffers, permit.scratch())
+    }
+
     /// Passes a unit that is too large to be cached to `work`. One such unit is in memory at a time.
     ///
     /// # Errors
@@ -222,7 +276,13 @@ impl Fetcher {
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
         cancellation::check()?;
         let mut stored = self.stored_buffer(unit)?;
-        let (mut rest, mut outcome) = (stored.bytes(), Ok(()));
+        self.read_stored(unit, stored.bytes())?;
+        Ok(stored)
+    }
+
+    /// Reads the stored bytes of a unit into memory of their length.
+    fn read_stored(&self, unit: &impl Unit, out: &mut [u8]) -> Result<()> {
+        let (mut rest, mut outcome) = (out, Ok(()));
         unit.for_each_stored(&mut |StoredRange { file, offset, length }| {
             let (into, behind) = std::mem::take(&mut rest).split_at_mut(length as usize);
             rest = behind;
@@ -230,7 +290,7 @@ impl Fetcher {
                 outcome = self.storage.read_at(file, offset, into).in_file(file);
             }
         })?;
-        outcome.map(|()| stored)
+        outcome
     }
 
     /// Allocates the buffer for the stored bytes of a unit.

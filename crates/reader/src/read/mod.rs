@@ -8,6 +8,7 @@ mod output;
 mod permits;
 mod unit;
 
+pub(crate) use fetcher::Piece;
 pub use fetcher::{Batches, Decoding, Fetcher};
 pub use output::Output;
 pub use permits::Permit;

@@ -91,6 +91,12 @@ pub trait Unit: Send + Sync {
     /// Any damage in the bytes.
     fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded>;
 
+    /// As [`Unit::decode`], for cells of fixed size, into memory of the unit's size.
+    ///
+    /// # Errors
+    /// Any damage in the bytes.
+    fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()>;
+
     /// Allocates the buffer for the stored bytes of a unit that [is stored plain](Unit::is_stored_plain).
     ///
     /// # Errors

@@ -133,6 +133,11 @@ impl FixedColumn {
             let Output::Into(out) = out.part(own) else {
                 return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
             };
+            if let Rows::CellSlab { fragment, .. } = rows
+                && self.should_bypass_cache(fragment, &plan)?
+            {
+                return self.copy_once(&plan, out);
+            }
             let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
             if let Rows::CellSlab { .. } = rows {
                 return self.copy(&plan, &mut batches, out);
@@ -187,6 +192,43 @@ impl FixedColumn {
     fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         let file = self.file(copy.fragment)?;
         file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
+        self.check(&file, copy, out)
+    }
+
+    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache.
+    fn should_bypass_cache(&self, fragment: u32, plan: &Plan) -> Result<bool> {
+        let Some(first) = plan.units.first() else { return Ok(false) };
+        let [wanted, all] = [plan.cells, self.view.query()?.cells[fragment as usize].count()]
+            .map(|cells| cells.saturating_mul(self.cell_size as u64));
+        let fetcher = &self.view.array().context().fetcher;
+        Ok(self.file(fragment)?.is_contiguous() && fetcher.should_bypass_cache(first, wanted, all))
+    }
+
+    /// As [`FixedColumn::copy`], for cells that are read only once.
+    fn copy_once(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
+        let array = self.view.array();
+        let (mut pieces, mut rest) = (Vec::with_capacity(plan.units.len()), &mut *out);
+        for copy in &plan.copies {
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * self.cell_size);
+            rest = behind;
+            let units = plan.units.get(copy.units.clone()).unwrap_or_default();
+            self.file(copy.fragment)?.add_pieces(copy.cells, units, out, &mut pieces)?;
+        }
+        let Some(fragment) = plan.copies.first().map(|copy| copy.fragment) else { return Ok(()) };
+        let locate =
+            |result: Result<()>| result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path());
+        locate(array.context().fetcher.copy_once(pieces))?;
+        let mut rest = &*out;
+        for copy in &plan.copies {
+            let (out, behind) = rest.split_at(copy.cells.count as usize * self.cell_size);
+            rest = behind;
+            locate(self.check(&*self.file(copy.fragment)?, copy, out))?;
+        }
+        Ok(())
+    }
+
+    /// Checks cells that were copied.
+    fn check(&self, file: &FixedFile, copy: &Copy, out: &[u8]) -> Result<()> {
         match self.kind {
             Kind::Dimension(dimension) => {
                 self.check_coordinates(dimension, copy, out).map_err(|error| match file.path() {

@@ -13,10 +13,10 @@ use super::cells::TileCells;
 use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::fragment::FieldFile;
-use crate::array::tiles::{TileReader, TileUnit, Tiles};
+use crate::array::tiles::{TileReader, TileUnit, Tiles, add_pieces};
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{OffsetReader, VarTiles};
-use crate::read::{Batches, Decoding, Fetcher};
+use crate::read::{Batches, Decoding, Fetcher, Piece};
 use crate::storage::StoreKey;
 
 /// Returns the coordinates along each dimension of the cells of one tile of a sparse fragment.
@@ -197,6 +197,26 @@ impl FixedFile {
         };
         let start = self.start(cells);
         tiles.units(cells.tile, self.tile_size(cells)?, start..start + cells.count * cell_size as u64, units)
+    }
+
+    /// Returns whether the cells of a tile are contiguous in it, as they are in a column.
+    pub fn is_contiguous(&self) -> bool {
+        matches!(self, FixedFile::Own { .. } | FixedFile::Zipped { interleaved: false, .. })
+    }
+
+    /// Divides a read of [contiguous](FixedFile::is_contiguous) cells of a tile into the parts of their
+    /// [units](FixedFile::units).
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for other units.
+    pub fn add_pieces<'u, 'o>(
+        &self,
+        cells: TileCells,
+        units: &'u [TileUnit],
+        out: &'o mut [u8],
+        pieces: &mut Vec<Piece<'u, 'o, TileUnit>>,
+    ) -> Result<()> {
+        add_pieces(units, self.start(cells), out, pieces)
     }
 
     /// Returns the decoded size of the tile that holds these cells.

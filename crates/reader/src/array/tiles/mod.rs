@@ -28,6 +28,7 @@ use crate::storage::{StoreKey, is_far};
 
 pub(super) use offsets::{OFFSET, OffsetTiles};
 pub use reader::TileReader;
+pub(super) use reader::add_pieces;
 use unit::Form;
 pub use unit::TileUnit;
 pub(super) use unit::keep_marked;
@@ -390,11 +391,13 @@ fn expect_size(found: u64, size: u64) -> Result<()> {
 mod tests {
     use std::fs;
 
+    use proptest::prelude::*;
     use tilefs_format::datatype::Datatype;
     use tilefs_format::filter::TileContext;
     use tilefs_format::pipeline::{Filter, Pipeline};
 
     use super::*;
+    use crate::read::Unit;
     use crate::storage::LocalStorage;
 
     /// Returns the only tile of a file that contains `stored`, followed by a hole up to `length`, with `recorded` bytes
@@ -410,7 +413,7 @@ mod tests {
         fs::write(&path, stored).unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         let storage = Arc::new(LocalStorage::new());
-        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        let context = Arc::new(Context::new(storage, 16 << 20, 1, None));
         let of = TileContext {
             datatype: Datatype::UInt8,
             cell_size: 1,
@@ -433,6 +436,58 @@ mod tests {
         match tiles.read(0, size, 0, &mut [0; 1]) {
             Err(error @ Error::Damaged { .. }) => error.to_string(),
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Returns a tile of chunks of `chunk` cells each, in runs of one cell if `in_runs`.
+    fn stored_in_chunks(cells: &[u8], chunk: usize, in_runs: bool) -> Vec<u8> {
+        let mut stored = (cells.len().div_ceil(chunk) as u64).to_le_bytes().to_vec();
+        for cells in cells.chunks(chunk) {
+            let size = cells.len() as u32;
+            if in_runs {
+                let heads = [size, 3 * size, 16, 0, 1, size, 3 * size];
+                stored.extend(heads.iter().flat_map(|number| number.to_le_bytes()));
+                stored.extend(cells.iter().flat_map(|cell| [*cell, 0, 1]));
+            } else {
+                stored.extend([size, size, 0].iter().flat_map(|number| number.to_le_bytes()));
+                stored.extend(cells);
+            }
+        }
+        stored
+    }
+
+    proptest! {
+        /// The units are the tile, or its chunks.
+        #[test]
+        fn cells_that_bypass_the_cache_are_the_same(
+            size in prop_oneof![1usize..2000, 131_060usize..132_000],
+            chunk in 2000usize..5000,
+            in_runs: bool,
+            ends: [prop::sample::Index; 2],
+        ) {
+            let cells: Vec<u8> = (0..size).map(|cell| (cell * cell / 7) as u8).collect();
+            let stored = stored_in_chunks(&cells, chunk, in_runs);
+            let filters = if in_runs { vec![Filter::Rle { level: -1 }] } else { Vec::new() };
+            let length = stored.len() as u64;
+            let (_folder, context, tiles) = tiles(filters, &stored, length, length);
+            let mut ends = ends.map(|end| end.index(size + 1));
+            ends.sort_unstable();
+            let wanted = &cells[ends[0]..ends[1]];
+            let mut units = Vec::new();
+            tiles.units(0, size as u64, ends[0] as u64..ends[1] as u64, &mut units).unwrap();
+            let whole = |unit: &&TileUnit| unit.start >= ends[0] as u64 && unit.range().end <= ends[1] as u64;
+            let whole = units.iter().filter(whole).count();
+            for reads in 1..4 {
+                let (mut out, mut pieces) = (vec![0; wanted.len()], Vec::new());
+                add_pieces(&units, ends[0] as u64, &mut out, &mut pieces).unwrap();
+                context.fetcher.copy_once(pieces).unwrap();
+                prop_assert!(out == wanted, "read {}", reads);
+                let cached = units.iter().filter(|unit| context.fetcher.cache().contains(&unit.key())).count();
+                prop_assert_eq!(cached, if reads == 1 { units.len() - whole } else { units.len() });
+            }
+            let mut out = vec![0; wanted.len()];
+            tiles.read(0, size as u64, ends[0] as u64, &mut out).unwrap();
+            prop_assert!(out == wanted);
         }
     }
 

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::strided::Strided;
 use super::TileUnit;
-use crate::read::{Batches, Decoded};
+use crate::read::{Batches, Decoded, Piece};
 
 /// Copies from the units of one tile, which are a range of a plan's units. Holds the most recent unit, from which a
 /// copy needs no look-up.
@@ -88,6 +88,31 @@ impl TileReader {
         let range = range.ok_or_else(|| outside_of_units(start))?;
         Ok((range, batches.get(self.units.start + number)?.clone()))
     }
+}
+
+/// Divides a copy of decoded bytes, from byte `start` of a tile on, into the parts of the units that hold them. The units
+/// must be in the order of the tile.
+///
+/// # Errors
+/// [`Error::Internal`] for bytes that are in none of the units.
+pub(crate) fn add_pieces<'u, 'o>(
+    units: &'u [TileUnit],
+    mut start: u64,
+    mut out: &'o mut [u8],
+    pieces: &mut Vec<Piece<'u, 'o, TileUnit>>,
+) -> Result<()> {
+    for unit in units {
+        let range = unit.range();
+        if out.is_empty() || range.end <= start {
+            continue;
+        }
+        let within = start.checked_sub(range.start).ok_or_else(|| outside_of_units(start))?;
+        let length = (range.end - start).min(out.len() as u64) as usize;
+        let (now, later) = out.split_at_mut(length);
+        pieces.push(Piece { unit, start: within as usize, out: now });
+        (start, out) = (start + length as u64, later);
+    }
+    if out.is_empty() { Ok(()) } else { Err(outside_of_units(start)) }
 }
 
 fn outside_of_units(start: u64) -> Error {

@@ -71,30 +71,47 @@ impl TileUnit {
         }
     }
 
+    /// Returns the offset of its stored bytes in the file.
+    fn stored_offset(&self) -> Result<u64> {
+        match &self.form {
+            Form::Chunk(_, chunk) => Ok(chunk.offset),
+            _ => Ok(self.tiles.stored_range(self.tile)?.0),
+        }
+    }
+
     fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        if let Form::VariableSize(..) = self.form {
+            return self.decode_variable_size(stored, buffers, scratch);
+        }
+        let mut bytes = self.tiles.take_buffer(self.size, buffers)?;
+        self.decode_fixed_size(stored, &mut bytes, buffers, scratch)?;
+        Ok(Decoded::of_bytes(bytes))
+    }
+
+    fn decode_fixed_size(
+        &self,
+        stored: &[u8],
+        out: &mut [u8],
+        buffers: &Arc<Buffers>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let tiles = &*self.tiles;
-        Ok(Decoded::of_bytes(match &self.form {
-            Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
-            Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
-            Form::SortedCoordinates(order, size) => {
-                let mut coordinates = tiles.take_buffer(self.size, buffers)?;
-                order.restore(*size, stored, &mut coordinates)?;
-                coordinates
-            }
+        match &self.form {
+            Form::Tile => decode_chunks(stored, &tiles.decoder, out, scratch),
+            Form::Sorted(decoder) => decode_chunks(stored, decoder, out, scratch),
+            Form::SortedCoordinates(order, size) => order.restore(*size, stored, out),
             Form::RowMajor(extents, cell_size) => {
-                let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
-                let mut bytes = tiles.take_buffer(self.size, buffers)?;
-                to_row_major(&column_major, extents, *cell_size, &mut bytes);
-                bytes
+                let mut column_major = tiles.take_buffer(self.size, buffers)?;
+                decode_chunks(stored, &tiles.decoder, &mut column_major, scratch)?;
+                to_row_major(&column_major, extents, *cell_size, out);
+                Ok(())
             }
             Form::Chunk(_, chunk) => {
-                let mut bytes = tiles.take_buffer(self.size, buffers)?;
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
-                tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
-                bytes
+                tiles.decoder.decode(metadata, data, out, scratch)
             }
-            Form::VariableSize(..) => return self.decode_variable_size(stored, buffers, scratch),
-        }))
+            Form::VariableSize(..) => Err(Error::internal("cells of variable size decoded as of one size")),
+        }
     }
 
     fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
@@ -107,13 +124,12 @@ impl TileUnit {
             Some((file, size)) => {
                 let (_, length) = file.stored_range(self.tile)?;
                 let (stored_offsets, stored) = stored.split_at(length as usize);
-                let decoded =
-                    file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
+                let decoded = file.decode_tile(stored_offsets, size, buffers, scratch).in_file(&file.path)?;
                 let mut offsets = allocate_offsets(0)?;
                 // One for each decoded offset, and the end.
                 offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
                 offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
-                (offsets, tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?)
+                (offsets, tiles.decode_tile(stored, self.size, buffers, scratch)?)
             }
         };
         offset_tiles.check_first(self.tile, &offsets)?;
@@ -194,11 +210,13 @@ impl Unit for TileUnit {
     }
 
     fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        let offset = match &self.form {
-            Form::Chunk(_, chunk) => chunk.offset,
-            _ => self.tiles.stored_range(self.tile)?.0,
-        };
-        self.decode_at_place(stored, buffers, scratch).in_file(&self.tiles.path).at(offset)
+        let decoded = self.decode_at_place(stored, buffers, scratch);
+        decoded.in_file(&self.tiles.path).at(self.stored_offset()?)
+    }
+
+    fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()> {
+        let decoded = self.decode_fixed_size(stored, out, buffers, scratch);
+        decoded.in_file(&self.tiles.path).at(self.stored_offset()?)
     }
 
     fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
@@ -207,26 +225,10 @@ impl Unit for TileUnit {
 }
 
 impl Tiles {
-    /// Decodes all chunks of a tile's stored bytes, one after the other.
-    fn decode_chunks(
-        &self,
-        stored: &[u8],
-        size: u64,
-        decoder: &Decoder,
-        buffers: &Arc<Buffers>,
-        scratch: &mut Scratch,
-    ) -> Result<Buffer> {
+    /// Decodes all chunks of a tile's stored bytes to a buffer of `size` bytes.
+    fn decode_tile(&self, stored: &[u8], size: u64, buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Buffer> {
         let mut bytes = self.take_buffer(size, buffers)?;
-        let mut filled = 0;
-        for_each_chunk(stored, |original, metadata, data| {
-            let end = filled + original;
-            let Some(out) = bytes.get_mut(filled..end) else {
-                return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
-            };
-            filled = end;
-            decoder.decode(metadata, data, out, scratch)
-        })?;
-        expect_size(filled as u64, size)?;
+        decode_chunks(stored, &self.decoder, &mut bytes, scratch)?;
         Ok(bytes)
     }
 
@@ -253,6 +255,20 @@ impl Tiles {
         })?;
         decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
     }
+}
+
+/// Decodes all chunks of a tile's stored bytes, one after the other; they must fill `out`.
+fn decode_chunks(stored: &[u8], decoder: &Decoder, out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+    let (size, mut filled) = (out.len(), 0);
+    for_each_chunk(stored, |original, metadata, data| {
+        let end = filled + original;
+        let Some(out) = out.get_mut(filled..end) else {
+            return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
+        };
+        filled = end;
+        decoder.decode(metadata, data, out, scratch)
+    })?;
+    expect_size(filled as u64, size as u64)
 }
 
 /// Allocates the offsets of `cells` strings, set to 0.
