@@ -14,13 +14,14 @@ use bytes::Bytes;
 use memmap2::MmapMut;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::{address_space, memory};
+use tilefs_reader::{address_space, memory, threads};
 
 /// The length of the end of a file: the length of its footer, and the format's name.
 const END: usize = 10;
 
-/// The pages of this much memory are mapped at a time. Meanwhile other threads wait if they change the address space.
-const MAPPED_AT_ONCE: usize = 1 << 20;
+/// The pages of this much memory are mapped at a time, so that the threads that map share the work evenly, and others
+/// that change the address space wait only shortly.
+const MAPPED_AT_ONCE: usize = 64 << 10;
 
 /// An Arrow file. Memory: its footer and dictionaries.
 pub struct ArrowFile {
@@ -85,9 +86,9 @@ fn read_block(content: &dyn Content, block: &Block) -> Result<Bytes> {
     };
     let no_memory = |error| Error::unsupported(format!("{length} bytes for a batch of rows: {error}"));
     let mut bytes = MmapMut::map_anon(length).map_err(no_memory)?;
-    for part in bytes.chunks_mut(MAPPED_AT_ONCE) {
+    threads::for_each(bytes.chunks_mut(MAPPED_AT_ONCE), |part| {
         address_space::map_pages(part);
-    }
+    });
     content.read_at(offset, &mut bytes)?;
     Ok(Bytes::from_owner(bytes))
 }
