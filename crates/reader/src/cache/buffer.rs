@@ -18,9 +18,6 @@ const LEAST_POOLED: usize = 4 << 10;
 /// memory, which for large blocks the kernel has already done.
 const LARGE: usize = 1 << 20;
 
-/// The page size, or a divisor of it.
-const PAGE: usize = 4 << 10;
-
 /// Number of unused buffers examined for one that fits.
 const MOST_EXAMINED: usize = 16;
 
@@ -102,13 +99,10 @@ impl Buffers {
     }
 }
 
-/// Allocates memory and maps its pages: all at once, which is cheaper than one by one. Then touches each, for those at
-/// the ends and for older kernels. A page fault in this program blocks nobody, while a fault that the kernel meets as it
-/// reads a file into the page takes the lock of the whole address space.
+/// Allocates memory and maps its pages.
 fn fresh(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     address_space::map_pages(&mut bytes);
-    bytes.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
     bytes
 }
 
