@@ -36,7 +36,7 @@ use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {
     array: Array,
-    requests_at_once: usize,
+    is_far: bool,
     reads_of_cells: AtomicUsize,
     bytes: Mutex<BTreeMap<String, u64>>,
 }
@@ -104,8 +104,12 @@ impl Storage for Generated {
         Ok((self.array.read(object, offset.min(end)..end), length))
     }
 
+    fn is_far(&self, _: &StoreKey) -> bool {
+        self.is_far
+    }
+
     fn requests_at_once(&self, _: &StoreKey) -> usize {
-        self.requests_at_once
+        16
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
@@ -115,14 +119,13 @@ impl Storage for Generated {
 }
 
 fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
-    open_as(name, 1)
+    open_as(name, false)
 }
 
 /// Opens an array in a storage that prefers this many concurrent requests. With more than a few, tiles are prefetched.
-fn open_as(name: &str, requests_at_once: usize) -> (Arc<Generated>, Arc<dyn Folder>) {
+fn open_as(name: &str, is_far: bool) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
-    let storage =
-        Arc::new(Generated { array, requests_at_once, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
+    let storage = Arc::new(Generated { array, is_far, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
     let options = OpenOptions {
         reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
         ..OpenOptions::default()
@@ -247,7 +250,7 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
 /// Most appended rows lie between no others, so finding their order reads no coordinates.
 #[test]
 fn rows_of_one_fragment_are_not_merged() {
-    let (storage, root) = open_as("appended-100000000000-consolidated", 16);
+    let (storage, root) = open_as("appended-100000000000-consolidated", true);
     let Node::File(file) = find(&root, "dims/obs.i64") else { panic!() };
     let content = file.open().unwrap();
     let length = 40 << 20;

@@ -16,7 +16,6 @@ use tilefs_reader::array::dense::grid::PositionBox;
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
-use tilefs_reader::storage::is_object_uri;
 
 use crate::call;
 use crate::fork::Kept;
@@ -45,13 +44,8 @@ impl Array {
         Array(Kept::new(Opened { array, view: SingleFlight::new() }))
     }
 
-    /// Returns whether reads may wait for a network.
-    fn is_far(&self) -> bool {
-        is_object_uri(&self.0.array.path().to_string())
-    }
-
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-        call::run_for(py, self.is_far(), work)
+        call::run_for(py, self.0.array.is_far(), work)
     }
 }
 
@@ -134,7 +128,7 @@ impl Array {
         let (dtype, values) = cell_type(field);
         let mut shape = column.selection().shape();
         shape.extend(values);
-        filled(py, &shape, &dtype, self.is_far(), |bytes| column.read(0, bytes))
+        filled(py, &shape, &dtype, self.0.array.is_far(), |bytes| column.read(0, bytes))
     }
 
     /// Reads which cells of a nullable attribute are null: true for null.
@@ -148,7 +142,7 @@ impl Array {
             let field = self.0.attribute(attribute)?;
             self.0.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])
         })?;
-        filled(py, &column.selection().shape(), "|b1", self.is_far(), |bytes| {
+        filled(py, &column.selection().shape(), "|b1", self.0.array.is_far(), |bytes| {
             column.read(0, &mut *bytes)?;
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte == 0));
             Ok(())
@@ -169,7 +163,7 @@ impl Array {
             Ok((column, total))
         })?;
         let count = column.cells().saturating_add(1);
-        let offsets = filled(py, &[count], "<u8", self.is_far(), |bytes| {
+        let offsets = filled(py, &[count], "<u8", self.0.array.is_far(), |bytes| {
             // A few thousand at a time: the column's offsets are numbers, and these are bytes.
             let mut numbers = vec![0; OFFSETS_AT_ONCE.min(bytes.len() / size_of::<u64>())];
             let mut first = 0;
@@ -183,7 +177,7 @@ impl Array {
             }
             Ok(())
         })?;
-        let values = filled(py, &[total], "|u1", self.is_far(), |bytes| column.read_values(0, bytes))?;
+        let values = filled(py, &[total], "|u1", self.0.array.is_far(), |bytes| column.read_values(0, bytes))?;
         Ok((offsets, values))
     }
 

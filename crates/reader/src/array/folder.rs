@@ -21,7 +21,7 @@ use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
 use super::window::TimeWindow;
 use crate::address_space;
-use crate::storage::{StoreKey, is_far, together};
+use crate::storage::{StoreKey, together};
 
 /// The state of a fragment: not read, its [`Outline`], or an error about its stored bytes.
 pub(super) type Known = OnceLock<Outcome>;
@@ -95,7 +95,7 @@ impl ArrayFolder {
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
-        let is_far = is_far(&*context.storage, &directory.root);
+        let is_far = context.storage.is_far(&directory.root);
         if is_far {
             // Readers prefetch so far ahead that the default share would evict values before their use.
             context.fetcher.cache().hold_prefetched(context.budget().read_ahead());
@@ -179,7 +179,7 @@ impl ArrayFolder {
     /// Prefetches a schema and the footers of visible fragments concurrently, if there are few fragments and requests
     /// have latency. Errors are not reported here, but when a schema or a footer is requested.
     pub(super) fn read_ahead(&self, schema: &str, window: TimeWindow) {
-        if !is_far(&*self.context.storage, self.path()) {
+        if !self.context.storage.is_far(self.path()) {
             return;
         }
         let fragments = self.directory.visible_fragments(window, false);

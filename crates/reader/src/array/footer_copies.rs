@@ -16,7 +16,7 @@ use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES, keep};
 use super::generic_tile::{for_each_chunk, read_generic_tile};
 use super::outline::Outline;
-use crate::storage::{is_far, together};
+use crate::storage::together;
 use crate::threads::{self, LogInterval, cancellation};
 
 /// Bytes of footers that are collected before they are processed.
@@ -179,7 +179,7 @@ impl ArrayFolder {
                 log::info!("{}: the footers of {done} of {count} fragments are read", self.path());
             }
         };
-        match is_far(&*self.context.storage, self.path()) {
+        match self.context.storage.is_far(self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),
             false => {
                 threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));

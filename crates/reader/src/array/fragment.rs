@@ -26,7 +26,7 @@ use super::sorted_file::SortedFile;
 use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
 use super::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
-use crate::storage::{StoreKey, is_far};
+use crate::storage::StoreKey;
 
 /// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
 /// with the schema's coordinate pipeline; later versions do not filter them.
@@ -77,7 +77,7 @@ impl ArrayFolder {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if is_far(&*self.context.storage, path) { REMOTE_END_BYTES } else { END_BYTES };
+        let usual = if self.context.storage.is_far(path) { REMOTE_END_BYTES } else { END_BYTES };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilefs_format::error::Result;
 
-use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, is_far, no_folder, together};
+use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder, together};
 
 /// The names below a folder. Memory: all objects if the storage lists them at once (a thousand or so), else the names
 /// in the folder itself.
@@ -71,7 +71,7 @@ impl FolderListing {
     /// Returns the names in several folders below, like [`FolderListing::names`]. If requests have latency, the folders
     /// are listed concurrently.
     pub(crate) fn names_of(&self, storage: &dyn Storage, paths: &[&str]) -> Vec<Result<Vec<Listed>>> {
-        match self.below.is_none() && is_far(storage, self.root()) {
+        match self.below.is_none() && storage.is_far(self.root()) {
             true => together(storage, self.root(), paths.to_vec(), |path| self.names(storage, path)),
             false => paths.iter().map(|path| self.names(storage, path)).collect(),
         }

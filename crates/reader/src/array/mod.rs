@@ -129,6 +129,11 @@ impl Array {
         self.folder.path()
     }
 
+    /// Returns whether requests for the array's files have high latency.
+    pub fn is_far(&self) -> bool {
+        self.context().storage.is_far(self.path())
+    }
+
     /// Returns the time window.
     pub fn window(&self) -> TimeWindow {
         self.window

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use foldhash::HashMap;
 use tilefs_format::error::Result;
 
-use crate::storage::{Storage, StoreKey, is_far, together};
+use crate::storage::{Storage, StoreKey, together};
 
 /// Files of at most this number of fragments are kept.
 const MAX_FILES: usize = 64;
@@ -31,7 +31,7 @@ impl<T: Clone> OpenFiles<T> {
     ) where
         T: Send,
     {
-        if !is_far(storage, path) {
+        if !storage.is_far(path) {
             return;
         }
         let missing: Vec<usize> = {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tilefs_format::error::Result;
 use tilefs_format::group::{GroupMember, MemberType};
 
-use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey, is_far};
+use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey};
 
 /// The end of a longer path is not searched for.
 const MAX_PARTS: usize = 64;
@@ -106,7 +106,7 @@ impl<'a> MemberPlaces<'a> {
     /// Finds the copy of a refused member in the group, as after a download, unless the member exists at the refused
     /// location.
     fn find_copy_of(&mut self, member: &GroupMember, refused: &StoreKey) -> Result<(MemberPlace, bool)> {
-        let is_there = !is_far(self.storage, refused) && self.storage.absence(refused).is_none();
+        let is_there = !self.storage.is_far(refused) && self.storage.absence(refused).is_none();
         let copy = if is_there { None } else { Some(self.look(member, None)?) };
         let copy = copy.filter(|place| place.path().is_some());
         Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), true))
@@ -122,7 +122,7 @@ impl<'a> MemberPlaces<'a> {
 
     /// Returns whether requests for a location have latency while those for the group have none.
     fn is_elsewhere(&self, path: &StoreKey) -> bool {
-        !is_far(self.storage, &self.group.key) && is_far(self.storage, path)
+        !self.storage.is_far(&self.group.key) && self.storage.is_far(path)
     }
 
     fn look(&mut self, member: &GroupMember, stored: Option<&StoreKey>) -> Result<MemberPlace> {
@@ -420,8 +420,8 @@ mod tests {
             self.0.read_end(key, most)
         }
 
-        fn requests_at_once(&self, _: &StoreKey) -> usize {
-            64
+        fn is_far(&self, _: &StoreKey) -> bool {
+            true
         }
 
         fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {

@@ -10,7 +10,7 @@ use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise, Weight};
 use crate::statistics::Statistic;
-use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
+use crate::storage::{ReadRange, Storage, StoreKey, together};
 use crate::threads;
 use crate::threads::cancellation::{self, Turn};
 
@@ -254,7 +254,7 @@ impl Fetcher {
         }
         let read = |(file, mut ranges): (&StoreKey, Vec<ReadRange<'_>>)| self.storage.read_ranges(file, &mut ranges);
         match files.first().map(|(file, _)| *file) {
-            Some(file) if is_far(&*self.storage, file) => {
+            Some(file) if self.storage.is_far(file) => {
                 together(&*self.storage, file, files, read).into_iter().collect()
             }
             _ => files.into_iter().try_for_each(read),
@@ -264,7 +264,7 @@ impl Fetcher {
     /// Returns whether the unit's file, and so the files of its column, are in storage with high latency.
     fn is_far(&self, unit: &impl Unit) -> bool {
         let mut is_far_away = false;
-        let looked = unit.for_each_stored(&mut |stored| is_far_away |= is_far(&*self.storage, stored.file));
+        let looked = unit.for_each_stored(&mut |stored| is_far_away |= self.storage.is_far(stored.file));
         looked.is_ok() && is_far_away
     }
 

@@ -88,6 +88,10 @@ impl Storage for AnyStorage {
         self.of(key)?.read_end(key, most)
     }
 
+    fn is_far(&self, key: &StoreKey) -> bool {
+        is_far(key)
+    }
+
     fn requests_at_once(&self, key: &StoreKey) -> usize {
         // An initialization error is reported by the read itself.
         self.of(key).map_or(1, |storage| storage.requests_at_once(key))

@@ -271,10 +271,6 @@ impl Storage for LocalStorage {
         file.read_part(file.length.saturating_sub(most as u64), most).in_file(key)
     }
 
-    fn requests_at_once(&self, _: &StoreKey) -> usize {
-        crate::threads::decoding()
-    }
-
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         fs::canonicalize(key.as_path()).map_or_else(|_| key.clone(), StoreKey::from)
     }

@@ -41,7 +41,7 @@ pub use ranges::{Coalescing, ReadRange, coalesce};
 pub use secret::read_secret;
 pub use settings::{CloudOptions, Settings};
 pub use simulated::SimulatedStorage;
-pub use together::{is_far, together};
+pub use together::together;
 pub use uri::is_object_uri;
 
 /// An entry of a stored folder.
@@ -203,8 +203,14 @@ pub trait Storage: Send + Sync {
         self.read_ranges(key, &mut [ReadRange { offset, into }])
     }
 
-    /// Returns the preferred number of concurrent requests for a key's storage: the number of cores if latency is
-    /// negligible, many if each request is a round trip.
+    /// Returns whether requests for a key have high latency, because each is a round trip. Then it pays to request much
+    /// at once, and what will likely be needed.
+    fn is_far(&self, key: &StoreKey) -> bool {
+        let _ = key;
+        false
+    }
+
+    /// Returns the preferred number of concurrent requests for a key, if they have [high latency](Storage::is_far).
     fn requests_at_once(&self, key: &StoreKey) -> usize {
         let _ = key;
         1

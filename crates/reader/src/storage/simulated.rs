@@ -221,6 +221,10 @@ impl Storage for SimulatedStorage {
         self.request(key, Operation::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
+    fn is_far(&self, _: &StoreKey) -> bool {
+        true
+    }
+
     fn requests_at_once(&self, _: &StoreKey) -> usize {
         CONCURRENT_REQUESTS
     }

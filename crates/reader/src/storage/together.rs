@@ -3,15 +3,10 @@
 use super::{Storage, StoreKey};
 use crate::threads;
 
-/// Returns whether requests for a key have high latency, so that it pays to issue likely future ones concurrently.
-pub fn is_far(storage: &dyn Storage, key: &StoreKey) -> bool {
-    storage.requests_at_once(key) > threads::decoding()
-}
-
 /// Maps `items` with `work`, which makes one request or a few in sequence, with as many concurrent calls as the storage
 /// of `key` prefers. All items must be in that storage. Results are in order.
 ///
-/// With negligible latency the calls run on the decoding team; otherwise on threads of their own, at most
+/// The calls run on the decoding team; if requests have [high latency](Storage::is_far), on threads of their own, at most
 /// [`Storage::requests_at_once`].
 pub fn together<T: Send, R: Send>(
     storage: &dyn Storage,
@@ -21,7 +16,7 @@ pub fn together<T: Send, R: Send>(
 ) -> Vec<R> {
     if items.len() < 2 {
         items.into_iter().map(work).collect()
-    } else if is_far(storage, key) {
+    } else if storage.is_far(key) {
         threads::map_waiting("tilefs-request", storage.requests_at_once(key), items.into_iter(), work)
     } else {
         threads::map(items.into_iter(), work)

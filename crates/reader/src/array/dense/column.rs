@@ -16,7 +16,6 @@ use crate::array::open_files::OpenFiles;
 use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::read::{Batches, Decoding, Output};
-use crate::storage::is_far;
 use crate::threads;
 
 /// The minimum size of a band that one thread reads, if there are more bands.
@@ -149,7 +148,7 @@ impl DenseColumn {
     fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
         let array = self.view.array();
         let mut ends = Vec::new();
-        if bytes < 2 * PART_BYTES || is_far(&*array.context().storage, array.path()) {
+        if bytes < 2 * PART_BYTES || array.is_far() {
             return ends;
         }
         let end = first.saturating_add((bytes / self.cell_size.max(1)) as u64);

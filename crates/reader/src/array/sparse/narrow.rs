@@ -17,7 +17,6 @@ use super::query::Query;
 use super::selection::{Selection, Share};
 use super::stream::{FragmentSource, read_column};
 use crate::read::{Batches, Decoding};
-use crate::storage::is_far;
 use crate::threads::{self, cancellation};
 
 /// Maximum number of cells whose coordinates are fetched together: 4 MiB at 8 bytes per coordinate.
@@ -68,7 +67,7 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
         ranges.fetch_add(selected.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
         (stretch.source.fragment, selected)
     };
-    let all_selected = match is_far(&*context.storage, path) {
+    let all_selected = match context.storage.is_far(path) {
         true => threads::map_waiting("tilefs-request", WAITING_THREADS, stretches.into_iter(), select),
         false => threads::map(stretches.into_iter(), select),
     };

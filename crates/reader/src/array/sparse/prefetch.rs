@@ -9,7 +9,7 @@ use super::files::FixedFile;
 use super::stream::FragmentSource;
 use crate::array::tiles::TileUnit;
 use crate::read::{Batches, Decoding, Unit};
-use crate::storage::{is_far, together};
+use crate::storage::together;
 
 /// Prefetches the coordinates of some cells of each fragment that must be read to find rows. `compares`: cells are
 /// compared with each other. Coordinates beyond a share of the cache's budget are left to the reader. So is damage: the
@@ -20,7 +20,7 @@ use crate::storage::{is_far, together};
 pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) -> Result<()> {
     let Some((first, _)) = cells.first() else { return Ok(()) };
     let (array, context) = (first.array, first.array.context());
-    if !is_far(&*context.storage, array.path()) {
+    if !context.storage.is_far(array.path()) {
         return Ok(());
     }
     // Finding the units opens the files.

@@ -353,6 +353,10 @@ impl Storage for ObjectStorage {
         self.read_from(key, length.saturating_sub(most as u64), most)
     }
 
+    fn is_far(&self, _: &StoreKey) -> bool {
+        true
+    }
+
     fn requests_at_once(&self, _: &StoreKey) -> usize {
         self.buckets.most_requests()
     }
