@@ -5,11 +5,23 @@ import os
 import fsspec
 import numpy as np
 import pytest
+import tiledb
 import tilefs
 from tilefs.fs import TilefsFileSystem
 
+from conftest import write_dense
+
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
+
+
+def upload(endpoint, folder, name):
+    """Copies a folder into the bucket `test`, under this name."""
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+    for inner, _, names in os.walk(folder):
+        for file in names:
+            path = os.path.join(inner, file)
+            client.upload_file(path, "test", f"{name}/{os.path.relpath(path, folder)}")
 
 
 @pytest.fixture
@@ -21,19 +33,15 @@ def bucket(demo, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "any")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
-    client.create_bucket(Bucket="test")
-    for folder, _, names in os.walk(demo):
-        for name in names:
-            path = os.path.join(folder, name)
-            client.upload_file(path, "test", f"demo/{os.path.relpath(path, demo)}")
+    boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1").create_bucket(Bucket="test")
+    upload(endpoint, demo, "demo")
     fsspec.register_implementation("tilefs", TilefsFileSystem, clobber=True)
     yield endpoint
     server.stop()
 
 
 def test_a_bucket_is_read_like_a_folder(demo, bucket):
-    config = {"vfs.s3.endpoint_override": bucket, "vfs.s3.use_virtual_addressing": "false"}
+    config = settings(bucket)
     array = tilefs.open("s3://test/demo", config=config)
     assert np.array_equal(array["temp"][5:50, ::3], tilefs.open(demo)["temp"][5:50, ::3])
     with pytest.raises(tilefs.NotFoundError):
@@ -41,6 +49,49 @@ def test_a_bucket_is_read_like_a_folder(demo, bucket):
     whole = TilefsFileSystem(demo).cat_file("temp.f32")
     for options in ({"uri": "s3://test/demo", "config": config}, {"fo": "test/demo", "target_protocol": "s3", "target_options": {"endpoint_url": bucket}}):
         assert fsspec.filesystem("tilefs", **options).cat_file("temp.f32") == whole
+
+
+def settings(endpoint):
+    return {"vfs.s3.endpoint_override": endpoint, "vfs.s3.use_virtual_addressing": "false"}
+
+
+def test_large_dense_reads_from_a_bucket_are_whole(bucket, tmp_path):
+    """Several lines of tiles are read at the same time."""
+    values = np.arange(4096 * 4000, dtype=np.uint32).reshape(4096, 4000) // 7
+    write_dense(tmp_path / "large", values, tile=300, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
+    upload(bucket, tmp_path / "large", "large")
+    attribute = tilefs.open("s3://test/large", config=settings(bucket))["a"]
+    np.testing.assert_array_equal(attribute[:], values)
+    np.testing.assert_array_equal(attribute[5:4001, 7:], values[5:4001, 7:])
+    np.testing.assert_array_equal(attribute[::2, ::-1], values[::2, ::-1])
+
+
+def test_a_large_read_ends_when_a_file_is_gone(bucket, tmp_path):
+    values = np.zeros((4096, 4096), np.uint32)
+    write_dense(tmp_path / "large", values, tile=512)
+    upload(bucket, tmp_path / "large", "large")
+    array = tilefs.open("s3://test/large", config=settings(bucket))
+    (file,) = (tmp_path / "large").glob("__fragments/*/a0.tdb")
+    client = boto3.client("s3", endpoint_url=bucket, region_name="us-east-1")
+    client.delete_object(Bucket="test", Key=f"large/{file.relative_to(tmp_path / 'large')}")
+    with pytest.raises(tilefs.Error, match=f"{file.parent.name}/a0.tdb"):
+        array["a"][:]
+
+
+def test_many_rows_come_from_a_bucket(bucket, tmp_path):
+    """Four parts of a million rows are read at the same time."""
+    pyarrow = pytest.importorskip("pyarrow")
+    count = 4_500_000
+    dim = tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64, filters=tiledb.FilterList([tiledb.DoubleDeltaFilter(), tiledb.ZstdFilter()]))
+    attr = tiledb.Attr("value", dtype=np.int32, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
+    tiledb.Array.create(str(tmp_path / "rows"), tiledb.ArraySchema(tiledb.Domain(dim), [attr], sparse=True, capacity=100_000))
+    ids, values = np.arange(count) * 3, (np.arange(count) // 100).astype(np.int32)
+    with tiledb.open(str(tmp_path / "rows"), "w") as array:
+        array[ids] = values
+    upload(bucket, tmp_path / "rows", "rows")
+    table = pyarrow.table(tilefs.open("s3://test/rows", config=settings(bucket)).read())
+    np.testing.assert_array_equal(table["id"].to_numpy(), ids)
+    np.testing.assert_array_equal(table["value"].to_numpy(), values)
 
 
 def test_urls_chain_to_a_bucket(demo, bucket):

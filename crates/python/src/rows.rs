@@ -67,7 +67,7 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows producers to ignore the requested schema.
         drop(requested_schema);
-        let stream = call::run_long(py, || Stream::new(self.0.parts()?))?;
+        let stream = call::run_long(py, || Stream::new(self.0.parts()?, self.0.array.is_far()))?;
         let shared = SharedStream { schema: stream.schema.clone(), stream: Kept::new(Mutex::new(stream)) };
         let stream = FFI_ArrowArrayStream::new(Box::new(shared));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -87,11 +87,16 @@ impl Rows {
 /// parts of overlapping fragments took longer, because they wait for the same merges.
 const PARTS_AT_ONCE: usize = 2;
 
-/// The stream that another library reads, on any thread. Memory: for each of [`PARTS_AT_ONCE`] parts two batches, which
+/// The same for storage with high latency, so that there are requests in flight while rows are decoded.
+const FAR_PARTS_AT_ONCE: usize = 4;
+
+/// The stream that another library reads, on any thread. Memory: for each part that is being read two batches, which
 /// have at most 32 MiB of cells of fixed size each.
 struct Stream {
     schema: SchemaRef,
     parts: Arc<ArrowParts>,
+    /// The number of parts that are read at the same time.
+    at_once: usize,
     /// The next part to start reading.
     next: usize,
     /// The batches of the parts that are being read, in order.
@@ -101,15 +106,15 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(parts: ArrowParts) -> Result<Self> {
+    fn new(parts: ArrowParts, is_far: bool) -> Result<Self> {
         let schema = ArrowFile::open(parts.part(0)?)?.schema();
-        let parts = Arc::new(parts);
-        Ok(Stream { schema, parts, next: 0, reading: VecDeque::new(), token: Token::new() })
+        let (parts, at_once) = (Arc::new(parts), if is_far { FAR_PARTS_AT_ONCE } else { PARTS_AT_ONCE });
+        Ok(Stream { schema, parts, at_once, next: 0, reading: VecDeque::new(), token: Token::new() })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            while self.next < self.parts.count() && self.reading.len() < PARTS_AT_ONCE {
+            while self.next < self.parts.count() && self.reading.len() < self.at_once {
                 self.reading.push_back(read_part(&self.parts, self.next, &self.token)?);
                 self.next += 1;
             }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 use tilefs_format::error::{Error, Locate, Result};
@@ -26,6 +27,13 @@ const MAX_BAND_BYTES: u64 = 4 << 20;
 
 /// The minimum size of a part of a large read that one thread reads.
 const PART_BYTES: usize = 4 << 20;
+
+/// The same for storage with high latency: as much as is requested at once.
+const FAR_PART_BYTES: usize = 16 << 20;
+
+/// The number of parts that are read from such storage at once, so that there are requests in flight while a part is
+/// decoded.
+const FAR_PARTS_AT_ONCE: usize = 4;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
@@ -132,31 +140,41 @@ impl DenseColumn {
         if ends.len() < 2 {
             return self.read_part(first, out, Decoding::OnManyThreads);
         }
+        let has_failed = AtomicBool::new(false);
         let (mut start, mut rest) = (first, out);
-        let parts = ends.into_iter().map(|end| {
+        let parts = ends.into_iter().take_while(|_| !has_failed.load(Ordering::Relaxed)).map(|end| {
             let (part, behind) = std::mem::take(&mut rest).split_at_mut((end - start) as usize * self.cell_size);
             rest = behind;
             (std::mem::replace(&mut start, end), part)
         });
-        let read = |(first, part): (u64, &mut [u8])| self.read_part(first, part, Decoding::OnThisThread);
-        threads::map(parts, read).into_iter().collect()
+        let read = |(first, part): (u64, &mut [u8]), how| {
+            self.read_part(first, part, how).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+        };
+        let outcomes = if self.view.array().is_far() {
+            threads::map_waiting("tilefs-part", FAR_PARTS_AT_ONCE, parts, |part| read(part, Decoding::OnManyThreads))
+        } else {
+            threads::map(parts, |part| read(part, Decoding::OnThisThread))
+        };
+        outcomes.into_iter().collect()
     }
 
-    /// Returns where the parts of a large read of `bytes` end, as cells of the column. Each part is bands of at least
-    /// [`PART_BYTES`] together, which a thread reads, decodes and copies alone: filling new memory takes as long as
-    /// decoding does. Returns at most one part if there are no bands, and for far storage, which reads whole tiles.
+    /// Returns where the parts of a large read of `bytes` end, as cells of the column. A thread reads, decodes and copies
+    /// each part: filling new memory takes as long as decoding does. Parts are bands, or lines of whole tiles in storage
+    /// with high latency, where tiles are read as a whole. Returns at most one part if there are none.
     fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
-        let array = self.view.array();
+        let is_far = self.view.array().is_far();
+        let least = if is_far { FAR_PART_BYTES } else { PART_BYTES };
         let mut ends = Vec::new();
-        if bytes < 2 * PART_BYTES || array.is_far() {
+        if bytes < 2 * least {
             return ends;
         }
         let end = first.saturating_add((bytes / self.cell_size.max(1)) as u64);
         let (mut start, mut at) = (first, first);
         while at < end {
-            let Some(band) = self.band(at).filter(|band| band.end > at) else { return Vec::new() };
+            let band = if is_far { self.line_of_tiles(at) } else { self.band(at) };
+            let Some(band) = band.filter(|band| band.end > at) else { return Vec::new() };
             at = band.end.min(end);
-            if at == end || (at - start) as usize * self.cell_size >= PART_BYTES {
+            if at == end || (at - start) as usize * self.cell_size >= least {
                 ends.push(at);
                 start = at;
             }
@@ -219,6 +237,19 @@ impl DenseColumn {
     /// adjacent tiles, several rows if tiles are small, or rows of adjacent chunks if tiles are large. `None` if no
     /// such range has a suitable size.
     pub fn band(&self, cell: u64) -> Option<Range<u64>> {
+        self.band_of_rows(cell, |row, _, extent, rows_of_chunk| rows_of_band(row, extent, rows_of_chunk))
+    }
+
+    /// Returns the range of cells around `cell` that come from the same tiles, however large. `None` if there is only
+    /// one such range.
+    fn line_of_tiles(&self, cell: u64) -> Option<Range<u64>> {
+        self.band_of_rows(cell, |_, length, extent, _| (length > 1).then_some(extent))
+    }
+
+    /// Returns the range of cells around `cell` along the first axis for which `rows_of_band` gives the number of rows of
+    /// a band, from: the bytes of a row in the file, the number of selected rows, the extent of a tile, and the number of
+    /// rows of a chunk.
+    fn band_of_rows(&self, cell: u64, rows_of_band: impl Fn(u64, u64, u64, u64) -> Option<u64>) -> Option<Range<u64>> {
         let shape = self.selection.shape();
         let grid = self.view.grid();
         let cell_size = self.cell_size.max(1) as u64;
@@ -232,7 +263,8 @@ impl DenseColumn {
             tile_stride /= axis.extent.max(1);
             let [range] = selected.ranges() else { return None };
             let rows_of_chunk = chunk_bytes / tile_stride.saturating_mul(cell_size).max(1);
-            let rows = stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, axis.extent, rows_of_chunk));
+            let rows =
+                stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, *length, axis.extent, rows_of_chunk));
             if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {
                 let index = cell / stride % length;
                 // Counted from the start of the tile in which the selection begins.
