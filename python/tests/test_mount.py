@@ -79,6 +79,8 @@ def test_failures_are_exceptions_with_the_message_of_the_program(demo, tmp_path,
     assert set(os.listdir(tmp_path)) == folders
     monkeypatch.setenv("TILEFS_COMMAND", "")
     monkeypatch.setenv("PATH", "")
+    # The program of a wheel that is installed here.
+    monkeypatch.setattr("sysconfig.get_path", lambda *_: str(tmp_path))
     with pytest.raises(tilefs.NotFoundError, match="PATH"):
         tilefs.mount(demo).__enter__()
 

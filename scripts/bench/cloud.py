@@ -15,6 +15,7 @@ import tiledb
 from .common import TILEFS, alternate, cat, mounted, ratio, seconds, table, timed
 from .dense import SIDE, raster
 from .open import with_fragments
+from .sparse import matrix
 
 MILLISECONDS, MEGABYTES = 20, 200
 READS, THREADS, READ = 1_000, 16, 4096
@@ -62,11 +63,13 @@ def run():
             file.writelines(f"{name} {value}\n" for name, value in settings(port).items())
         options = ["--config", config]
         image, small, many = raster("zstd"), with_fragments(1), with_fragments(1_000)
-        for name, path in [("image", image), ("small", small), ("many", many)]:
+        for name, path in [("image", image), ("small", small), ("many", many), ("cells", matrix(20, 1))]:
             os.symlink(path, f"{folder}/bench/{name}")
         rows = [
             whole(options, port, image), first(options, port, "small"), first(options, port, "many"),
             scattered(options, port), kept(options, folder, image),
+            python("dense", config, port, "image", "array['temp'][:]", "array[:]"),
+            python("sparse", config, port, "cells", "pyarrow.table(array.read())", "array.query(order='U')[:]"),
         ]
         header = ["what", "tilefs: median (best)", "other side", "other: median (best)", "faster by", ""]
         table(f"cloud: {MILLISECONDS} ms, {MEGABYTES} MB/s, one server of S3 for both", header, rows)
@@ -90,6 +93,28 @@ def whole(options, port, local):
     stored = sum(os.path.getsize(os.path.join(f, n)) for f, _, names in os.walk(local) for n in names)
     share = stored / 1e6 / MEGABYTES / statistics.median(a)
     return ["cat, 256 MiB", seconds(a), "libtiledb into memory", seconds(b), ratio(a, b), f"{stored >> 20} MiB stored, {share:.2f} of the link"]
+
+
+def python(kind, config, port, name, ours, theirs):
+    """Reads a whole array in new Python processes; the imports are not counted."""
+
+    def new_process(module, array, read):
+        code = f"""
+import time, {module}, pyarrow
+pyarrow.table({{"one": [1]}})
+array = {array}
+start = time.perf_counter()
+{read}
+print(time.perf_counter() - start)
+"""
+        return float(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout)
+
+    uri = f"s3://bench/{name}"
+    a, b = alternate(
+        lambda: new_process("tilefs", f"tilefs.open({uri!r}, config={config!r})", ours),
+        lambda: new_process("tiledb", f"tiledb.open({uri!r}, ctx=tiledb.Ctx({settings(port)!r}))", theirs),
+    )
+    return [f"Python, {kind}: `{ours}`", seconds(a), f"`{theirs}`", seconds(b), ratio(a, b), ""]
 
 
 def first(options, port, name):
