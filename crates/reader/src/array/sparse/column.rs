@@ -136,7 +136,7 @@ impl FixedColumn {
             if let Rows::CellSlab { fragment, .. } = rows
                 && self.should_bypass_cache(fragment, &plan)?
             {
-                return self.copy_once(&plan, out);
+                return self.copy_once(fragment, &plan, out);
             }
             let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
             if let Rows::CellSlab { .. } = rows {
@@ -161,7 +161,6 @@ impl FixedColumn {
 
     /// Adds consecutive cells of a fragment to a plan.
     fn plan(&self, plan: &mut Plan, fragment: u32, position: u64, count: u64) -> Result<()> {
-        let array = self.view.array();
         let mut add = || {
             let file = self.file(fragment)?;
             self.view.query()?.cells[fragment as usize].for_each_tile(position, count, |_, cells| {
@@ -172,21 +171,21 @@ impl FixedColumn {
                 Ok(())
             })
         };
-        add().in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
+        self.locate(fragment, add())
     }
 
     /// Copies the cells of a plan into `out`, one after the other.
     fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
-        let array = self.view.array();
-        let mut rest = out;
-        for copy in &plan.copies {
-            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * self.cell_size);
-            rest = behind;
-            self.copy_cells(copy, batches, out)
-                .in_fragment(array.fragment_name(copy.fragment as usize))
-                .in_array(array.path())?;
+        for (copy, out) in plan.copies_into(out, self.cell_size) {
+            self.locate(copy.fragment, self.copy_cells(copy, batches, out))?;
         }
         Ok(())
+    }
+
+    /// Adds the fragment and the array to an error.
+    fn locate(&self, fragment: u32, outcome: Result<()>) -> Result<()> {
+        let array = self.view.array();
+        outcome.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
     fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
@@ -204,27 +203,19 @@ impl FixedColumn {
         Ok(self.file(fragment)?.is_contiguous() && fetcher.should_bypass_cache(first, wanted, all))
     }
 
-    /// As [`FixedColumn::copy`], for cells that are read only once.
-    fn copy_once(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
-        let array = self.view.array();
-        let (mut pieces, mut rest) = (Vec::with_capacity(plan.units.len()), &mut *out);
-        for copy in &plan.copies {
-            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * self.cell_size);
-            rest = behind;
-            let units = plan.units.get(copy.units.clone()).unwrap_or_default();
-            self.file(copy.fragment)?.add_pieces(copy.cells, units, out, &mut pieces)?;
-        }
-        let Some(fragment) = plan.copies.first().map(|copy| copy.fragment) else { return Ok(()) };
-        let locate =
-            |result: Result<()>| result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path());
-        locate(array.context().fetcher.copy_once(pieces))?;
-        let mut rest = &*out;
-        for copy in &plan.copies {
-            let (out, behind) = rest.split_at(copy.cells.count as usize * self.cell_size);
-            rest = behind;
-            locate(self.check(&*self.file(copy.fragment)?, copy, out))?;
-        }
-        Ok(())
+    /// As [`FixedColumn::copy`], for cells of a fragment that are read only once.
+    fn copy_once(&self, fragment: u32, plan: &Plan, out: &mut [u8]) -> Result<()> {
+        let file = self.file(fragment)?;
+        let mut read = || {
+            let mut pieces = Vec::with_capacity(plan.units.len());
+            for (copy, out) in plan.copies_into(out, self.cell_size) {
+                let units = plan.units.get(copy.units.clone()).unwrap_or_default();
+                file.add_pieces(copy.cells, units, out, &mut pieces)?;
+            }
+            self.view.array().context().fetcher.copy_once(pieces)?;
+            plan.copies_into(out, self.cell_size).try_for_each(|(copy, out)| self.check(&file, copy, out))
+        };
+        self.locate(fragment, read())
     }
 
     /// Checks cells that were copied.
@@ -289,6 +280,16 @@ struct Copy {
 }
 
 impl Plan {
+    /// Iterates over the copies, each with the part of `out` for its cells, which are `cell_size` bytes each.
+    fn copies_into<'o>(&self, out: &'o mut [u8], cell_size: usize) -> impl Iterator<Item = (&Copy, &'o mut [u8])> {
+        let mut rest = out;
+        self.copies.iter().map(move |copy| {
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * cell_size);
+            rest = behind;
+            (copy, out)
+        })
+    }
+
     fn clear(&mut self) {
         self.units.clear();
         self.copies.clear();
