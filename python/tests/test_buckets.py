@@ -66,6 +66,20 @@ def test_large_dense_reads_from_a_bucket_are_whole(bucket, tmp_path):
     np.testing.assert_array_equal(attribute[::2, ::-1], values[::2, ::-1])
 
 
+def test_column_major_tiles_larger_than_a_small_cache_are_whole(bucket, tmp_path):
+    """Their rows are read from all chunks of a tile, so that parts would evict each other's chunks."""
+    dims = [tiledb.Dim(f"d{axis}", domain=(0, size - 1), tile=tile, dtype=np.int32) for axis, (size, tile) in enumerate([(6000, 2000), (1500, 700)])]
+    attr = tiledb.Attr("a", dtype=np.int32, filters=tiledb.FilterList([tiledb.ZstdFilter()]))
+    tiledb.Array.create(str(tmp_path / "large"), tiledb.ArraySchema(tiledb.Domain(*dims), [attr], cell_order="col-major"))
+    values = np.arange(6000 * 1500, dtype=np.int32).reshape(6000, 1500) // 5
+    with tiledb.open(str(tmp_path / "large"), "w") as array:
+        array[:] = values
+    upload(bucket, tmp_path / "large", "large")
+    for options in ({}, {"cache_size": 24 << 20}):
+        array = tilefs.open("s3://test/large", config=settings(bucket), **options)
+        np.testing.assert_array_equal(array["a"][:], values)
+
+
 def test_a_large_read_ends_when_a_file_is_gone(bucket, tmp_path):
     values = np.zeros((4096, 4096), np.uint32)
     write_dense(tmp_path / "large", values, tile=512)

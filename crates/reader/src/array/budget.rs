@@ -49,6 +49,11 @@ impl Budget {
         self.bytes / 4
     }
 
+    /// Tiles of a size that are read at the same time. Readers may return to any part of them until they are finished.
+    pub fn tiles_at_once(self, size: u64) -> u64 {
+        self.decoded_units() as u64 / 2 / size.max(1)
+    }
+
     /// A tile in column-major order that is kept in row-major order.
     pub fn reordered_tile(self) -> usize {
         self.decoded_units() / 8
@@ -131,5 +136,23 @@ impl Budget {
     /// ... and in all of its bands that are kept.
     pub fn bands(self) -> usize {
         self.bytes / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_that_are_read_at_the_same_time_fit_the_cache() {
+        for bytes in [16 << 20, 128 << 20, 1 << 30] {
+            let budget = Budget::new(bytes);
+            for size in [1, 1 << 20, 14 << 20, 1 << 40, u64::MAX] {
+                let together = budget.tiles_at_once(size).saturating_mul(size);
+                assert!(together <= budget.decoded_units() as u64 / 2, "{size} bytes of {bytes}");
+            }
+        }
+        assert_eq!(Budget::new(32 << 20).tiles_at_once(14 << 20), 0);
+        assert!(Budget::new(1 << 30).tiles_at_once(16 << 20) > 8);
     }
 }
