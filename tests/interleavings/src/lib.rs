@@ -18,6 +18,10 @@ pub mod fast {
     pub use foldhash_of_crates_io::fast::FixedState as RandomState;
 }
 
+pub mod quality {
+    pub use foldhash_of_crates_io::quality::FixedState as RandomState;
+}
+
 pub mod proof;
 pub mod sync;
 

@@ -20,7 +20,7 @@ mod buffer;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::RandomState;
+use foldhash::{fast, quality};
 use lru::LruCache;
 
 pub use buffer::{Buffer, Buffers};
@@ -89,7 +89,7 @@ enum Slot<V: ?Sized> {
 /// The entries of the keys of one shard. Each key is in at most one of the three maps.
 struct Shard<K, V: ?Sized> {
     /// New values and loads in flight.
-    recent: HashMap<K, Slot<V>, RandomState>,
+    recent: HashMap<K, Slot<V>, fast::RandomState>,
     /// Values that were requested again after they had left `recent`, in LRU order.
     kept: LruCache<K, Kept<V>>,
     /// Keys recently evicted from `recent`.
@@ -111,7 +111,8 @@ struct FlightState<V: ?Sized> {
 /// A cache of values by key. Its memory is bounded by the budget plus the values that callers currently hold.
 pub struct Cache<K, V: ?Sized> {
     shards: Vec<Mutex<Shard<K, V>>>,
-    hasher: RandomState,
+    /// For the choice of the shard. With some seeds, the faster hash puts consecutive keys into a few shards only.
+    hasher: quality::RandomState,
     /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
     recent: Share,
@@ -179,7 +180,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         let shard = || Shard { recent: HashMap::default(), kept: LruCache::unbounded(), ghosts: LruCache::unbounded() };
         Cache {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
-            hasher: RandomState::default(),
+            hasher: quality::RandomState::default(),
             queue: Mutex::default(),
             recent: Share::of(recent),
             kept: Share::of(budget - recent),
@@ -316,7 +317,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
-        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
+        lock(&self.shards[self.shard_of(key)])
+    }
+
+    /// Returns the number of the shard of a key.
+    fn shard_of(&self, key: &K) -> usize {
+        self.hasher.hash_one(key) as usize % SHARDS
     }
 
     fn tick(&self) -> u64 {

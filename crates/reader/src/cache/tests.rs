@@ -296,3 +296,23 @@ fn only_what_is_cached_is_found_without_a_load() {
     assert_eq!([1, 2].map(|number| *cache.get(&key(number)).unwrap().first().unwrap()), [7, 8]);
     assert_eq!((cache.statistics().hits, cache.statistics().misses), (2, 2));
 }
+
+/// Consecutive chunks of a tile are in different shards, whatever the seed of the hash.
+#[test]
+fn consecutive_keys_spread_over_the_shards() {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+    struct Key {
+        file: u64,
+        tile: u64,
+        chunk: Option<u32>,
+    }
+    for _ in 0..2000 {
+        let cache = Cache::<Key, [u8]>::new(1 << 20);
+        let mut keys = [0; SHARDS];
+        for chunk in 0..4 * SHARDS as u32 {
+            let key = Key { file: 0, tile: 0, chunk: Some(chunk) };
+            keys[cache.shard_of(&key)] += 1;
+        }
+        assert!(keys.iter().all(|keys| *keys <= 24), "{keys:?}");
+    }
+}

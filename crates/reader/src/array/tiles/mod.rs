@@ -413,7 +413,7 @@ mod tests {
         fs::write(&path, stored).unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         let storage = Arc::new(LocalStorage::new());
-        let context = Arc::new(Context::new(storage, 16 << 20, 1, None));
+        let context = Arc::new(Context::new(storage, 64 << 20, 1, None));
         let of = TileContext {
             datatype: Datatype::UInt8,
             cell_size: 1,
