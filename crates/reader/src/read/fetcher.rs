@@ -147,10 +147,9 @@ impl Fetcher {
     }
 
     /// Returns whether a read of `wanted` bytes should bypass the cache, which could not hold the `all` bytes of which it
-    /// is a part until they are read again. `first` is the first unit of the read. Storage with high latency needs
-    /// [`Fetcher::fetch`], which requests many units at once.
-    pub(crate) fn should_bypass_cache(&self, first: &impl Unit, wanted: u64, all: u64) -> bool {
-        wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64 && !self.is_far(first)
+    /// is a part until they are read again.
+    pub(crate) fn should_bypass_cache(&self, wanted: u64, all: u64) -> bool {
+        wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64
     }
 
     /// Copies parts of units with cells of fixed size. Units of which all is wanted are decoded into their memory and do
@@ -181,8 +180,7 @@ impl Fetcher {
             self.permits.count(out.len() as u64, out.len() as u64);
             return Ok(());
         }
-        let mut stored = self.stored_buffer(unit)?;
-        self.read_stored(unit, stored.bytes())?;
+        let mut stored = self.read_one(unit)?;
         let mut permit = self.permit();
         permit.count(stored.bytes().len(), unit.size());
         unit.decode_into(stored.bytes(), out, &self.buffers, permit.scratch())

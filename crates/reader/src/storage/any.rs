@@ -109,3 +109,25 @@ impl Storage for AnyStorage {
         if is_far(key) { uri::canonical(key) } else { self.local.canonical(key) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::storage::Settings;
+
+    #[test]
+    fn buckets_are_far_however_many_requests_are_allowed() {
+        for most in ["1", "1024"] {
+            let mut settings = Settings::default();
+            settings.set_typed("vfs.s3.max_parallel_ops", most).unwrap();
+            let options =
+                CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(1), disk_cache: None };
+            let storage = AnyStorage::new(LocalStorage::new(), options);
+            let bucket = "s3://bucket/array".into();
+            assert!(storage.is_far(&bucket) && !storage.is_far(&"/array".into()));
+            assert_eq!(storage.requests_at_once(&bucket).to_string(), most);
+        }
+    }
+}

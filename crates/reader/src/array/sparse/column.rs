@@ -194,13 +194,14 @@ impl FixedColumn {
         self.check(&file, copy, out)
     }
 
-    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache.
+    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache. Storage with high
+    /// latency needs [`Batches`], which request many units at once.
     fn should_bypass_cache(&self, fragment: u32, plan: &Plan) -> Result<bool> {
-        let Some(first) = plan.units.first() else { return Ok(false) };
+        let array = self.view.array();
         let [wanted, all] = [plan.cells, self.view.query()?.cells[fragment as usize].count()]
             .map(|cells| cells.saturating_mul(self.cell_size as u64));
-        let fetcher = &self.view.array().context().fetcher;
-        Ok(self.file(fragment)?.is_contiguous() && fetcher.should_bypass_cache(first, wanted, all))
+        let is_long = array.context().fetcher.should_bypass_cache(wanted, all);
+        Ok(is_long && !array.is_far() && self.file(fragment)?.is_contiguous())
     }
 
     /// As [`FixedColumn::copy`], for cells of a fragment that are read only once.
