@@ -15,6 +15,7 @@ import tiledb
 from .common import TILEFS, alternate, cat, mounted, ratio, seconds, table, timed
 from .dense import SIDE, raster
 from .open import with_fragments
+from .python import process as seconds_of
 from .sparse import matrix
 
 MILLISECONDS, MEGABYTES = 20, 200
@@ -99,15 +100,14 @@ def python(kind, config, port, name, ours, theirs):
     """Reads a whole array in new Python processes; the imports are not counted."""
 
     def new_process(module, array, read):
-        code = f"""
-import time, {module}, pyarrow
-pyarrow.table({{"one": [1]}})
-array = {array}
-start = time.perf_counter()
-{read}
-print(time.perf_counter() - start)
-"""
-        return float(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True).stdout)
+        return seconds_of(f"""
+            import {module}, pyarrow
+            pyarrow.table({{"one": [1]}})
+            array = {array}
+            start = time.perf_counter()
+            {read}
+            print(time.perf_counter() - start)
+        """)
 
     uri = f"s3://bench/{name}"
     a, b = alternate(

@@ -130,7 +130,7 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
         let process = processes_with_argument(daemon.place())[0];
         signal(process, "-HUP");
         eventually("the commit shows", || value(&path) == before + 1);
-        // Nothing has changed since. Only with the option does the mount know that, and keep the inode.
+        // A second refresh without a new commit. With the option, the mount compares commits and keeps the inode number.
         let number = fs::metadata(&path).unwrap().ino();
         signal(process, "-HUP");
         thread::sleep(Duration::from_millis(500));
