@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds packages of this version in target/packages and prints their sizes.
 #
-# usage: scripts/package.sh deb|musl|wheel|all|image|source|recipes|chart|sbom|sums
+# usage: scripts/package.sh deb|musl|wheel|all|image|source|recipes|chart|sbom|sums|notes
 #
 #   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, with the C library of this machine or a newer one
 #   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: a static program with man pages and completions; and the
@@ -18,6 +18,7 @@
 #   chart   tilefs-chart-VERSION.tgz: packaging/helm/tilefs
 #   sbom    tilefs-VERSION-MACHINE.cdx.json: all crates that are linked into the program, as CycloneDX
 #   sums    SHA256SUMS of all packages that exist
+#   notes   release-notes.md: what CHANGELOG.md says of this version, and how to install the files of the release
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -200,6 +201,14 @@ make_sums() {
     cat "$made/SHA256SUMS"
 }
 
+make_notes() {
+    {
+        awk -v heading="## $version - " '/^## / { here = index($0, heading) == 1; next } here' CHANGELOG.md
+        sed "s/VERSION/$version/g" packaging/release.md
+    } > "$made/release-notes.md"
+    cat "$made/release-notes.md"
+}
+
 mkdir -p "$made"
 case ${1:-} in
     deb) make_deb ;;
@@ -212,5 +221,6 @@ case ${1:-} in
     chart) make_chart ;;
     sbom) make_sbom ;;
     sums) make_sums ;;
-    *) fail "say which package: deb, musl, wheel or all; or image, source, recipes, chart, sbom or sums" ;;
+    notes) make_notes ;;
+    *) fail "say which package: deb, musl, wheel or all; or image, source, recipes, chart, sbom, sums or notes" ;;
 esac

@@ -1,4 +1,4 @@
-"""Tests that the examples of the README run and print what they should."""
+"""Tests that the examples of the README, and those of docs/python.md, run and print what they should."""
 
 import pathlib
 import re
@@ -8,22 +8,32 @@ import sys
 
 import pytest
 
-README = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+FOLDER = pathlib.Path(__file__).parents[1]
+
+
+def examples(page):
+    return re.findall(r"```python\n(.*?)```", (FOLDER / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+README, PAGE = examples("README.md"), examples("../docs/python.md")
+EXAMPLES = README + PAGE
 PRINTED = [
     "(100, 200) (10, 100) float32 12.09",
     "33 ['B cell', 'größer', 'T cell']",
     "1000 19.59",
     "            20.0            20.01",
     "20.0 {",
+    "(10, 100) 33",
+    "{'y': 100, 'x': 200} 1000",
+    "dem.tdb: a TileDB array",
 ]
 
 
-def test_there_are_five_examples():
-    assert len(EXAMPLES) == len(PRINTED) == 5
+def test_every_example_has_its_output():
+    assert (len(README), len(PAGE), len(PRINTED)) == (5, 3, 8)
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_each_example_runs(tmp_path, demo, cells, mountable, number):
     shutil.copytree(demo, tmp_path / "dem.tdb")
     shutil.copytree(cells[0], tmp_path / "cells.tdb")

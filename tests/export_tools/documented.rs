@@ -45,7 +45,7 @@ fn shell(folder: &Path, line: &str) -> Option<String> {
 fn the_commands_of_the_readme_work_on_the_sample_array() {
     let Some(demo) = Mounted::new("demo") else { return };
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let tasks = readme.split("## Five tasks").nth(1).unwrap().split("### Single-cell").next().unwrap();
+    let tasks = readme.split("## Five tasks").nth(1).unwrap().split("## What do you have?").next().unwrap();
     let blocks = tasks.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     let mnt = demo.path("mnt").display().to_string();
     let fixtures = tilefs_fixtures::fixtures().display().to_string();
@@ -314,14 +314,14 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
     let (expected, folder) = (Experiment::of(&corpus), tempfile::tempdir().unwrap());
     let mountpoint = folder.path().join("cells");
     fs::create_dir(&mountpoint).unwrap();
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let part = readme.split("### Single-cell").nth(1).unwrap().split("\n## ").next().unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/single-cell.md")).unwrap();
     let block = |language: &str, number: usize| {
-        let block = part.split(&format!("```{language}\n")).nth(number).unwrap().split("```").next().unwrap();
+        let block = page.split(&format!("```{language}\n")).nth(number).unwrap().split("```").next().unwrap();
         block.replace("/mnt/cells", &mountpoint.display().to_string()).replace(" pbmc_soma", &format!(" {experiment}"))
     };
     let mounted = Unmounted(&mountpoint);
-    let printed: Vec<Option<String>> = block("sh", 1).lines().map(|line| shell(folder.path(), line)).collect();
+    let commands = block("sh", 1) + &block("sh", 3);
+    let printed: Vec<Option<String>> = commands.lines().map(|line| shell(folder.path(), line)).collect();
     // The third column of the cells is a label; the last command counts its values.
     let [.., Some(columns), Some(counts)] = printed.as_slice() else { panic!("{printed:?}") };
     assert!(columns.lines().nth(2).unwrap().ends_with("\tbulk_labels"), "{columns}");
@@ -337,13 +337,14 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
 order = np.lexsort((matrix.col, matrix.row))
 for part in matrix.row.astype('<i8'), matrix.col.astype('<i8'), matrix.data:
     print(hashlib.sha256(part[order].tobytes()).hexdigest())";
-    for (number, needs, matrix) in [(1, "scipy", ""), (2, "anndata", "matrix = cells.X.tocoo()\n")] {
+    for (number, needs, matrix) in [(4, "scipy", ""), (1, "anndata", "matrix = cells.X.tocoo()\n")] {
         let Some(python) = python_with(needs) else { continue };
         let program = block("python", number) + matrix + digests;
         let output = Command::new(python).args(["-c", &program]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed.lines().collect::<Vec<_>>(), expected.matrix, "{needs}");
+        // The page itself prints a line before the digests.
+        assert_eq!(printed.lines().skip(1).collect::<Vec<_>>(), expected.matrix, "{needs}");
     }
     drop(mounted);
 }

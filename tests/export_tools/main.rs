@@ -17,6 +17,7 @@ mod missing_times;
 mod mounted;
 mod netcdf;
 mod numpy;
+mod pages;
 mod parquet;
 mod rhdf5;
 #[path = "../support/skip.rs"]

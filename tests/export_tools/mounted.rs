@@ -257,7 +257,7 @@ fn zarr_and_anndata_open_an_experiment_of_soma() {
     made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
 }
 
-/// Runs the example of the README: a cluster of processes, which starts slowly.
+/// Runs the example of docs/clusters.md: a cluster of processes, which starts slowly.
 #[test]
 fn the_workers_of_a_dask_cluster_each_mount_the_array() {
     let needs = "numpy, dask, distributed";
