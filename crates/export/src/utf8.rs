@@ -12,10 +12,37 @@ use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
 use super::content::{Content, is_valid};
-use super::var::read_offset;
+use super::var::{read_offset, read_offsets};
 
 /// The most bytes of a character before or after one of its bytes.
 const CUT: u64 = 3;
+
+/// How many starts of cells are read together: 64 KiB.
+const STARTS_AT_ONCE: usize = 8192;
+
+/// Returns whether a byte of UTF-8 continues a character.
+fn is_continuation(byte: &u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+/// Splits bytes of UTF-8 into the end of a character that began before them, whole characters, and the beginning of a
+/// character that continues after them.
+fn split_at_cut_characters(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    let before = bytes.iter().take(CUT as usize).take_while(|byte| is_continuation(byte)).count();
+    let (before, rest) = bytes.split_at(before);
+    let last = rest.iter().rev().take(CUT as usize).position(|byte| !is_continuation(byte));
+    let cut = last.map(|behind| behind + 1).filter(|&length| {
+        let lead = rest.get(rest.len() - length).copied().unwrap_or_default();
+        // The number of leading ones is that of the bytes of a character, and 0 for ASCII.
+        lead.leading_ones() as usize > length
+    });
+    let (whole, after) = rest.split_at(rest.len() - cut.unwrap_or(0));
+    (before, whole, after)
+}
+
+fn decreasing_offsets() -> Error {
+    Error::damaged("offsets of values that decrease")
+}
 
 /// The values of a text column; reading anything that is not UTF-8 fails.
 pub struct Utf8Values {
@@ -67,6 +94,17 @@ impl Utf8Values {
         }
     }
 
+    /// Writes to `starts` the starts of rows from `first`.
+    fn starts(&self, first: u64, starts: &mut [u64]) -> Result<()> {
+        match &self.cells {
+            Cells::Between(offsets) => read_offsets(&**offsets, first, starts),
+            Cells::Each(size) => {
+                (first..).zip(starts).for_each(|(row, start)| *start = row.saturating_mul(*size));
+                Ok(())
+            }
+        }
+    }
+
     /// Returns the last row that begins at or before a byte.
     fn row_at(&self, byte: u64) -> Result<u64> {
         Ok(partition_point(1..self.rows(), |row| Ok(self.start(row)? <= byte))? - 1)
@@ -78,12 +116,56 @@ impl Utf8Values {
         if read.is_ascii() {
             return Ok(());
         }
+        let (before, whole, after) = split_at_cut_characters(read);
+        let whole_bytes = bytes.start + before.len() as u64..bytes.end - after.len() as u64;
+        if !self.is_text_of_whole_cells(&whole_bytes, whole)? {
+            return self.check_each_cell(bytes, read);
+        }
+        self.check_each_cell(bytes.start..whole_bytes.start, before)?;
+        self.check_each_cell(whole_bytes.end..bytes.end, after)
+    }
+
+    /// Returns whether `read`, the bytes at `bytes`, is valid text in which no cell begins within a character. If not,
+    /// the cells may still be right: those that `present` marks with 0 need not be text.
+    fn is_text_of_whole_cells(&self, bytes: &Range<u64>, read: &[u8]) -> Result<bool> {
+        if simdutf8::basic::from_utf8(read).is_err() {
+            return Ok(false);
+        }
+        let mut row = self.row_at(bytes.start)? + 1;
+        let mut last_start = bytes.start;
+        let mut starts = vec![0; STARTS_AT_ONCE];
+        while row < self.rows() {
+            let count = (self.rows() - row).min(STARTS_AT_ONCE as u64) as usize;
+            let starts = &mut starts[..count];
+            self.starts(row, starts)?;
+            for &start in &*starts {
+                if start < last_start {
+                    return Err(decreasing_offsets());
+                }
+                if start >= bytes.end {
+                    return Ok(true);
+                }
+                if read.get((start - bytes.start) as usize).is_none_or(is_continuation) {
+                    return Ok(false);
+                }
+                last_start = start;
+            }
+            row += count as u64;
+        }
+        Ok(true)
+    }
+
+    /// Checks the cells that overlap `bytes` one by one, and names the first that is not text.
+    fn check_each_cell(&self, bytes: Range<u64>, read: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let mut row = self.row_at(bytes.start)?;
         let mut start = self.start(row)?;
         while row < self.rows() && start < bytes.end {
             let end = self.start(row + 1)?;
             if end < start {
-                return Err(Error::damaged("offsets of values that decrease"));
+                return Err(decreasing_offsets());
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty()
@@ -109,9 +191,8 @@ impl Utf8Values {
         let wide = seen.start.saturating_sub(CUT).max(cell.start)..seen.end.saturating_add(CUT).min(cell.end);
         let mut bytes = vec![0; (wide.end - wide.start) as usize];
         self.values.read_at(wide.start, &mut bytes)?;
-        let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
         let cut = match wide.start > cell.start {
-            true => bytes.iter().take(CUT as usize).take_while(is_continuation).count(),
+            true => bytes.iter().take(CUT as usize).take_while(|byte| is_continuation(byte)).count(),
             false => 0,
         };
         let whole = bytes.get(cut..).unwrap_or_default();
@@ -185,6 +266,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    proptest! {
+        /// The starts of the cells of a block are read in more than one piece.
+        #[test]
+        fn blocks_are_checked_as_their_cells_are(
+            cells in cells(), good in prop::collection::vec("[aé€😀]{0,2}", 1..9), at in 0..3 * STARTS_AT_ONCE,
+            window in (any::<prop::sample::Index>(), any::<prop::sample::Index>())
+        ) {
+            let many = (0..3 * STARTS_AT_ONCE).map(|row| good[row % good.len()].clone().into_bytes());
+            let mut all: Vec<Vec<u8>> = many.collect();
+            all.splice(at..at, cells);
+            let (bytes, values) = (all.concat(), values_of(&all, None));
+            let (one, other) = (window.0.index(bytes.len() + 1), window.1.index(bytes.len() + 1));
+            for window in [one.min(other)..one.max(other), 0..bytes.len()] {
+                let places = window.start as u64..window.end as u64;
+                let fast = values.check(places.clone(), &bytes[window.clone()]).map_err(|error| error.to_string());
+                let each = values.check_each_cell(places, &bytes[window]).map_err(|error| error.to_string());
+                prop_assert_eq!(fast, each);
+            }
+        }
+    }
+
+    #[test]
+    fn cut_characters_are_those_whose_other_bytes_are_missing() {
+        let text = "aé€😀z".as_bytes();
+        for start in 0..text.len() {
+            for end in start..=text.len() {
+                let (before, whole, after) = split_at_cut_characters(&text[start..end]);
+                assert_eq!([before, whole, after].concat(), &text[start..end]);
+                assert!(str::from_utf8(whole).is_ok() && before.len() <= 3 && after.len() <= 3, "{start}..{end}");
+            }
+        }
+        assert_eq!(split_at_cut_characters(b"ab"), (&b""[..], &b"ab"[..], &b""[..]));
     }
 
     #[test]

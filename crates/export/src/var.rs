@@ -52,6 +52,19 @@ pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
+/// Reads consecutive u64 little-endian offsets in a content, from `first`.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(crate) fn read_offsets(offsets: &dyn Content, first: u64, numbers: &mut [u64]) -> Result<()> {
+    let mut bytes = vec![0; numbers.len() * 8];
+    offsets.read_at(first.saturating_mul(8), &mut bytes)?;
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+        *number = u64::from_le_bytes(*bytes);
+    }
+    Ok(())
+}
+
 /// The values of all cells end to end.
 pub struct VarValues<C> {
     cells: Arc<C>,
