@@ -29,8 +29,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use array::{Array, Object};
-use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions};
+use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions, Tree};
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::statistics::Value;
 use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
@@ -312,4 +313,26 @@ fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
     let after: serde_json::Value = serde_json::from_str(&text(&root, "zarr/zarr.json")).unwrap();
     assert_eq!(after["attributes"], before["attributes"]);
     assert_eq!(after["consolidated_metadata"]["metadata"][member]["shape"][0].as_u64(), Some(rows));
+}
+
+/// A matrix of TileDB-SOMA opens all columns of its sorted rows, but reads its cells in bands.
+#[test]
+fn a_column_of_sorted_rows_is_opened_without_sorting() {
+    let path = tilefs_fixtures::fixtures().join("arrays/sparse/order_tile_row_cell_row");
+    let options = OpenOptions::default();
+    let tree = tree::MountedTree::new(tree::open_stored(&path, &options).unwrap(), &options).unwrap();
+    let sorted_cells = || {
+        let counters = tree.statistics();
+        let counter = counters.iter().find(|counter| counter.name == "merged_cells").unwrap();
+        let Value::Total(count) = counter.value else { panic!() };
+        count
+    };
+    let Node::Folder(dims) = find(&tree.root(), "by-row/dims") else { panic!() };
+    let columns = dims.list().unwrap().into_iter().map(|entry| dims.lookup(&entry.name).unwrap().unwrap());
+    let columns: Vec<_> = columns.filter_map(|node| if let Node::File(file) = node { Some(file) } else { None }).collect();
+    assert_eq!(columns.len(), 2);
+    let contents: Vec<_> = columns.iter().map(|file| file.open().unwrap()).collect();
+    assert_eq!(sorted_cells(), 0);
+    contents[0].read_at(0, &mut vec![0; contents[0].len() as usize]).unwrap();
+    assert!(sorted_cells() > 0);
 }

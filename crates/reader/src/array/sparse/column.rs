@@ -92,7 +92,7 @@ impl FixedColumn {
     pub fn decoded_per_row(&self) -> Result<u64> {
         let dimensions = &self.view.array().schema().dimensions;
         let coordinates: usize = dimensions.iter().map(|dimension| dimension.datatype.size()).sum();
-        let compared = if self.view.map()?.reads_cells() { coordinates / 2 } else { 0 };
+        let compared = if self.view.merges_when_read()? { coordinates / 2 } else { 0 };
         Ok((self.cell_size + compared) as u64)
     }
 

@@ -326,6 +326,13 @@ impl SparseView {
         Ok(found.map(|(fragment, position)| (fragment as usize, position)))
     }
 
+    /// Returns whether segments of the rows are merged when they are read, which compares coordinates. Does not sort:
+    /// sorted rows are known before the first of them is read.
+    pub(super) fn merges_when_read(&self) -> Result<bool> {
+        let is_sorted = self.stored.is_some() && !self.query.is_row_major();
+        Ok(!is_sorted && self.map()?.reads_cells())
+    }
+
     /// Returns the map from rows to cells.
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
         self.map.get_or_make(|| match &self.stored {
