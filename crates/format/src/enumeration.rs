@@ -127,6 +127,7 @@ pub(super) fn parse_starts(bytes: &[u8], data_size: u64) -> Option<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
 
     fn write(datatype: Datatype, cell_count: u32, data: &[u8], starts: Option<&[u64]>) -> Vec<u8> {
