@@ -42,9 +42,13 @@ pub fn span(text: &str) -> std::result::Result<(u64, u64), String> {
         true => Ok((first, last)),
         false => Err("arrays have no times before 1970".to_owned()),
     });
-    let (first, last) = spanned.map_err(|reason| match only_digits {
-        true => format!("{reason}; as milliseconds since 1970 it is {COUNT}{text}"),
-        false => reason,
+    let (first, last) = spanned.map_err(|reason| {
+        // The forms of dates are only some of the forms of times.
+        let reason = reason.split_once("; write ").map_or(reason.as_str(), |(reason, _)| reason);
+        match only_digits {
+            true => format!("{reason}; as milliseconds since 1970 it is {COUNT}{text}"),
+            false => reason.to_owned(),
+        }
     })?;
     let clipped = |count: i128| u64::try_from(count.max(0)).unwrap_or(u64::MAX);
     Ok((clipped(first), clipped(last)))

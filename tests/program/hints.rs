@@ -50,7 +50,7 @@ fn commits_of_the_future_are_told() {
         }
         let (place, whole) = (place.display().to_string(), whole.display().to_string());
         let told = "what was committed with the time 9999-12-31T23:59:59.999Z is not shown";
-        let calls = [&["info", &place][..], &["info", "--json", &place], &["cat", &place, "README.txt"]];
+        let calls: [&[&str]; 3] = [&["info", &place], &["info", "--json", &place], &["cat", &place, "README.txt"]];
         assert!(calls.iter().all(|call| text(call).contains(told)), "{name}: {}", text(calls[0]));
         let object = fixture(&format!("arrays/{name}"));
         let attribute = &object.schema.as_ref().expect("a schema").attrs[0];
