@@ -34,7 +34,7 @@ impl Enumeration {
         let mut cursor = Cursor::new(payload);
         let version = cursor.u32("version")?;
         if version != 0 {
-            return Err(other_version("enumeration", version, 0..=0));
+            return Err(other_version("enumeration", version, 0..=0)).in_field("version").at(0);
         }
         let name = cursor.text32("enumeration name")?.to_owned();
         let file = cursor.text32("enumeration file")?.to_owned();

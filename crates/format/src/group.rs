@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cursor::Cursor;
 use super::name::{NameForm, TimestampedName};
 use super::version::other_version;
-use crate::error::{Error, Result};
+use crate::error::{Error, Locate, Result};
 
 /// The stored bytes of the smallest member: version, type, two flags, the length of its URI.
 const MIN_BYTES: usize = 15;
@@ -76,7 +76,7 @@ fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
 fn check_version(version: u32, what: &str) -> Result<()> {
     match version {
         1 | 2 => Ok(()),
-        other => Err(other_version(what, other, 1..=2)),
+        other => Err(other_version(what, other, 1..=2)).in_field("version"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::version::other_version;
 pub(super) fn parse(cursor: &mut Cursor<'_>, dimensions: &[Dimension]) -> Result<Option<Vec<Range>>> {
     let version = cursor.u32("version of the current domain")?;
     if version != 0 {
-        return Err(other_version("current domain", version, 0..=0));
+        return Err(other_version("current domain", version, 0..=0)).in_field("version of the current domain");
     }
     if cursor.u8("empty current domain")? != 0 {
         return Ok(None);
