@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(name(&[("original_file_name", "a"), ("file_extension", "bin")]), "a.bin");
         assert_eq!(name(&[("original_file_name", "x.tar"), ("file_extension", "gz")]), "x.tar.gz");
         assert_eq!(name(&[("original_file_name", "UP"), ("file_extension", "TXT")]), "UP.TXT");
-        assert_eq!(name(&[("original_file_name", "."), ("file_extension", "x")]), "..x");
+        assert_eq!(name(&[("original_file_name", "."), ("file_extension", "x")]), "%2E.x");
         assert_eq!(name(&[("original_file_name", "noext"), ("file_extension", "d/noext")]), "noext");
         assert_eq!(name(&[("original_file_name", "two"), ("file_extension", "")]), "two");
         assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");

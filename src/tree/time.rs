@@ -23,7 +23,7 @@ const COUNT: &str = "ms-";
 /// Returns the first and the last millisecond since 1970 that a text spans, in `--at`, `--from` and the names in
 /// `.history/`: a date or a time in the forms that selections accept, so that `2024` is that year, `20240131` that day and
 /// `2024-01-31T10:15` that minute; or a count of milliseconds, `ms-1704067200000` or, unless it has four or eight digits
-/// like these dates, only its digits. A span that begins before 1970 is cut.
+/// like these dates, only its digits. A span that begins before 1970 is cut. A leap second counts as the second after it.
 ///
 /// # Errors
 /// The reason, as part of a sentence: another text, a span that ends before 1970, another time zone.
@@ -38,8 +38,9 @@ pub fn span(text: &str) -> std::result::Result<(u64, u64), String> {
         let count = digits.parse().map_err(|_| "the number is too large")?;
         return Ok((count, count));
     }
-    let spanned = moment::parse(Datatype::DateTimeMs, text).and_then(|(first, last)| match last >= 0 {
-        true => Ok((first, last)),
+    let (earlier, leap) = before_leap_second(text).map_or((text.to_owned(), 0), |earlier| (earlier, 1000));
+    let spanned = moment::parse(Datatype::DateTimeMs, &earlier).and_then(|(first, last)| match last >= 0 {
+        true => Ok((first + leap, last + leap)),
         false => Err("arrays have no times before 1970".to_owned()),
     });
     let (first, last) = spanned.map_err(|reason| {
@@ -52,6 +53,14 @@ pub fn span(text: &str) -> std::result::Result<(u64, u64), String> {
     })?;
     let clipped = |count: i128| u64::try_from(count.max(0)).unwrap_or(u64::MAX);
     Ok((clipped(first), clipped(last)))
+}
+
+/// Returns a text whose second is 60, a leap second, with the second before; `None` for other texts.
+fn before_leap_second(text: &str) -> Option<String> {
+    let clock = text.find(['T', 't', ' '])? + 1;
+    let second = clock + if text.get(clock + 2..clock + 3)? == ":" { "hh:mm:".len() } else { "hhmm".len() };
+    let (before, after) = (text.get(..second)?, text.get(second..)?.strip_prefix("60")?);
+    Some(format!("{before}59{after}"))
 }
 
 /// Returns the window that a text means, in `--at` and in `.history/`: `T` ends with the last millisecond of T; `T1..T2`

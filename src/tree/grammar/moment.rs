@@ -251,11 +251,10 @@ fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Mom
     };
     let Some(minute) = next(rest)? else { return spanning(hour * 3600, 3600) };
     let second = next(rest)?;
-    if minute > 59 || second.is_some_and(|second| second > 60) {
+    if minute > 59 || second.is_some_and(|second| second > 59) {
         return Some(Err("there is no such time of day".into()));
     }
     let Some(second) = second else { return spanning(hour * 3600 + minute * 60, 60) };
-    // Second 60 is a leap second, which counts as the second after it.
     let seconds = hour * 3600 + minute * 60 + second;
     if !rest.skip('.') && !rest.skip(',') {
         return spanning(seconds, 1);
