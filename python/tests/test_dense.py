@@ -196,8 +196,13 @@ def test_earlier_times_are_read(tmp_path):
 
     for at in (1500, "1970-01-01T00:00:01.5Z", np.datetime64(1500, "ms"), datetime.datetime(1970, 1, 1, 0, 0, 1, 500000)):
         assert tilefs.open(path, at=at)["a"][0] == 1000, at
-    with pytest.raises(ValueError):
-        tilefs.open(path, at="yesterday")
+    # Text means the time that it spans, as in the program.
+    for at in ("1970", "1970-01-01", datetime.date(1970, 1, 1)):
+        assert tilefs.open(path, at=at)["a"][0] == 2000, at
+    assert tilefs.open(path, at="ms-1500")["a"][0] == 1000
+    for wrong in ("yesterday", "1500"):
+        with pytest.raises(ValueError):
+            tilefs.open(path, at=wrong)
     with pytest.raises(tilefs.UsageError, match="later"):
         tilefs.open(path, at=1, from_=2)
 

@@ -136,6 +136,9 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
             first.display()
         )));
     }
+    if is_mount && let Some(message) = options_before_command(&rest) {
+        return Err(Failure::usage(message));
+    }
     let mut expanded = vec![OsString::from("tilefs")];
     if is_mount {
         expanded.push("mount".into());
@@ -146,6 +149,34 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
         expanded.extend(if is_reader { expand_options(&rest, false)? } else { rest });
     }
     Ok(Arguments::Run(expanded))
+}
+
+/// Returns the command of expanded arguments, if it is one.
+pub fn command_in(expanded: &[OsString]) -> Option<&'static str> {
+    let typed = expanded.get(1)?;
+    COMMANDS.iter().copied().find(|command| typed == command)
+}
+
+/// Returns the message for a command behind options, which would otherwise be taken for an array or a folder to mount.
+/// A path of that name, or a value of an option, is no command.
+fn options_before_command(rest: &[OsString]) -> Option<String> {
+    let first = rest.first()?.to_str().filter(|first| first.starts_with('-') && *first != "--")?;
+    let mut previous = first;
+    for argument in rest.get(1..)?.iter().take_while(|argument| *argument != "--") {
+        let typed = argument.to_str().unwrap_or_default();
+        let is_value = previous.strip_prefix("--").is_some_and(|name| takes_value(&name.replace('-', "_")));
+        if COMMANDS.contains(&typed) && !is_value && previous != "-o" && !Path::new(typed).exists() {
+            let option = first.split('=').next().unwrap_or(first);
+            return Some(format!("options follow the command, as in `tilefs {typed} ... {option}`"));
+        }
+        previous = typed;
+    }
+    None
+}
+
+/// Returns whether the next argument is the value of an option.
+fn takes_value(name: &str) -> bool {
+    VALUES.iter().chain(&["mount", "set"]).any(|known| name == *known)
 }
 
 /// Expands the arguments of a mount(8) helper: `mount.tilefs SOURCE MNT [-sfnv] [-N namespace] [-t type] [-o options]`.

@@ -108,8 +108,9 @@ pub fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "tilefs: {}", printable::line(&message.replace('\n', " ")));
 }
 
-/// Reduces the command line parser's report to one line: without heading, usage and blank lines.
-pub fn one_line(report: &str) -> String {
+/// Reduces the command line parser's report to one line: without heading, usage and blank lines. It ends with the
+/// command that prints the help, which is that of `command`, if there is one.
+pub fn one_line(report: &str, command: Option<&str>) -> String {
     let parts: Vec<&str> = report
         .lines()
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
@@ -118,7 +119,8 @@ pub fn one_line(report: &str) -> String {
         .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect();
     let line = parts.join(" ").replace(" tip: ", "; ");
-    format!("{} (see `tilefs --help`)", line.strip_prefix("error: ").unwrap_or(&line))
+    let help = command.map_or_else(|| "tilefs --help".to_owned(), |command| format!("tilefs {command} --help"));
+    format!("{} (see `{help}`)", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 #[cfg(test)]
@@ -130,8 +132,8 @@ mod tests {
         let report = "error: the following required arguments were not provided:\n  <ARRAY>\n  <MNT>\n\nUsage: tilefs \
                       mount <ARRAY> <MNT>\n\nFor more information, try '--help'.\n";
         assert_eq!(
-            one_line(report),
-            "the following required arguments were not provided: <ARRAY> <MNT> (see `tilefs --help`)"
+            one_line(report, Some("mount")),
+            "the following required arguments were not provided: <ARRAY> <MNT> (see `tilefs mount --help`)"
         );
     }
 

@@ -50,7 +50,7 @@ Examples:
   tilefs ls -l ARRAY                    the files, without mounting
   tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
   tilefs serve ARRAY                    the same files over HTTP and WebDAV
-  tilefs ARRAY MNT --at 2024-01-31      as it was at that time (UTC)
+  tilefs ARRAY MNT --at 2024-01-31      as it was at the end of that day (UTC)
 ";
 
 /// Mounts a TileDB array or group as a read-only folder of plain files.
@@ -114,6 +114,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
         Arguments::Run(arguments) => arguments,
         Arguments::NothingToDo => return Ok(None),
     };
+    let command = arguments::command_in(&arguments);
     match CommandLine::try_parse_from(arguments) {
         Ok(line) => Ok(Some(line.command)),
         Err(error) if !error.use_stderr() => {
@@ -126,7 +127,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
             let _ = error.print();
             Err(Failure { status: failure::WRONG_USAGE, message: String::new() })
         }
-        Err(error) => Err(Failure::usage(failure::one_line(&error.render().to_string()))),
+        Err(error) => Err(Failure::usage(failure::one_line(&error.render().to_string(), command))),
     }
 }
 
@@ -220,6 +221,12 @@ mod tests {
             ("tilefs mnt a m", "did you mean `tilefs mount`?"),
             ("tilefs inf a", "did you mean `tilefs info`?"),
             ("tilefs unmount m", "did you mean `tilefs umount`?"),
+            ("tilefs a m --nonsense", "(see `tilefs mount --help`)"),
+            ("tilefs cat a --nonsense x", "(see `tilefs cat --help`)"),
+            ("tilefs --nonsense", "(see `tilefs mount --help`)"),
+            ("tilefs --at 2024 cat a f", "options follow the command, as in `tilefs cat ... --at`"),
+            ("tilefs --at=2024 ls a", "options follow the command, as in `tilefs ls ... --at`"),
+            ("tilefs -v info a", "options follow the command, as in `tilefs info ... -v`"),
             ("tilefs umount", "MNT"),
             ("tilefs cat a", "PATH"),
         ] {

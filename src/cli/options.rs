@@ -18,13 +18,14 @@ use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, VariantLists, Vi
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selecting and reading cells")]
 pub struct Opening {
-    /// Show the array as of this time: ISO 8601 in UTC, or milliseconds since 1970
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    at: Option<Time>,
+    /// Show the array as of this time, or what was written from T1 to T2 (T1..T2): ISO 8601 in UTC, or milliseconds
+    /// since 1970; a date or a year means its end
+    #[arg(long, value_name = "TIME", value_parser = parse_window)]
+    at: Option<Typed<(Option<u64>, Option<u64>)>>,
 
     /// Ignore everything written before this time
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    from: Option<Time>,
+    #[arg(long, value_name = "TIME", value_parser = parse_start)]
+    from: Option<Typed<u64>>,
 
     /// The file or pipe with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE", hide_env_values = true)]
@@ -151,10 +152,10 @@ enum LogLevel {
     Trace,
 }
 
-/// A point in time, with its text as typed.
+/// A point or a window of time in milliseconds since 1970, with its text as typed.
 #[derive(Debug, Clone)]
-struct Time {
-    milliseconds: u64,
+struct Typed<T> {
+    time: T,
     text: String,
 }
 
@@ -170,18 +171,7 @@ impl Opening {
     /// Converts to the library's options. Warns about times that look like something else.
     pub fn options(&self, slices: &NamedSlices) -> Result<OpenOptions, Failure> {
         let defaults = OpenOptions::default();
-        for time in [&self.at, &self.from].into_iter().flatten() {
-            if let Some(warning) = tree::time::warning(&time.text) {
-                ::log::warn!("{warning}");
-            }
-        }
-        let (at, from) =
-            (self.at.as_ref().map(|time| time.milliseconds), self.from.as_ref().map(|time| time.milliseconds));
-        if let (Some(at), Some(from)) = (at, from)
-            && from > at
-        {
-            return Err(Failure::usage("--from is later than --at, so that nothing is left to show"));
-        }
+        let (from, at) = self.window()?;
         let reading = tilefs_reader::OpenOptions {
             at,
             from,
@@ -216,6 +206,28 @@ impl Opening {
 const NO_INDEX: &str = "none";
 
 impl Opening {
+    /// Returns the first and the last millisecond that are shown, as far as the options limit them. Warns about times
+    /// that look like something else.
+    fn window(&self) -> Result<(Option<u64>, Option<u64>), Failure> {
+        let texts = [self.at.as_ref().map(|at| &at.text), self.from.as_ref().map(|from| &from.text)];
+        for part in texts.into_iter().flatten().flat_map(|text| text.split("..")) {
+            if let Some(warning) = tree::time::warning(part) {
+                ::log::warn!("{warning}");
+            }
+        }
+        let (start, at) = self.at.as_ref().map_or((None, None), |at| at.time);
+        let from = self.from.as_ref().map(|from| from.time);
+        if start.is_some() && from.is_some() {
+            return Err(Failure::usage("--at begins at a time of its own here; leave out --from"));
+        }
+        match (start.or(from), at) {
+            (Some(from), Some(at)) if from > at => {
+                Err(Failure::usage("--from is later than --at, so that nothing is left to show"))
+            }
+            window => Ok(window),
+        }
+    }
+
     fn index(&self) -> Result<Option<IndexOptions>, Failure> {
         let folder = match &self.index_dir {
             Some(given) if given.as_os_str() == NO_INDEX || given.as_os_str().is_empty() => return Ok(None),
@@ -305,9 +317,14 @@ impl Logging {
     }
 }
 
-fn parse_time(text: &str) -> Result<Time, String> {
-    let milliseconds = tree::time::parse(text).map_err(|error| error.to_string())?;
-    Ok(Time { milliseconds, text: text.to_owned() })
+fn parse_window(text: &str) -> Result<Typed<(Option<u64>, Option<u64>)>, String> {
+    let time = tree::time::typed(text, tree::time::window).map_err(|error| error.to_string())?;
+    Ok(Typed { time, text: text.to_owned() })
+}
+
+fn parse_start(text: &str) -> Result<Typed<u64>, String> {
+    let (time, _) = tree::time::typed(text, tree::time::span).map_err(|error| error.to_string())?;
+    Ok(Typed { time, text: text.to_owned() })
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {

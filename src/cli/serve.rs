@@ -1,6 +1,6 @@
 //! `tilefs serve`: an array or a group over HTTP and WebDAV.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ Examples:
   gdalinfo /vsicurl/http://127.0.0.1:8080/tiff/elevation.tif
   rclone ls \":webdav,url='http://127.0.0.1:8080/':\"";
 
+/// The address and the port of `--listen` where they are left out.
+const USUAL_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const USUAL_PORT: u16 = 8080;
+
 /// Serve the files of an array or a group over HTTP and read-only WebDAV, until ctrl-C
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,9 +34,18 @@ pub struct Serve {
     /// The folder of the array or group
     array: PathBuf,
 
-    /// The address to listen on; the default is reached only from this machine. Port 0 is any free one
+    /// The address to listen on; the default is reached only from this machine. Port 0 is any free one. Either part may
+    /// be left out
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = parse_address)]
     listen: SocketAddr,
+
+    /// The port alone, as with --listen PORT
+    #[arg(short = 'p', long, value_name = "PORT", conflicts_with = "listen")]
+    port: Option<u16>,
+
+    /// The address alone, as with --listen ADDRESS
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "listen", value_parser = parse_host)]
+    host: Option<IpAddr>,
 
     /// Answer only requests with this token: `Authorization: Bearer TOKEN`, the password TOKEN of any user, or ?token=TOKEN
     #[arg(long, value_name = "TOKEN", env = "TILEFS_TOKEN", hide_env_values = true, value_parser = parse_token)]
@@ -83,7 +96,7 @@ impl Serve {
         threads::start_team(options.reading.threads);
         let tree = array::open_tree(&self.array, &options)?;
         let serving = ServeOptions {
-            listen: self.listen,
+            listen: self.address(),
             token: self.token.clone(),
             cors: self.cors.clone(),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
@@ -109,10 +122,35 @@ impl Serve {
     }
 }
 
+impl Serve {
+    /// Returns the address to listen on.
+    fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host.unwrap_or(self.listen.ip()), self.port.unwrap_or(self.listen.port()))
+    }
+}
+
+/// Parses `ADDRESS:PORT`, in which either part may be left out: `8080`, `:8080`, `localhost`, `[::1]`.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = |_| "write it as ADDRESS:PORT, for instance 127.0.0.1:8080 or [::1]:8080".to_owned();
-    let mut addresses = text.to_socket_addrs().map_err(wrong)?;
-    addresses.next().ok_or_else(|| "this name has no address".to_owned())
+    let wrong = || "write it as ADDRESS:PORT, for instance 127.0.0.1:8080 or [::1]:8080".to_owned();
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(SocketAddr::new(USUAL_HOST, port.parse().map_err(|_| wrong())?));
+    }
+    if let Ok(mut addresses) = text.to_socket_addrs() {
+        return addresses.next().ok_or_else(|| "this name has no address".to_owned());
+    }
+    // A colon is part of an address only in those of IPv6.
+    let is_host = text.parse::<IpAddr>().is_ok() || text.starts_with('[') || !text.contains(':');
+    let host = if is_host { parse_host(text).ok() } else { None };
+    host.map(|host| SocketAddr::new(host, USUAL_PORT)).ok_or_else(wrong)
+}
+
+/// Parses an address or a name, without a port.
+fn parse_host(text: &str) -> Result<IpAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let wrong = |_| "write an address or a name without a port, for instance 0.0.0.0 or localhost".to_owned();
+    let mut addresses = (bare, 0).to_socket_addrs().map_err(wrong)?;
+    addresses.next().map(|address| address.ip()).ok_or_else(|| "this name has no address".to_owned())
 }
 
 fn parse_token(text: &str) -> Result<String, String> {
@@ -137,9 +175,19 @@ mod tests {
         assert!(
             parse_address("[::1]:80").unwrap().is_ipv6() && parse_address("localhost:80").unwrap().ip().is_loopback()
         );
-        for wrong in ["", "8080", "127.0.0.1", ":x", "127.0.0.1:99999", "http://127.0.0.1:1"] {
+        for (part, whole) in [
+            ("8101", "127.0.0.1:8101"),
+            (":8101", "127.0.0.1:8101"),
+            ("0.0.0.0", "0.0.0.0:8080"),
+            ("::1", "[::1]:8080"),
+            ("[::1]", "[::1]:8080"),
+        ] {
+            assert_eq!(parse_address(part).unwrap().to_string(), whole, "{part}");
+        }
+        for wrong in ["", ":", ":x", "99999", "127.0.0.1:99999", "http://127.0.0.1:1", "127.0.0.1:"] {
             assert!(parse_address(wrong).is_err(), "{wrong}");
         }
+        assert!(parse_host("[::1]").unwrap().is_ipv6() && parse_host("127.0.0.1:80").is_err());
         assert!(parse_token("s3cret").is_ok() && parse_token("").is_err() && parse_token("a b\n").is_err());
         assert!(parse_origin("*").is_ok() && parse_origin("https://a.example").is_ok());
         assert!(parse_origin("a.example").is_err() && parse_origin("https://a\r\nx: y").is_err());

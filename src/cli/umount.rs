@@ -1,6 +1,7 @@
 //! `tilefs umount`: unmounts.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{self, PathBuf};
 
 use clap::Args;
 
@@ -23,7 +24,11 @@ impl Umount {
     pub fn run(&self) -> Result<(), Failure> {
         let how = if self.lazy { Detach::Lazily } else { Detach::WhenIdle };
         let mut result = Ok(());
-        for mountpoint in &self.mountpoints {
+        let absolute = |mountpoint: &PathBuf| path::absolute(mountpoint).unwrap_or_else(|_| mountpoint.clone());
+        let mountpoints: Vec<PathBuf> = self.mountpoints.iter().map(absolute).collect();
+        // A command that was started in the mount must not be one of its users.
+        let _ = env::set_current_dir("/");
+        for mountpoint in &mountpoints {
             if let Err(error) = fuse::unmount(mountpoint, how) {
                 complain(&error.to_string());
                 result = Err(Failure { status: NOT_UNMOUNTED, message: String::new() });

@@ -83,12 +83,14 @@ impl FolderBuilder {
         self.folder.add_with(name, Node::File(Arc::new(file)), listing);
     }
 
-    /// Records why there is no file of this name.
+    /// Records why there is no file of this name, or what it lacks.
     pub fn leave_out(&mut self, name: &str, reason: impl ToString) {
-        self.not_listed.push((format!("{}{name}", self.prefix), reason.to_string()));
+        let reason = reason.to_string();
+        self.folder.explain_absence(name, &reason);
+        self.not_listed.push((format!("{}{name}", self.prefix), reason));
     }
 
-    /// Adds a folder of files, unless it would be empty.
+    /// Adds a folder of files, unless it would be empty. The reason why it is empty is then that of its first file.
     pub fn add_folder(&mut self, name: &str, listed: bool, build: impl FnOnce(&mut FolderBuilder)) {
         let mut inner = FolderBuilder::new(self.modified);
         inner.prefix = format!("{}{name}/", self.prefix);
@@ -96,6 +98,11 @@ impl FolderBuilder {
         inner.shown = self.shown;
         build(&mut inner);
         self.facts.append(&mut inner.facts);
+        if inner.folder.is_empty()
+            && let Some((path, reason)) = inner.not_listed.first()
+        {
+            self.folder.explain_absence(name, &format!("{path}: {reason}"));
+        }
         self.not_listed.append(&mut inner.not_listed);
         if inner.folder.is_empty() {
             return;

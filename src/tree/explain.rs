@@ -22,6 +22,7 @@ use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
     schema_text, views_txt,
 };
+use super::time;
 
 /// The unlisted folder of information about the tree itself.
 pub const OWN: &str = ".tilefs";
@@ -117,6 +118,8 @@ impl Explanations {
         let array = self.fields.subarray.array();
         let schema = array.schema();
         let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
+        findings.warnings.extend(time::future_commits(&future));
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
         let mut enumerations = Vec::new();
         let mut known = HashSet::new();

@@ -36,6 +36,9 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
         Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
             folder.add(name, Format::Original, Some(CONTENTS), file);
         }),
+        Ok(None) if array.metadata()?.get("original_file_name").is_some() => {
+            builder.leave_out(CONTENTS, "the size of the file was never recorded: its metadata have no file_size");
+        }
         Ok(None) => {}
         Err(error) if error.is_passing() => return Err(error),
         Err(error) => builder.leave_out(CONTENTS, error),
@@ -74,7 +77,8 @@ fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
     }
 }
 
-/// Returns the file's own name without folders; `contents` with the file's extension if no name is stored.
+/// Returns the file's own name without folders; `contents` with the file's extension if no name is stored. TileDB's
+/// library stores the name and its extension apart, and as the extension of a name without one the path of the file.
 fn file_name(metadata: &Metadata) -> String {
     let stored = |key: &str| {
         let value = metadata.get(key)?;
@@ -82,10 +86,13 @@ fn file_name(metadata: &Metadata) -> String {
     };
     let name = stored("original_file_name");
     let last = name.as_deref().and_then(|name| name.trim_end_matches('/').rsplit('/').next());
-    match (last.filter(|last| !last.is_empty()), stored("file_extension")) {
-        (Some(last), _) => escape(last),
-        (None, Some(extension)) => escape(&format!("{CONTENTS}.{}", extension.trim_start_matches('.'))),
-        (None, None) => CONTENTS.to_owned(),
+    let last = last.filter(|last| !last.is_empty()).unwrap_or(CONTENTS);
+    let extension = stored("file_extension").filter(|extension| !extension.contains('/'));
+    let ending = extension.map(|extension| format!(".{}", extension.trim_start_matches('.')));
+    // Other writers store the whole name.
+    match ending.filter(|ending| ending.len() > 1 && !last.ends_with(ending.as_str())) {
+        Some(ending) => escape(&format!("{last}{ending}")),
+        None => escape(last),
     }
 }
 
@@ -108,6 +115,13 @@ mod tests {
     #[test]
     fn files_have_their_own_name_if_stored() {
         assert_eq!(name(&[("original_file_name", "a b.txt"), ("file_extension", "txt")]), "a b.txt");
+        // As TileDB's library 2.10 to 2.30 stores a.bin, x.tar.gz, UP.TXT, ..x, dir.d/noext and two.
+        assert_eq!(name(&[("original_file_name", "a"), ("file_extension", "bin")]), "a.bin");
+        assert_eq!(name(&[("original_file_name", "x.tar"), ("file_extension", "gz")]), "x.tar.gz");
+        assert_eq!(name(&[("original_file_name", "UP"), ("file_extension", "TXT")]), "UP.TXT");
+        assert_eq!(name(&[("original_file_name", "."), ("file_extension", "x")]), "%2E.x");
+        assert_eq!(name(&[("original_file_name", "noext"), ("file_extension", "d/noext")]), "noext");
+        assert_eq!(name(&[("original_file_name", "two"), ("file_extension", "")]), "two");
         assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");
         assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E.");
         assert_eq!(name(&[("original_file_name", ""), ("file_extension", "txt")]), "contents.txt");

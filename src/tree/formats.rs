@@ -29,6 +29,7 @@ use super::zarr;
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
     let is_sparse = fields.schema().is_sparse();
     let all = || fields.attributes().chain(fields.dimensions());
+    explain_absence(builder, fields);
     builder.add_folder("npy", true, |npy| all().for_each(|id| add_npy(npy, fields, id)));
     builder.add_folder("text", true, |texts| {
         all().for_each(|id| add_grid(texts, fields, id));
@@ -53,6 +54,19 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
         builder.add_folder("F", fields.shown.has(View::Other), |column_major| {
             fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
         });
+    }
+}
+
+/// Records why an array has no views that only arrays of another kind have.
+fn explain_absence(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    if fields.schema().is_sparse() {
+        for name in ["tiff", "F"] {
+            builder.folder.explain_absence(name, "only dense arrays have it; the cells of this one are rows of tables");
+        }
+    }
+    if !fields.has_one_axis() {
+        let reason = tables::no_tables(fields);
+        ["arrow", "parquet"].iter().for_each(|name| builder.folder.explain_absence(name, &reason));
     }
 }
 

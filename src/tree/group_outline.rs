@@ -71,7 +71,7 @@ fn show<E>(
     let what = match visited {
         Visited::Group(group, members) => {
             let soma = group.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
-            format!("group of {members}{soma}")
+            format!("group of {members}{soma}{}", future_commits(group.future_commits()))
         }
         Visited::Directory(folders) => format!("folder of {folders}"),
         Visited::Array(place) => array(*place, options).unwrap_or_else(|error| format!("array: {error}")),
@@ -97,7 +97,16 @@ fn show<E>(
 fn array(place: ArrayPlace<'_>, options: &OpenOptions) -> Result<String> {
     let array = open_folder(place.context.clone(), place.folder, place.window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
-    Ok(format!("{}{soma}", size_text(&array, options)?))
+    Ok(format!("{}{soma}{}", size_text(&array, options)?, future_commits(array.future_commits())))
+}
+
+/// Returns a remark about hidden commits that lie in the future, or nothing.
+fn future_commits(times: Result<Vec<u64>>) -> &'static str {
+    match times {
+        Ok(times) if !times.is_empty() => "  (what was committed with a time in the future is not shown)",
+        // The texts of the folder report damage.
+        _ => "",
+    }
 }
 
 /// Returns `  SOMADataFrame`, or nothing.

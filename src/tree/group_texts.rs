@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
-use tilefs_reader::array::ObjectKind;
+use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 
 use super::dataset::{FILE, GroupDataset, NETCDF};
@@ -18,7 +18,7 @@ use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
 use super::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
-use super::time::extended;
+use super::time::{extended, future_commits};
 use super::variants::VariantDataset;
 
 /// The state of a member whose folder exists but is not an array or a group.
@@ -123,8 +123,8 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
     let mut space = meta::MAX_JSON;
-    let metadata: Map<String, Value> = group
-        .metadata()?
+    let stored = group.metadata()?;
+    let metadata: Map<String, Value> = stored
         .iter()
         .map(|(key, value)| {
             (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value, &mut space)))
@@ -140,6 +140,7 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
         "metadata": metadata,
         "files": files,
         "not_listed": not_listed,
+        "warnings": warnings(group, &stored)?,
     });
     Ok((serde_json::to_string_pretty(&with_large_integers_as_text(all)).unwrap_or_default() + "\n", lasts))
 }
@@ -206,6 +207,12 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     Ok((zarr + &more + &variants + &picture + &others, lasts))
 }
 
+/// Returns sentences about what is left out of the group's own details and metadata.
+fn warnings(group: &Group, metadata: &Metadata) -> Result<Vec<String>> {
+    let future = future_commits(&group.future_commits()?);
+    Ok(future.into_iter().chain(meta::left_out(metadata)).collect())
+}
+
 /// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
 pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
@@ -225,9 +232,12 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     if group.window().end < u64::MAX {
         text += &format!("Shown as of {}.\n", extended(group.window().end));
     }
+    let metadata = group.metadata()?;
+    for warning in warnings(group, &metadata)? {
+        text += &format!("WARNING: {}\n", in_line(&warning));
+    }
     text.push('\n');
     text += &list_of_folders(&there);
-    let metadata = group.metadata()?;
     let annotated = match soma::object_type(&metadata).as_deref() {
         Some(EXPERIMENT) => {
             "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\

@@ -1,7 +1,7 @@
 //! `.history/`: earlier states of an array or a group. Its names are times and windows of time:
 //!
-//! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::span`] reads. As in
-//!   `slice/`, a name means all of the time that it spans: `2024` shows the state at the end of that year
+//! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::span`] reads, as in
+//!   `--at`. As in `slice/`, a name means all of the time that it spans: `2024` shows the state at the end of that year
 //! * `T1..T2`: everything written from T1 to T2, both included; either may be omitted
 //!
 //! The listing has the times of the commits. There is no folder for times before the array began. `.history` itself is
@@ -56,21 +56,17 @@ impl History {
         History { window, commit_times, began, open, modified, kept }
     }
 
-    /// Returns the window that a name means; `None` if it is not a time.
-    fn window_of(&self, name: &str) -> Option<TimeWindow> {
-        let (start, end) = name.split_once("..").unwrap_or(("", name));
-        if name.is_empty() || name == ".." {
-            return None;
+    /// Returns the window that a name means.
+    ///
+    /// # Errors
+    /// The reason why it is none, as part of a sentence.
+    fn window_of(&self, name: &str) -> std::result::Result<TimeWindow, String> {
+        let (start, end) = time::window(name)?;
+        let (start, end) = (start.unwrap_or(self.window.start), end.unwrap_or(self.window.end));
+        match start <= end {
+            true => Ok(TimeWindow { start, end }),
+            false => Err("the window ends before it begins".to_owned()),
         }
-        let start = match start {
-            "" => self.window.start,
-            start => time::span(start)?.0,
-        };
-        let end = match end {
-            "" => self.window.end,
-            end => time::span(end)?.1,
-        };
-        (start <= end).then_some(TimeWindow { start, end })
     }
 
     /// Returns whether anything had been written by this time. An object without recorded times has always existed.
@@ -97,7 +93,7 @@ pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: System
 
 impl Folder for History {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Some(window) = self.window_of(name) else { return Ok(None) };
+        let Ok(window) = self.window_of(name) else { return Ok(None) };
         if let Some(folder) = self.kept.get(&window) {
             return Ok(Some(Node::Folder(folder)));
         }
@@ -112,10 +108,11 @@ impl Folder for History {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         Some(match self.window_of(name) {
-            None => format!(
-                "{name} is not a time; write 2024, 2024-01-31T10:15Z, ms-1704067200000 or two of these with .. between"
+            Err(reason) => format!(
+                "{name} is not a time: {reason}; write 2024, 2024-01-31T10:15Z, 1704067200000 or two of these with .. \
+                 between"
             ),
-            Some(_) => {
+            Ok(_) => {
                 let began = (self.began)().ok()??;
                 format!("nothing was there yet; the first commit is {}", time::basic(began))
             }
@@ -169,7 +166,8 @@ mod tests {
     #[test]
     fn names_are_times_and_windows() {
         let history = history(Arc::default());
-        let window = |name: &str| history.window_of(name).map(|window| (window.start, window.end));
+        let window = |name: &str| history.window_of(name).ok().map(|window| (window.start, window.end));
+        assert_eq!(window("1600000000000"), Some((0, 1_600_000_000_000)));
         assert_eq!(window("ms-1600000000000"), Some((0, 1_600_000_000_000)));
         assert_eq!(window("2020-09-13T12:26:40Z"), Some((0, 1_600_000_000_999)));
         assert_eq!(window("20200913T122640.000Z"), Some((0, 1_600_000_000_000)));
@@ -178,8 +176,18 @@ mod tests {
         assert_eq!(window("20200913T122640.000Z..20200913T122640.001Z"), Some((1_600_000_000_000, 1_600_000_000_001)));
         assert_eq!(window("ms-5.."), Some((5, 1_700_000_000_000)));
         assert_eq!(window("..ms-5"), Some((0, 5)));
-        for name in ["", "now", "ms-2..ms-1", "..", "ms-1...ms-2", "ms-1..ms-2..ms-3", "1600000000000", ".hidden", "%"]
-        {
+        for name in [
+            "",
+            "now",
+            "ms-2..ms-1",
+            "..",
+            "ms-1...ms-2",
+            "ms-1..ms-2..ms-3",
+            "1969",
+            ".hidden",
+            "%",
+            "ms-1800000000000..",
+        ] {
             assert_eq!(window(name), None, "{name}");
         }
     }

@@ -131,6 +131,8 @@ pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
     listing: Vec<(Entry, Listing)>,
+    /// Names that a reader may look for but that do not exist, with the reasons.
+    absent: HashMap<String, String>,
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
@@ -138,7 +140,8 @@ pub struct FixedFolder {
 
 impl FixedFolder {
     pub fn new(modified: SystemTime) -> Self {
-        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), describe: None, memory: NODE, holds: None }
+        let (nodes, listing, absent) = (HashMap::new(), Vec::new(), HashMap::new());
+        FixedFolder { modified, nodes, listing, absent, describe: None, memory: NODE, holds: None }
     }
 
     /// Adds a listed node. If the name exists already, its first node is kept.
@@ -172,6 +175,12 @@ impl FixedFolder {
         self.add(name, Node::Folder(Arc::new(folder)));
     }
 
+    /// Records why there is no node of this name.
+    pub fn explain_absence(&mut self, name: &str, reason: &str) {
+        self.memory += name.len() + reason.len();
+        self.absent.insert(name.to_owned(), reason.to_owned());
+    }
+
     /// Sets the extended attributes.
     pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
         self.describe = Some(Box::new(describe));
@@ -190,6 +199,10 @@ impl FixedFolder {
 impl Folder for FixedFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         Ok(self.nodes.get(name).cloned())
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        self.absent.get(name).cloned()
     }
 
     fn known_paths(&self) -> Vec<String> {

@@ -141,8 +141,23 @@ pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {
     metadata.iter().filter_map(given).collect()
 }
 
-/// Returns a sentence about the values that are only in `meta/`, if any.
-pub fn left_out(metadata: &Metadata) -> Option<String> {
+/// Returns sentences about the values that are only in `meta/` and about the keys that are too long, if any.
+pub fn left_out(metadata: &Metadata) -> Vec<String> {
+    large_values(metadata).into_iter().chain(long_keys(metadata)).collect()
+}
+
+fn long_keys(metadata: &Metadata) -> Option<String> {
+    let mut keys = metadata.long_keys();
+    let first = keys.next()?;
+    let beginning = String::from_utf8_lossy(&first.beginning);
+    let others = match keys.count() {
+        0 => String::new(),
+        count => format!(" (and {count} more)"),
+    };
+    Some(format!("the metadata key {beginning}...{others} is not shown: it has {} bytes", first.length))
+}
+
+fn large_values(metadata: &Metadata) -> Option<String> {
     let mut large = metadata.iter().filter(|(_, value)| value.bytes().is_none());
     let (key, value) = large.next()?;
     let key = String::from_utf8_lossy(key);

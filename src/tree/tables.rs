@@ -34,6 +34,8 @@ use super::xattrs;
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
+        let reason = no_tables(fields);
+        ["cells.tsv", "cells.csv"].iter().for_each(|name| builder.folder.explain_absence(name, &reason));
         return;
     }
     let listing = fields.listing(Sizing::Cells);
@@ -51,6 +53,15 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
     }
+}
+
+/// Returns the reason why an array has no tables: it is dense and has several dimensions.
+pub fn no_tables(fields: &FieldFolder) -> String {
+    let dimensions = fields.schema().dimensions.len();
+    format!(
+        "a dense array of {dimensions} dimensions is no table: tables are of sparse arrays, and of dense ones with one \
+         dimension; npy/, netcdf/ and zarr/ have its values"
+    )
 }
 
 /// Notes where the blobs of variant calls are, because the table shows columns of their fields instead.

@@ -2,7 +2,8 @@
 //! to the file `cases.txt`, `slice/@exons/` to the regions of `exons.bed`.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
@@ -26,7 +27,7 @@ impl VariantLists {
     /// Fails if the file cannot be read, contains no sample, or has the name of another list.
     pub fn add_samples(&mut self, file: &Path) -> Result<()> {
         let lines = read(file)?;
-        let samples: Vec<Vec<u8>> = lines.filter(|line| !line.is_empty()).collect();
+        let samples: Vec<Vec<u8>> = lines.into_iter().filter(|line| !line.is_empty()).collect();
         add(&mut self.samples, file, samples)
     }
 
@@ -40,7 +41,7 @@ impl VariantLists {
     pub fn add_regions(&mut self, file: &Path) -> Result<()> {
         let is_bed = file.extension().is_some_and(|extension| extension == "bed");
         let mut regions = Vec::new();
-        for (number, line) in read(file)?.enumerate() {
+        for (number, line) in read(file)?.into_iter().enumerate() {
             let is_comment = [&b"#"[..], b"track", b"browser"].iter().any(|start| line.starts_with(start));
             if line.is_empty() || is_comment {
                 continue;
@@ -77,12 +78,34 @@ impl VariantLists {
     }
 }
 
+/// The longest line of a list in bytes. A device or a binary file soon has a longer one.
+const MAX_LINE: u64 = 64 << 10;
+
+/// The most bytes of a list: the regions of a genome in some ten million lines.
+const MAX_LIST: u64 = 256 << 20;
+
 /// Returns the lines of a file, without line breaks.
-fn read(file: &Path) -> Result<impl Iterator<Item = Vec<u8>> + use<>> {
-    let text = fs::read(file).map_err(|error| Error::usage(format!("cannot read {}: {error}", file.display())))?;
-    let lines: Vec<Vec<u8>> =
-        text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec()).collect();
-    Ok(lines.into_iter())
+fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
+    let refused = |reason: String| Error::usage(format!("cannot read {}: {reason}", file.display()));
+    let mut reader = BufReader::new(File::open(file).map_err(|error| refused(error.to_string()))?);
+    let (mut lines, mut length) = (Vec::new(), 0);
+    loop {
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(MAX_LINE + 2).read_until(b'\n', &mut line);
+        if read.map_err(|error| refused(error.to_string()))? == 0 {
+            return Ok(lines);
+        }
+        length += line.len() as u64;
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.len() as u64 > MAX_LINE {
+            return Err(refused(format!("line {} has more than {MAX_LINE} bytes", lines.len() + 1)));
+        }
+        if length > MAX_LIST {
+            return Err(refused(format!("it has more than {MAX_LIST} bytes")));
+        }
+        lines.push(line.to_vec());
+    }
 }
 
 /// Adds a list. Its name is that of the file, up to the first dot.
@@ -118,7 +141,7 @@ mod tests {
 
     fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
         let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         path
     }
 
@@ -135,6 +158,21 @@ mod tests {
         lists.add_regions(&file(&folder, "sites.tsv", "chr1\t10\t20\nchr1\t5\n")).unwrap();
         assert_eq!(lists.regions("sites").unwrap(), [chr1(4..=4), chr1(9..=19)]);
         assert!(lists.samples("exons").is_err() && lists.regions("cases").is_err());
+    }
+
+    #[test]
+    fn files_without_end_are_refused() {
+        let mut lists = VariantLists::default();
+        for refused in [lists.add_samples(Path::new("/dev/zero")), lists.add_regions(Path::new("/dev/zero"))] {
+            let error = refused.unwrap_err().to_string();
+            assert_eq!(error, "cannot read /dev/zero: line 1 has more than 65536 bytes");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let lines = format!("{}\n", "a".repeat(MAX_LINE as usize)).repeat(4097);
+        let error = lists.add_samples(&file(&folder, "long.txt", &lines)).unwrap_err().to_string();
+        assert!(error.ends_with("it has more than 268435456 bytes"), "{error}");
+        assert!(lists.add_samples(&file(&folder, "one.txt", &"a".repeat(MAX_LINE as usize))).is_ok());
+        assert!(lists.add_samples(&file(&folder, "two.txt", &"a".repeat(MAX_LINE as usize + 1))).is_err());
     }
 
     #[test]

@@ -261,6 +261,30 @@ fn what_cannot_be_mounted_is_one_line_and_nothing_is_left() {
 }
 
 #[test]
+fn umount_within_a_mount_is_none_of_its_users() {
+    let _watchdog = Watchdog::start("umount_within_a_mount_is_none_of_its_users");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    assert!(run(&["mount".as_ref(), &demo(), place.path()]).status.success());
+    let umount = || tilefs().args(["umount", "."]).current_dir(place.path()).output().unwrap();
+    let mut user = Command::new("sleep").arg("60").current_dir(place.path()).spawn().unwrap();
+    let named = format!("sleep (process {})", user.id());
+    // The child has its own name once it runs its program.
+    eventually("the user runs", || errors(&umount()).contains(&named));
+    let busy = umount();
+    user.kill().unwrap();
+    user.wait().unwrap();
+    assert_eq!(busy.status.code(), Some(8), "{busy:?}");
+    assert!(errors(&busy).contains(&format!("in use by {named};")), "{busy:?}");
+    // Without it nobody uses the mount.
+    let output = umount();
+    assert!(output.status.success() && is_quiet(&output), "{output:?}");
+    assert!(!is_mounted(place.path()));
+}
+
+#[test]
 fn umount_leaves_alone_what_is_not_ours() {
     let _watchdog = Watchdog::start("umount_leaves_alone_what_is_not_ours");
     let place = Place::new();

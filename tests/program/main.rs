@@ -5,6 +5,7 @@
 mod support;
 
 mod damaged;
+mod hints;
 mod streams;
 mod values;
 

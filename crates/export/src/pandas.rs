@@ -161,10 +161,13 @@ mod tests {
         let unnamed = metadata(&frame(&[(INDEX, r#"{"__tiledb_rows": "int64"}"#)]), &fields);
         assert_eq!(unnamed["index_columns"], json!([ROWS]));
         assert_eq!(unnamed["columns"][3]["name"], Value::Null);
+        let range = json!([{"kind": "range", "name": null, "start": 0, "stop": 3, "step": 1}]);
+        // TileDB-Py 0.6 names no dimension for an unnamed index, so that its own readers make the dimension a column.
+        let nameless = metadata(&frame(&[(INDEX, r#"{"null": "int64"}"#)]), &fields);
+        assert_eq!(nameless["index_columns"], range);
         for text in ["", "[]", "{", r#"{"a": 1}"#, r#""a""#] {
             let none = frame(&[(INDEX, text), (TYPES, text)]);
             assert_eq!(none, Frame::default(), "{text}");
-            let range = json!([{"kind": "range", "name": null, "start": 0, "stop": 3, "step": 1}]);
             assert_eq!(metadata(&none, &fields)["index_columns"], range);
         }
     }

@@ -3,7 +3,8 @@
 use super::cursor::Cursor;
 use super::datatype::Datatype;
 use super::schema::CellValNum;
-use crate::error::{Error, Locate, Result};
+use super::version::other_version;
+use crate::error::{Locate, Result};
 
 /// A list of values. Attributes store indexes into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +28,13 @@ impl Enumeration {
     /// Reads the payload of an enumeration file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for another version or an unknown type; [`Error::Damaged`] if there are too few or too
+    /// [`Error::Unsupported`] for a later version or an unknown type; [`Error::Damaged`] if there are too few or too
     /// many bytes, or values do not fit the data.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let version = cursor.u32("version")?;
         if version != 0 {
-            return Err(Error::unsupported(format!("enumeration of version {version}")));
+            return Err(other_version("enumeration", version, 0..=0)).in_field("version").at(0);
         }
         let name = cursor.text32("enumeration name")?.to_owned();
         let file = cursor.text32("enumeration file")?.to_owned();
@@ -126,6 +127,7 @@ pub(super) fn parse_starts(bytes: &[u8], data_size: u64) -> Option<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
 
     fn write(datatype: Datatype, cell_count: u32, data: &[u8], starts: Option<&[u64]>) -> Vec<u8> {

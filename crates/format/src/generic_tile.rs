@@ -45,7 +45,7 @@ impl GenericTileHeader {
     /// Reads the header at the start of `bytes`; bytes after it are ignored.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, more than 8 GiB, and tiles
+    /// [`Error::Unsupported`] for later format versions, filters that metadata do not use, more than 8 GiB, and tiles
     /// of TileDB before 1.4; [`Error::Damaged`] if the fields contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if is_older_than_1_4(bytes) {

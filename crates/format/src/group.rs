@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::cursor::Cursor;
 use super::name::{NameForm, TimestampedName};
-use crate::error::{Error, Result};
+use super::version::other_version;
+use crate::error::{Error, Locate, Result};
 
 /// The stored bytes of the smallest member: version, type, two flags, the length of its URI.
 const MIN_BYTES: usize = 15;
@@ -40,7 +41,7 @@ pub struct GroupMember {
 /// Reads the payload of one file in `__group`: the members that it sets or removes.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for versions other than 1 and 2; [`Error::Damaged`] if there are too few or too many bytes.
+/// [`Error::Unsupported`] for versions later than 2; [`Error::Damaged`] if there are too few or too many bytes.
 pub fn parse_group_details(payload: &[u8]) -> Result<Vec<GroupMember>> {
     let mut cursor = Cursor::new(payload);
     check_version(cursor.u32("version")?, "group details")?;
@@ -75,7 +76,7 @@ fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
 fn check_version(version: u32, what: &str) -> Result<()> {
     match version {
         1 | 2 => Ok(()),
-        other => Err(Error::unsupported(format!("{what} of version {other}"))),
+        other => Err(other_version(what, other, 1..=2)).in_field("version"),
     }
 }
 

@@ -26,10 +26,24 @@ pub struct MetadataValue {
 /// One entry of a metadata file without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryHead {
-    /// The key, which need not be UTF-8.
-    pub key: Vec<u8>,
+    /// The key.
+    pub key: MetadataKey,
     /// `None` deletes the key.
     pub value: Option<ValueHead>,
+}
+
+/// The key of an entry, which need not be UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetadataKey {
+    /// A key of up to 64 KiB.
+    Whole(Vec<u8>),
+    /// The place of a longer key in the payload, in bytes.
+    Long {
+        /// The offset of the key.
+        start: u64,
+        /// Its length; checked to be within the payload.
+        length: u64,
+    },
 }
 
 /// The type and length of a value, and the place of its bytes in the payload.
@@ -48,7 +62,7 @@ pub struct ValueHead {
 /// The most entries that are accepted in one file. Entries take more memory than their stored bytes.
 const MAX_ENTRIES: usize = 1 << 20;
 
-/// The longest key that is accepted, in bytes.
+/// The longest key in bytes that is read together with its entry.
 const MAX_KEY: u64 = 1 << 16;
 
 /// Reads the payload of a metadata file: entries up to the end. Apply them in order, and files in the order of their
@@ -72,18 +86,23 @@ pub fn parse_metadata(payload: &[u8]) -> Result<Vec<MetadataEntry>> {
             let bytes = bytes_at(start, length).ok_or_else(ends)?.to_vec();
             Ok(MetadataValue { datatype, count, bytes })
         });
-        entries.push(MetadataEntry { key: entry.key, value: value.transpose()? });
+        let key = match entry.key {
+            MetadataKey::Whole(key) => key,
+            MetadataKey::Long { start, length } => bytes_at(start, length).ok_or_else(ends)?.to_vec(),
+        };
+        entries.push(MetadataEntry { key, value: value.transpose()? });
         Ok(())
     })?;
     Ok(entries)
 }
 
 /// Reads the entries of a payload of `length` bytes and passes them to `visit` in order. `read` fills a buffer with the
-/// bytes from an offset. The bytes of values are skipped.
+/// bytes from an offset. The bytes of values are skipped, and so are those of
+/// keys longer than 64 KiB.
 ///
 /// # Errors
-/// [`Error::Damaged`] if an entry ends early, [`Error::Unsupported`] for an unknown type, for more than 2^20 entries
-/// and for a key of more than 64 KiB; errors of `read` and `visit`.
+/// [`Error::Damaged`] if an entry ends early, [`Error::Unsupported`] for an unknown type and for more than 2^20 entries;
+/// errors of `read` and `visit`.
 pub fn parse_entries(
     length: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
@@ -107,14 +126,22 @@ pub fn parse_entries(
         entries += 1;
         let start = at;
         let key_length = fixed(&mut at, 4, "key")?;
-        if key_length > MAX_KEY {
-            return Err(Error::unsupported(format!("a key of {key_length} bytes")).in_field("key").at(start));
-        }
-        let mut key = Vec::with_capacity(key_length as usize);
-        while (key.len() as u64) < key_length {
-            let part = (key_length - key.len() as u64).min(8);
-            key.extend(&fixed(&mut at, part, "key")?.to_le_bytes()[..part as usize]);
-        }
+        let key = if key_length > MAX_KEY {
+            let key = MetadataKey::Long { start: at, length: key_length };
+            if key_length > length - at {
+                let reason = format!("{key_length} bytes wanted, {} left", length - at);
+                return Err(Error::damaged(reason).in_field("key").at(start));
+            }
+            at += key_length;
+            key
+        } else {
+            let mut key = Vec::with_capacity(key_length as usize);
+            while (key.len() as u64) < key_length {
+                let part = (key_length - key.len() as u64).min(8);
+                key.extend(&fixed(&mut at, part, "key")?.to_le_bytes()[..part as usize]);
+            }
+            MetadataKey::Whole(key)
+        };
         let value = if fixed(&mut at, 1, "deletion")? != 0 {
             None
         } else {
@@ -193,10 +220,31 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_bounded() {
+    fn long_keys_are_skipped_and_those_beyond_the_file_are_damage() {
         let of = |length: usize| [&(length as u32).to_le_bytes()[..], &vec![b'k'; length], &[1]].concat();
-        assert_eq!(parse_metadata(&of(1 << 16)).unwrap()[0].key.len(), 1 << 16);
-        assert!(matches!(parse_metadata(&of((1 << 16) + 1)), Err(Error::Unsupported { .. })));
+        let keys = |bytes: &[u8]| {
+            let (mut keys, mut longest_read) = (Vec::new(), 0);
+            let read = |start: u64, out: &mut [u8]| {
+                longest_read = longest_read.max(out.len());
+                out.copy_from_slice(&bytes[start as usize..][..out.len()]);
+                Ok(())
+            };
+            parse_entries(bytes.len() as u64, read, |entry| {
+                keys.push(entry.key);
+                Ok(())
+            })?;
+            assert!(longest_read <= 8);
+            Ok::<_, Error>(keys)
+        };
+        let (longest, longer) = (1 << 16, (1 << 16) + 1);
+        let bytes = [of(longest), of(longer), of(1)].concat();
+        let found = keys(&bytes).unwrap();
+        let start = of(longest).len() as u64 + 4;
+        assert_eq!(found[1], MetadataKey::Long { start, length: longer as u64 });
+        assert!(matches!(&found[0], MetadataKey::Whole(key) if key.len() == longest));
+        assert_eq!(found[2], MetadataKey::Whole(b"k".to_vec()));
+        assert_eq!(parse_metadata(&bytes).unwrap()[1].key.len(), longer);
+        assert!(matches!(keys(&bytes[..start as usize + longest]), Err(Error::Damaged { .. })));
     }
 
     #[test]

@@ -23,10 +23,11 @@ enum Time {
 }
 
 impl Time {
-    fn milliseconds(self) -> Result<u64> {
+    /// Returns the first and the last millisecond since 1970 that it spans.
+    fn span(self) -> Result<(u64, u64)> {
         match self {
-            Time::Milliseconds(milliseconds) => Ok(milliseconds),
-            Time::Text(text) => time::parse(&text),
+            Time::Milliseconds(milliseconds) => Ok((milliseconds, milliseconds)),
+            Time::Text(text) => time::typed(&text, time::span),
         }
     }
 }
@@ -55,8 +56,8 @@ impl Options {
         let make = || -> Result<OpenOptions> {
             let mut options = OpenOptions::default();
             let reading = &mut options.reading;
-            reading.at = at.map(Time::milliseconds).transpose()?;
-            reading.from = from_.map(Time::milliseconds).transpose()?;
+            reading.at = at.map(Time::span).transpose()?.map(|(_, last)| last);
+            reading.from = from_.map(Time::span).transpose()?.map(|(first, _)| first);
             if let (Some(at), Some(from)) = (reading.at, reading.from)
                 && from > at
             {

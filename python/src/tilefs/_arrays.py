@@ -45,8 +45,8 @@ def open(
 ) -> "Union[Array, Group]":
     """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
 
-    :param at: show the array as of this time: ISO 8601 in UTC, milliseconds since 1970, or a date or time of Python;
-        now by default
+    :param at: show the array as of this time: ISO 8601 in UTC (a date or a year means its end), milliseconds since 1970,
+        or a date or time of Python; now by default
     :param from_: ignore everything written before this time
     :param key: the key of an encrypted array: the path of a file, or the key itself as ``bytes``
     :param cache_size: memory for decoded tiles and indexes in bytes, 256 MiB by default

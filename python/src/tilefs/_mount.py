@@ -150,7 +150,9 @@ def _arguments(options: Dict[str, Any]) -> List[str]:
     for one in slices or []:
         arguments += ["--slice", one]
     if at is not None:
-        arguments += ["--at", str(_options.milliseconds(at))]
+        time = _options.milliseconds(at)
+        # Some integers are years or dates if they stand alone.
+        arguments += ["--at", time if isinstance(time, str) else f"ms-{time}"]
     if key is not None:
         arguments += ["--key-file", os.fspath(key)]
     for name, value in options.items():

@@ -256,7 +256,7 @@ fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Mom
     }
     let Some(second) = second else { return spanning(hour * 3600 + minute * 60, 60) };
     let seconds = hour * 3600 + minute * 60 + second;
-    if !rest.skip('.') {
+    if !rest.skip('.') && !rest.skip(',') {
         return spanning(seconds, 1);
     }
     let digits = rest.digits();

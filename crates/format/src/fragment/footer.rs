@@ -71,7 +71,7 @@ pub fn footer_range(
     file_size: u64,
     last_8: [u8; 8],
 ) -> Result<ByteRange<u64>> {
-    check_version(name_version)?;
+    check_version(name_version).in_field("version")?;
     if name_version < 3 {
         return Err(Error::damaged(format!("no footer in format version {name_version}")));
     }

@@ -4,12 +4,13 @@ use super::Dimension;
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 use crate::scalar::Range;
+use crate::version::other_version;
 
 /// Reads the current domain at the cursor: one range per dimension, or `None` if none is set.
 pub(super) fn parse(cursor: &mut Cursor<'_>, dimensions: &[Dimension]) -> Result<Option<Vec<Range>>> {
     let version = cursor.u32("version of the current domain")?;
     if version != 0 {
-        return Err(Error::unsupported(format!("current domain of version {version}")));
+        return Err(other_version("current domain", version, 0..=0)).in_field("version of the current domain");
     }
     if cursor.u8("empty current domain")? != 0 {
         return Ok(None);

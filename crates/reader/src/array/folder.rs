@@ -19,7 +19,7 @@ use super::outline::MetadataEnd;
 pub use super::outline::Outline;
 use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
-use super::window::TimeWindow;
+use super::window::{TimeWindow, now};
 use crate::address_space;
 use crate::storage::{StoreKey, together};
 
@@ -63,6 +63,8 @@ pub struct ArrayFolder {
     ends: Mutex<LruCache<usize, Arc<MetadataEnd>>>,
     pub(super) enumerations: Enumerations,
     first_file: u64,
+    /// The time when the folder was listed, in milliseconds since 1970.
+    listed: u64,
 }
 
 impl ArrayFolder {
@@ -109,6 +111,7 @@ impl ArrayFolder {
             ends: Mutex::new(LruCache::new(ends_kept)),
             enumerations: Enumerations::default(),
             first_file,
+            listed: now(),
         })
     }
 
@@ -129,6 +132,23 @@ impl ArrayFolder {
     pub fn commit_times(&self) -> Result<Vec<u64>> {
         let mut times = self.directory.commit_times();
         times.extend(self.metadata_files()?.iter().map(|one| one.times.t2));
+        times.sort_unstable();
+        times.dedup();
+        Ok(times)
+    }
+
+    /// Returns the times of the commits that a window hides and that lay in the future when the folder was listed: their
+    /// writers chose a time, or have a clock that is ahead. Ascending, each once.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::commit_times`].
+    pub(super) fn future_commits(&self, window: TimeWindow) -> Result<Vec<u64>> {
+        let end = window.end.max(self.listed);
+        // An object store may list metadata later than the rest, and then also those of the meantime.
+        let end_of_metadata = end.max(now());
+        let mut times = self.directory.commit_times();
+        times.retain(|&time| time > end);
+        times.extend(self.metadata_files()?.iter().map(|one| one.times.t2).filter(|&time| time > end_of_metadata));
         times.sort_unstable();
         times.dedup();
         Ok(times)

@@ -3,13 +3,13 @@
 //! A few stored bytes can decode to a value of a GiB. Small values are kept in memory; large ones are read in ranges
 //! from storage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
-use tilefs_format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
+use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, parse_entries};
 
 use super::context::Context;
 use super::generic_tile::{GenericTile, max_decoded};
@@ -26,6 +26,9 @@ const MAX_VALUE_BYTES_IN_MEMORY: u64 = 256 << 10;
 /// The number of files that are opened concurrently; each takes some KiB until it has been read.
 const MAX_CONCURRENT_FILES: usize = 64;
 
+/// The bytes that are kept of a key that is too long to be held in memory.
+const LONG_KEY_BEGINNING: u64 = 64;
+
 /// Memory of a key besides its bytes: its entry in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
 
@@ -34,6 +37,16 @@ const ENTRY_OVERHEAD: u64 = 160;
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     values: BTreeMap<Vec<u8>, Arc<Value>>,
+    long_keys: BTreeSet<LongKey>,
+}
+
+/// A key of more than 64 KiB, which is left out.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LongKey {
+    /// Its first bytes.
+    pub beginning: Vec<u8>,
+    /// Its length in bytes.
+    pub length: u64,
 }
 
 /// The value of a key: `count` values of a type, little-endian.
@@ -122,7 +135,7 @@ impl Metadata {
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file, [`Error::Key`] if it is encrypted and the key is missing or wrong. Never
-    /// returns only some of the keys.
+    /// returns only some of the keys, except that it leaves out [long ones](Metadata::long_keys).
     pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         let storage = &*context.storage;
         let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
@@ -168,13 +181,22 @@ impl Metadata {
             let length = value.map_or(0, |head| head.length);
             let in_memory =
                 length <= SMALL_VALUE_BYTES || (length <= MAX_VALUE_BYTES_IN_MEMORY && held.used + length <= most / 2);
-            held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
+            let key = match key {
+                MetadataKey::Whole(key) => Ok(key),
+                MetadataKey::Long { start, length } => Err(long_key(&tile, start, length)?),
+            };
+            let kept = key.as_ref().map_or_else(|long| long.beginning.len(), Vec::len) as u64;
+            held.used += ENTRY_OVERHEAD + kept + if in_memory { length } else { 0 };
             if held.used > room {
                 let what =
                     format!("more than {room} bytes of keys and small values where --cache-size has room for these");
                 return Err(Error::unsupported(what));
             }
-            self.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
+            match key {
+                Ok(key) => self.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?),
+                Err(long) if value.is_some() => drop(self.long_keys.insert(long)),
+                Err(long) => drop(self.long_keys.remove(&long)),
+            }
             Ok(())
         });
         entries.in_file(file)
@@ -225,6 +247,11 @@ impl Metadata {
         self.values.is_empty()
     }
 
+    /// Returns the keys that are too long to be held in memory. They and their values are left out.
+    pub fn long_keys(&self) -> impl Iterator<Item = &LongKey> {
+        self.long_keys.iter()
+    }
+
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key.as_bytes()).map(|value| &**value)
@@ -238,8 +265,16 @@ impl Metadata {
 
 impl FromIterator<(Vec<u8>, MetadataValue)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (Vec<u8>, MetadataValue)>>(values: I) -> Self {
-        Metadata { values: values.into_iter().map(|(key, value)| (key, Arc::new(value.into()))).collect() }
+        let values = values.into_iter().map(|(key, value)| (key, Arc::new(value.into()))).collect();
+        Metadata { values, long_keys: BTreeSet::new() }
     }
+}
+
+/// Reads the beginning of a long key. Keys of equal length and beginning count as one.
+fn long_key(tile: &GenericTile, start: u64, length: u64) -> Result<LongKey> {
+    let mut beginning = vec![0; LONG_KEY_BEGINNING.min(length) as usize];
+    tile.read_at(start, &mut beginning)?;
+    Ok(LongKey { beginning, length })
 }
 
 /// Returns the value of an entry in the payload of a file.
@@ -360,6 +395,29 @@ mod tests {
         assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
         let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
         assert!(error.to_string().contains("bytes of keys"), "{error}");
+    }
+
+    #[test]
+    fn a_long_key_costs_no_other() {
+        let entry = |key: &[u8], deletes: bool, value: &[u8]| {
+            let mut bytes = [&(key.len() as u32).to_le_bytes()[..], key, &[u8::from(deletes)]].concat();
+            if !deletes {
+                bytes.extend([Datatype::UInt8 as u8]);
+                bytes.extend((value.len() as u32).to_le_bytes());
+                bytes.extend(value);
+            }
+            bytes
+        };
+        let long = vec![b'k'; 100_000];
+        let first = [entry(b"a", false, &[1]), entry(&long, false, &[2; 300]), entry(b"b", false, &[3])].concat();
+        let metadata = read(std::slice::from_ref(&first)).unwrap();
+        let keys: Vec<&[u8]> = metadata.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [b"a", b"b"]);
+        let left_out: Vec<&LongKey> = metadata.long_keys().collect();
+        assert_eq!(left_out, [&LongKey { beginning: vec![b'k'; 64], length: 100_000 }]);
+        let second = [entry(&long, true, &[]), entry(b"a", true, &[])].concat();
+        let later = read(&[first, second]).unwrap();
+        assert_eq!((later.len(), later.long_keys().count()), (1, 0));
     }
 
     #[test]

@@ -144,6 +144,15 @@ impl Array {
         self.folder.directory().commit_times().into_iter().rfind(|&time| time <= self.window.end)
     }
 
+    /// Returns the times of the commits that the array does not show and that lay in the future when it was listed, in
+    /// ascending order.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::commit_times`].
+    pub fn future_commits(&self) -> Result<Vec<u64>> {
+        self.folder.future_commits(self.window)
+    }
+
     /// Returns the schema in force at the end of the time window.
     pub fn schema(&self) -> &ArraySchema {
         &self.schema

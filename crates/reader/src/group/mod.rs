@@ -12,6 +12,7 @@ use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_grou
 
 use crate::array::generic_tile::read_generic_tile;
 use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
+use crate::array::window::now;
 use crate::array::{Context, Metadata, ObjectKind, SingleFlight, TimeWindow};
 use crate::storage::{KnownFolder, Listed, StoreKey};
 use crate::threads::cancellation::{self, Turn};
@@ -63,6 +64,8 @@ pub struct Group {
 /// details and other metadata.
 struct GroupNames {
     folder: KnownFolder,
+    /// The time when they were listed, in milliseconds since 1970.
+    listed: u64,
     details: Vec<Listed>,
     metadata: Vec<Listed>,
 }
@@ -97,7 +100,7 @@ impl Group {
         }
         let names = |name: &str| names_in(storage, &folder, name).in_array(&self.path);
         let (details, metadata) = (names(GROUP_DETAILS)?, names(METADATA)?);
-        Ok(GroupNames { folder, details, metadata })
+        Ok(GroupNames { folder, listed: now(), details, metadata })
     }
 
     /// Fails if another group has replaced this one, because members of that one are not members of this one.
@@ -211,6 +214,17 @@ impl Group {
         let mut times: Vec<u64> = self.own_files()?.iter().map(|one| one.times.t2).collect();
         times.sort_unstable();
         times.dedup();
+        Ok(times)
+    }
+
+    /// Returns the times of those of these commits that the group does not show and that lay in the future when it was
+    /// listed.
+    ///
+    /// # Errors
+    /// As [`Group::commit_times`].
+    pub fn future_commits(&self) -> Result<Vec<u64>> {
+        let (mut times, end) = (self.commit_times()?, self.window.end.max(self.names()?.listed));
+        times.retain(|&time| time > end);
         Ok(times)
     }
 

@@ -4,7 +4,8 @@
 //! session token elsewhere, and sends no `Referer`, which would leak the signed address. Bodies that are held in memory
 //! whole, such as errors and listings, are read up to a limit.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const METADATA_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Default time without a byte before a request is aborted and retried; at most `io_timeout` / [`STALLS`].
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A file of certificates has some hundred kilobytes; anything larger than this is something else.
+const MOST_CERTIFICATES: u64 = 16 << 20;
 
 /// Number of stalled attempts that fit into the time limit of a request.
 const STALLS: u32 = 4;
@@ -81,7 +85,12 @@ impl Transport {
     /// [`Error::Usage`] if the file cannot be read or holds no certificate.
     pub fn with_certificates(mut self, file: &Path) -> Result<Self> {
         let failed = |reason: String| Error::usage(format!("the certificates in {}: {reason}", file.display()));
-        let text = fs::read(file).map_err(|error| failed(error.to_string()))?;
+        let mut text = Vec::new();
+        let file = File::open(file).map_err(|error| failed(error.to_string()))?;
+        file.take(MOST_CERTIFICATES + 1).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?;
+        if text.len() as u64 > MOST_CERTIFICATES {
+            return Err(failed(format!("more than {MOST_CERTIFICATES} bytes")));
+        }
         let certificates = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.to_string()))?;
         if certificates.is_empty() {
             return Err(failed("there is none in PEM format".to_owned()));
