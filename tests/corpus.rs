@@ -25,6 +25,7 @@ use support::skip::{Need, skipped};
 fn fixtures_read_as_libtiledb_reads_them() {
     let mut objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     objects.extend(load(&tilefs_fixtures::fixtures().join("bitsort/manifest.json"), "bitsort/"));
+    objects.extend(load(&tilefs_fixtures::fixtures().join("filtered/manifest.json"), "filtered/"));
     prove("fixtures", objects);
 }
 

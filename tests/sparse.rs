@@ -13,6 +13,7 @@ use support::columns::{Column, canonical_sparse, compare_rows, compare_values, d
 use support::corpora::corpus;
 use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
+use support::stored::{Copy, generic_tile};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
@@ -29,6 +30,7 @@ use tilefs_reader::threads;
 fn rows_are_those_of_libtiledb() {
     let mut objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "fixtures/");
     objects.extend(load(&tilefs_fixtures::fixtures().join("bitsort/manifest.json"), "bitsort/"));
+    objects.extend(load(&tilefs_fixtures::fixtures().join("filtered/manifest.json"), "filtered/"));
     objects.extend(load(&tilefs_fixtures::fixtures().join("writers/manifest.json"), "writers/"));
     for (manifest, prefix) in [("manifest.json", "corpus/"), ("manifest_real.json", "real/")] {
         let known = objects.len();
@@ -119,9 +121,83 @@ fn rows_are_counted_without_their_coordinates() {
     }
 }
 
+/// libtiledb 2.14 wrote tiles of text without bytes. It cut off their GZIP streams.
+#[test]
+fn tiles_of_nothing_are_read() {
+    let cells = ["a", "b", "", "", "c", "", "", "", "", "d", ""].map(str::as_bytes);
+    for name in ["empty_texts", "empty_coordinates"] {
+        let array = opened(&tilefs_fixtures::fixtures().join("filtered/arrays").join(name), None);
+        let damage = verify(&array, &Progress::default()).places;
+        assert!(damage.is_empty(), "{name}: {damage:?}");
+        let columns = columns_of(&Arc::new(SparseView::new(array).unwrap())).unwrap();
+        let texts: Vec<&Column> = columns.iter().filter(|column| !column.is_dimension).collect();
+        assert_eq!(texts.len(), 16, "{name}");
+        for column in texts {
+            assert!((0..column.cells()).map(|cell| column.cell(cell)).eq(cells), "{name}: {}", column.name);
+        }
+        if let Some(column) = columns.iter().find(|column| column.is_dimension && column.offsets.is_some()) {
+            let mut sorted = cells;
+            sorted.sort_unstable();
+            assert!((0..column.cells()).map(|cell| column.cell(cell)).eq(sorted), "{name}");
+        }
+    }
+}
+
+/// A comparison with a field that a fragment lacks deletes its cells. If no schema has the field, the name is damaged,
+/// and libtiledb refuses the array, too.
+#[test]
+fn a_condition_on_a_field_that_no_schema_has_is_damage() {
+    let comparison = |operator: u8, field: &str, value: &[u8]| {
+        let lengths = ((field.len() as u32).to_le_bytes(), (value.len() as u64).to_le_bytes());
+        [&[1, operator][..], &lengths.0, field.as_bytes(), &lengths.1, value].concat()
+    };
+    let combined = |combination: u8, children: [&[u8]; 2]| {
+        [&[0, combination][..], &2u64.to_le_bytes(), &children.concat()].concat()
+    };
+    let (known, other) = (comparison(0, "extra", &[9, 0]), comparison(0, "extra2", &[9, 0]));
+    // The attribute `w` was dropped, `extra` was added later than the first cells.
+    let dropped = comparison(5, "w", &[0; 4]);
+    for (condition, unknown) in [
+        (known.clone(), None),
+        (combined(1, [&known, &dropped]), None),
+        (comparison(253, "extra", &[]), None),
+        (other.clone(), Some("extra2")),
+        (combined(0, [&known, &other]), Some("extra2")),
+        (combined(1, [&combined(0, [&dropped, &known]), &combined(1, [&other, &known])]), Some("extra2")),
+        (comparison(4, "", &[]), Some("")),
+        (comparison(253, "__timestamps", &[]), Some("__timestamps")),
+        (comparison(254, "Extra", &[]), Some("Extra")),
+    ] {
+        let mark = "__1600000009000_1600000009000_0123456789abcdef0123456789abcdef_22.del";
+        let tile = generic_tile(&condition);
+        let inline = [format!("__commits/{mark}\n").as_bytes(), &(tile.len() as u64).to_le_bytes(), &tile].concat();
+        for (file, bytes) in [(mark.to_owned(), &tile), (mark.replace(".del", ".con"), &inline)] {
+            let copy = Copy::of("sparse/evolution");
+            fs::write(copy.path().join("__commits").join(&file), bytes).unwrap();
+            let array = opened(&copy.path(), None);
+            let is_due = |error: &Error| {
+                let place = error.place().unwrap();
+                error.to_string().contains("no schema") && place.field.as_deref() == unknown && place.file.is_some()
+            };
+            let damage = verify(&array, &Progress::default()).places;
+            let read = SparseView::new(array).and_then(|view| columns_of(&Arc::new(view)));
+            match unknown {
+                Some(_) => {
+                    assert!(damage.len() == 1 && is_due(&damage[0].error), "{unknown:?} in {file}: {damage:?}");
+                    assert!(read.is_err_and(|error| is_due(&error)), "{unknown:?} in {file}");
+                }
+                None => assert!(damage.is_empty() && read.is_ok(), "{condition:?} in {file}: {damage:?}"),
+            }
+        }
+    }
+}
+
 fn bitsort(name: &str) -> Arc<Array> {
-    let path = tilefs_fixtures::fixtures().join("bitsort/arrays").join(name);
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
+    opened(&tilefs_fixtures::fixtures().join("bitsort/arrays").join(name), key)
+}
+
+fn opened(path: &Path, key: Option<Arc<Key>>) -> Arc<Array> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, key);
     let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path.into()).unwrap());
     Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())

@@ -76,9 +76,8 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
         }
         FieldId::Dimension(number) => {
             let dimension = &schema.dimensions[number];
-            let own = if dimension.filters.filters.is_empty() { &schema.coords_filters } else { &dimension.filters };
             if schema.is_sparse() {
-                out.add("filters", pipeline_text(own));
+                out.add("filters", pipeline_text(schema.coordinate_filters(dimension)));
             }
             if let Some(domain) = &dimension.domain {
                 out.add("domain", range_text(dimension.datatype, domain));

@@ -3,7 +3,7 @@
 //! The stored tree is the negation of the condition that the user gave: a cell is kept if the stored tree is true for
 //! it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::cursor::Cursor;
 use super::enumeration::parse_starts;
@@ -134,6 +134,22 @@ impl Condition {
         let condition = parse_node(&mut cursor, MAX_DEPTH, &mut 1)?;
         cursor.expect_end("end of condition")?;
         Ok(condition)
+    }
+
+    /// Returns the fields that the condition names, each once.
+    pub fn fields(&self) -> BTreeSet<&str> {
+        let mut fields = BTreeSet::new();
+        self.add_fields(&mut fields);
+        fields
+    }
+
+    fn add_fields<'a>(&'a self, fields: &mut BTreeSet<&'a str>) {
+        match self {
+            Condition::Expression { children, .. } => children.iter().for_each(|child| child.add_fields(fields)),
+            Condition::Value(value) => {
+                fields.insert(&value.field);
+            }
+        }
     }
 
     /// Checks that each value has the size of a cell of the field that it is compared with. Fields that are not in the
@@ -280,12 +296,14 @@ mod tests {
         let set = value(7, "a", &[40, 0, 0, 0, 60, 0, 0, 0], Some(&[0, 4]));
         let inner = expression(0, &[value(5, "b", b"red", None), set]);
         let bytes = expression(1, &[value(1, "a", &[20, 0, 0, 0], None), inner]);
-        let Condition::Expression { combination, children } = Condition::parse(&bytes).unwrap() else { panic!() };
-        assert_eq!((combination, children.len()), (Combination::Or, 2));
+        let parsed = Condition::parse(&bytes).unwrap();
+        let Condition::Expression { combination, children } = &parsed else { panic!() };
+        assert_eq!((*combination, children.len()), (Combination::Or, 2));
         let Condition::Expression { combination, children } = &children[1] else { panic!() };
         assert_eq!(*combination, Combination::And);
         let Condition::Value(set) = &children[1] else { panic!() };
         assert_eq!((set.field.as_str(), set.operator), ("a", Operator::NotIn));
+        assert!(parsed.fields().into_iter().eq(["a", "b"]));
         assert!(set.members().eq([&[40, 0, 0, 0], &[60, 0, 0, 0]]));
         for cut in 0..bytes.len() {
             assert!(Condition::parse(&bytes[..cut]).is_err());

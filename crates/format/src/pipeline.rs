@@ -254,7 +254,14 @@ impl Pipeline {
     /// Returns whether the values read may differ from those written: scaled numbers are rounded, and pictures are
     /// approximated (even lossless ones, where pixels are transparent).
     pub fn is_lossy(&self) -> bool {
-        self.filters.iter().any(|filter| matches!(filter, Filter::ScaleFloat { .. } | Filter::Webp { .. }))
+        self.filters.iter().any(Filter::is_lossy)
+    }
+}
+
+impl Filter {
+    /// As [`Pipeline::is_lossy`], of one filter.
+    pub fn is_lossy(&self) -> bool {
+        matches!(self, Filter::ScaleFloat { .. } | Filter::Webp { .. })
     }
 }
 

@@ -153,9 +153,7 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usi
     }
     // The coordinates of a dense array are not stored.
     if description.schema.is_sparse() {
-        let own = &dimension.filters;
-        let filters = if own.filters.is_empty() { &description.schema.coords_filters } else { own };
-        lines.filters(2, &name, "filters", filters);
+        lines.filters(2, &name, "filters", description.schema.coordinate_filters(dimension));
     }
     files_line(lines, description, &name, &user_name);
 }

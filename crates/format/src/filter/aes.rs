@@ -32,6 +32,10 @@ impl DecodePart for Cipher {
         NONCE_BYTES + TAG_BYTES
     }
 
+    fn checks_empty_parts(&self) -> bool {
+        true
+    }
+
     fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         self.decrypt(part.extra, part.encoded, part.out)
     }

@@ -446,6 +446,47 @@ mod tests {
         undo(&[ZSTD], &bomb_metadata, &bomb);
     }
 
+    /// libtiledb 2.8 to 2.26 wrote the first six of eight bytes of the zlib stream of nothing.
+    #[test]
+    fn what_decodes_to_nothing_needs_no_stream() {
+        let cut_off = [0x78, 0x5e, 3, 0, 0, 0];
+        let compressors = [
+            Filter::Gzip { level: -1 },
+            ZSTD,
+            Filter::Lz4 { level: 1 },
+            Filter::Bzip2 { level: 1 },
+            Filter::Rle { level: -1 },
+            Filter::Delta { level: -1, reinterpret_datatype: None },
+            Filter::DoubleDelta { level: -1, reinterpret_datatype: None },
+        ];
+        let mut scratch = Scratch::new();
+        for filter in compressors {
+            for stream in [&cut_off[..], &[]] {
+                let decoder = decoder(&[filter], &context(Datatype::Int32, 22)).unwrap();
+                let mut decode = |decoded: u32, out: &mut [u8]| {
+                    decoder.decode(&le(&[0, 1, decoded, stream.len() as u32]), stream, out, &mut scratch)
+                };
+                decode(0, &mut []).unwrap_or_else(|error| panic!("{filter:?} {stream:?}: {error}"));
+                assert!(decode(4, &mut [0; 4]).is_err(), "{filter:?} {stream:?}");
+            }
+        }
+        // The metadata of an earlier filter is a part of its own, which has bytes.
+        let metadata = zstd::bulk::compress(&le(&[1, 0]), 3).unwrap();
+        let parts = le(&[1, 1, 8, metadata.len() as u32, 0, 2]);
+        let decoder = decoder(&[Filter::Byteshuffle, ZSTD], &context(Datatype::Int32, 22)).unwrap();
+        decoder.decode(&parts, &[&metadata[..], &[9, 9]].concat(), &mut [], &mut scratch).unwrap();
+        assert!(decoder.decode(&parts, &[&[9; 8][..], &metadata].concat(), &mut [], &mut scratch).is_err());
+    }
+
+    #[test]
+    fn an_encrypted_part_of_nothing_is_checked() {
+        let key = Some(Arc::new(Key::parse(&[1; 32]).unwrap()));
+        let decoder = decoder(&[], &TileContext { key, ..context(Datatype::UInt8, 22) }).unwrap();
+        let mut metadata = le(&[0, 1, 0, 0]);
+        metadata.resize(metadata.len() + 28, 7);
+        assert!(decoder.decode(&metadata, &[], &mut [], &mut Scratch::new()).is_err());
+    }
+
     #[test]
     fn errors_name_the_filter() {
         let decoder = decoder(&[Filter::Byteshuffle, ZSTD], &context(Datatype::Int32, 22)).unwrap();

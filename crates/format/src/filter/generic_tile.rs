@@ -107,6 +107,22 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_of_nothing_needs_no_stream() {
+        let mut stored = tile(&[b"first", b"", b"second"]);
+        let end = stored.len();
+        assert_eq!(decode(&gzip(), false, 11, &stored, None).unwrap(), b"firstsecond");
+        let empty = 8 + 28 + u32::from_le_bytes(stored[12..16].try_into().unwrap()) as usize;
+        let stream_bytes = u32::from_le_bytes(stored[empty + 4..empty + 8].try_into().unwrap());
+        for at in [empty + 4, empty + 24] {
+            stored[at..at + 4].copy_from_slice(&(stream_bytes - 2).to_le_bytes());
+        }
+        let stream_end = empty + 28 + stream_bytes as usize;
+        stored.drain(stream_end - 2..stream_end);
+        assert_eq!(stored.len(), end - 2);
+        assert_eq!(decode(&gzip(), false, 11, &stored, None).unwrap(), b"firstsecond");
+    }
+
+    #[test]
     fn lengths_must_agree() {
         let stored = tile(&[b"first ", b"second"]);
         for size in [0, 6, 11, 13, u64::MAX] {

@@ -156,6 +156,11 @@ pub(super) trait DecodePart: Send + Sync {
         0
     }
 
+    /// Returns whether the stored bytes of a part are checked even if it decodes to no bytes.
+    fn checks_empty_parts(&self) -> bool {
+        false
+    }
+
     /// Decodes a part. It must fill its output exactly.
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()>;
 }

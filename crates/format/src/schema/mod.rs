@@ -175,6 +175,17 @@ impl ArraySchema {
         })
     }
 
+    /// Returns the filters of a dimension's coordinates: its own or, if it has none, those that the schema has for
+    /// coordinates.
+    pub fn coordinate_filters<'a>(&'a self, dimension: &'a Dimension) -> &'a Pipeline {
+        if dimension.filters.filters.is_empty() { &self.coords_filters } else { &dimension.filters }
+    }
+
+    /// Returns whether the array has a dimension or an attribute of this name.
+    pub fn has_field(&self, name: &str) -> bool {
+        self.dimensions.iter().any(|dimension| dimension.name == name) || self.attribute_named(name).is_some()
+    }
+
     /// Returns the index of the attribute of this name.
     pub fn attribute_named(&self, name: &str) -> Option<usize> {
         self.names.attribute(name, &self.attributes)

@@ -12,7 +12,7 @@ use tilefs_format::fragment::{
     schema_name, sections,
 };
 use tilefs_format::pipeline::Pipeline;
-use tilefs_format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
+use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
@@ -504,7 +504,7 @@ impl ArrayFolder {
                 match (file, dimension.cell_count) {
                     (FieldFile::Data, CellValNum::Variable) => (&schema.offsets_filters, Datatype::UInt64, 8),
                     _ => (
-                        self.dimension_pipeline(fragment, schema, &dimension.filters)?,
+                        self.dimension_pipeline(fragment, schema, dimension)?,
                         dimension.datatype,
                         dimension.datatype.size(),
                     ),
@@ -525,15 +525,13 @@ impl ArrayFolder {
         &self,
         fragment: usize,
         schema: &'a ArraySchema,
-        own: &'a Pipeline,
+        dimension: &'a Dimension,
     ) -> Result<&'a Pipeline> {
-        if !own.filters.is_empty() {
+        let own = &dimension.filters;
+        if own.filters.is_empty() && schema.version < 5 && self.writer_version(fragment)? > COORDS_PIPELINE_UNTIL {
             return Ok(own);
         }
-        if schema.version < 5 && self.writer_version(fragment)? > COORDS_PIPELINE_UNTIL {
-            return Ok(own);
-        }
-        Ok(&schema.coords_filters)
+        Ok(schema.coordinate_filters(dimension))
     }
 }
 

@@ -25,8 +25,7 @@ pub fn undecodable_fields(schema: &ArraySchema) -> Vec<Error> {
     }
     if schema.array_type == ArrayType::Sparse {
         for dimension in &schema.dimensions {
-            let own = &dimension.filters;
-            let pipeline = if own.filters.is_empty() { &schema.coords_filters } else { own };
+            let pipeline = schema.coordinate_filters(dimension);
             check(&dimension.name, pipeline, dimension.datatype, dimension.datatype.size());
         }
     }

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::pipeline::Pipeline;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::Dimension;
 
+use super::rounding::Rounding;
 use crate::vectors::in_wide_vectors;
 
 /// How to place a dimension's coordinates.
@@ -15,29 +17,47 @@ pub struct Axis {
     pub name: String,
     pub datatype: Datatype,
     pub scale: Scale,
+    /// Set if a filter rounds the coordinates. Then every number of the type has a position.
+    pub rounding: Option<Rounding>,
 }
 
 /// What the positions of an axis count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Integers, dates and times: the distance of a coordinate from the low end of the domain. A space tile has
-    /// `extent` coordinates; `None` means that one tile holds everything.
+    /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if they are
+    /// rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
     Integer { low: u64, last: u64, extent: Option<u64> },
-    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus those of the low end.
+    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus those of the low end
+    /// (of 0, if they are rounded).
     Float { low: f64, high: f64, low_bits: u64, last: u64, extent: Option<f64> },
     /// Strings have no positions; [`text_word`] sorts them by their first bytes.
     Text,
 }
 
 impl Axis {
+    /// `filters` are those of the dimension's coordinates.
+    ///
     /// # Errors
     /// [`Error::Unsupported`] for dimensions whose coordinates have no order.
-    pub fn new(dimension: &Dimension) -> Result<Self> {
+    pub fn new(dimension: &Dimension, filters: &Pipeline) -> Result<Self> {
         let scale = scale(dimension).ok_or_else(|| {
             let what = format!("a sparse dimension of type {}", dimension.datatype.name());
             Error::unsupported(what).in_field(&dimension.name)
         })?;
-        Ok(Axis { name: dimension.name.clone(), datatype: dimension.datatype, scale })
+        let (name, datatype) = (dimension.name.clone(), dimension.datatype);
+        let domain = match scale {
+            Scale::Integer { low, last, .. } => (low, low + last),
+            Scale::Float { low_bits, last, .. } => (low_bits, low_bits + last),
+            Scale::Text => return Ok(Axis { name, datatype, scale, rounding: None }),
+        };
+        let rounding = Rounding::new(filters, domain);
+        let scale = if rounding.is_some() { scale.of_whole_type(datatype) } else { scale };
+        Ok(Axis { name, datatype, scale, rounding })
+    }
+
+    /// Returns whether a filter rounds the coordinates.
+    pub fn is_rounded(&self) -> bool {
+        self.rounding.is_some()
     }
 
     pub fn is_text(&self) -> bool {
@@ -81,10 +101,13 @@ impl Axis {
         (position <= self.last()).then_some(position)
     }
 
-    /// Returns the coordinates that cells in a stored box can have. For strings this range is wider than the box: some
-    /// writers compare bytes as signed numbers, so a string between the two bounds in their order may lie outside them
-    /// in ours.
+    /// Returns the coordinates that cells in a stored box can have. This range is wider than the box if coordinates are
+    /// rounded. It is wider for strings, too: some writers compare bytes as signed numbers, so a string between the two
+    /// bounds in their order may lie outside them in ours.
     pub fn possible<'a>(&self, range: &'a Range) -> Cow<'a, Range> {
+        if let Some(rounding) = &self.rounding {
+            return Cow::Owned(rounding.around(range).unwrap_or_else(|| self.whole_type()));
+        }
         let (Scalar::Text(low), Scalar::Text(high)) = (&range.low, &range.high) else { return Cow::Borrowed(range) };
         if low == high {
             return Cow::Borrowed(range);
@@ -101,7 +124,8 @@ impl Axis {
         Cow::Owned(Range { low: range.low.clone(), high: Scalar::Text(high) })
     }
 
-    /// Returns the positions of a range's coordinates that lie in the domain; `None` if there are none.
+    /// Returns the positions of a range's coordinates that lie in the domain; `None` if there are none. Rounded
+    /// coordinates may lie outside.
     ///
     /// # Errors
     /// [`Error::Usage`] for values of another type.
@@ -125,6 +149,10 @@ impl Axis {
         };
         let wrong = || Error::usage(format!("{} to {} is no range of {}", range.low, range.high, self.name));
         let (low, high) = domain.ok_or_else(wrong)?;
+        if let Some(rounding) = &self.rounding {
+            let ends = self.position(&range.low).zip(self.position(&range.high));
+            return Ok(ends.filter(|_| range.is_ordered()).map(|ends| self.without_domain_ends(ends, rounding)));
+        }
         if !range.is_ordered() || range.low.compare(&high).is_gt() || range.high.compare(&low).is_lt() {
             return Ok(None);
         }
@@ -145,6 +173,29 @@ impl Axis {
         };
         let past = below?.checked_rem(step)?;
         Some(if past == 0 { 0 } else { step - past })
+    }
+
+    /// Removes the limits of a range that reaches an end of the domain, because coordinates may have been rounded to a
+    /// number behind it.
+    fn without_domain_ends(&self, (low, high): (u64, u64), rounding: &Rounding) -> (u64, u64) {
+        let (first, last) = rounding.domain;
+        (if low <= first { 0 } else { low }, if high >= last { self.last() } else { high })
+    }
+
+    /// Returns a range of all numbers of the type.
+    fn whole_type(&self) -> Range {
+        let (low, high) = match (self.datatype.kind(), self.datatype.size()) {
+            (Kind::Float, 4) => (Scalar::Float32(f32::NEG_INFINITY), Scalar::Float32(f32::INFINITY)),
+            (Kind::Float, _) => (Scalar::Float64(f64::NEG_INFINITY), Scalar::Float64(f64::INFINITY)),
+            (Kind::Signed, _) => (Scalar::Signed(i64::MIN), Scalar::Signed(i64::MAX)),
+            _ => (Scalar::Unsigned(0), Scalar::Unsigned(u64::MAX)),
+        };
+        Range { low, high }
+    }
+
+    /// Returns the position in the domain that is next to a rounded coordinate's.
+    fn in_domain(&self, position: u64) -> u64 {
+        self.rounding.map_or(position, |rounding| position.clamp(rounding.domain.0, rounding.domain.1))
     }
 
     fn signed(&self, position: u64) -> i64 {
@@ -224,23 +275,44 @@ impl Axis {
         }
     }
 
+    /// As [`Axis::number`], of the nearest coordinate in the domain.
+    pub fn number_in_domain(&self, position: u64) -> f64 {
+        self.number(self.in_domain(position))
+    }
+
     /// Returns the domain as doubles.
     pub fn domain(&self) -> (f64, f64) {
         match self.scale {
             Scale::Float { low, high, .. } => (low, high),
-            _ => (self.number(0), self.number(self.last())),
+            _ => (self.number_in_domain(0), self.number_in_domain(self.last())),
         }
     }
 
-    /// Returns the number of the space tile that holds a position. Floats are divided in their own type.
+    /// Returns the number of the space tile that holds a position; for a position outside the domain, the nearest tile.
+    /// Floats are divided in their own type.
     pub fn tile(&self, position: u64) -> u64 {
+        let position = self.in_domain(position);
         match self.scale {
-            Scale::Integer { extent: Some(extent), .. } => position / extent,
+            Scale::Integer { extent: Some(extent), .. } => (position - self.in_domain(0)) / extent,
             Scale::Float { low, extent: Some(extent), .. } if self.datatype.size() == 4 => {
                 ((self.number(position) as f32 - low as f32) / extent as f32) as u64
             }
             Scale::Float { low, extent: Some(extent), .. } => ((self.number(position) - low) / extent) as u64,
             _ => 0,
+        }
+    }
+}
+
+impl Scale {
+    /// Returns the same scale with positions for all numbers of the type.
+    fn of_whole_type(self, datatype: Datatype) -> Self {
+        match self {
+            Scale::Integer { extent, .. } => Scale::Integer { low: 0, last: u64::MAX, extent },
+            Scale::Float { low, high, extent, .. } => {
+                let last = if datatype.size() == 4 { u32::MAX.into() } else { u64::MAX };
+                Scale::Float { low, high, low_bits: 0, last, extent }
+            }
+            Scale::Text => Scale::Text,
         }
     }
 }
@@ -346,7 +418,7 @@ mod tests {
     use std::cmp::Ordering;
 
     use proptest::prelude::*;
-    use tilefs_format::pipeline::Pipeline;
+    use tilefs_format::pipeline::Filter;
     use tilefs_format::schema::CellValNum;
 
     use super::*;
@@ -360,7 +432,7 @@ mod tests {
             domain: Some(Range { low, high }),
             extent,
         };
-        Axis::new(&dimension).unwrap()
+        Axis::new(&dimension, &dimension.filters).unwrap()
     }
 
     /// Numbers, most of them near those where signs and sums overflow.
@@ -390,6 +462,44 @@ mod tests {
         let bytes: Vec<u8> = [3u16, 5, 2].iter().flat_map(|value| value.to_le_bytes()).collect();
         let error = few.positions(&bytes, &mut Vec::new()).unwrap_err();
         assert_eq!(error.place().unwrap().offset, Some(2));
+    }
+
+    #[test]
+    fn rounded_coordinates_have_positions_outside_the_domain() {
+        let filters = vec![Filter::ScaleFloat { scale: 1.0, offset: 0.0, byte_width: 4 }];
+        let rounded = |datatype: Datatype, low: Scalar, high: Scalar, extent: Scalar| {
+            let dimension = Dimension {
+                name: "d".to_owned(),
+                datatype,
+                cell_count: CellValNum::Fixed(1),
+                filters: Pipeline { max_chunk_size: 65536, filters: filters.clone() },
+                domain: Some(Range { low, high }),
+                extent: Some(extent),
+            };
+            Axis::new(&dimension, &dimension.filters).unwrap()
+        };
+        let check = |axis: &Axis, values: &[(Scalar, u64)]| {
+            let positions: Vec<u64> = values.iter().map(|(value, _)| axis.position(value).unwrap()).collect();
+            assert!(positions.windows(2).all(|two| two[0] < two[1]), "{positions:?}");
+            let tiles = positions.iter().map(|position| axis.tile(*position));
+            assert!(tiles.eq(values.iter().map(|(_, tile)| *tile)), "{values:?}");
+            assert_eq!([axis.tile(0), axis.tile(axis.last())], [values[0].1, values[values.len() - 1].1]);
+            let whole =
+                axis.possible(&Range { low: Scalar::Float64(f64::NAN), high: Scalar::Unsigned(0) }).into_owned();
+            let ends = [&whole.low, &whole.high].map(|end| axis.position(end).unwrap());
+            assert!(ends[0] <= positions[0] && ends[1] >= positions[positions.len() - 1]);
+        };
+        let floats = rounded(Datatype::Float64, Scalar::Float64(-0.4), Scalar::Float64(10.3), Scalar::Float64(5.0));
+        let tiles = [(f64::NEG_INFINITY, 0), (-1.0, 0), (-0.4, 0), (0.0, 0), (4.7, 1), (10.3, 2), (1e300, 2)];
+        check(&floats, &tiles.map(|(value, tile)| (Scalar::Float64(value), tile)));
+        assert_eq!(floats.domain(), (-0.4, 10.3));
+        let singles = rounded(Datatype::Float32, Scalar::Float32(-0.4), Scalar::Float32(10.3), Scalar::Float32(5.0));
+        check(&singles, &tiles.map(|(value, tile)| (Scalar::Float32(value as f32), tile)));
+        let integers = rounded(Datatype::Int32, Scalar::Signed(-3), Scalar::Signed(12), Scalar::Signed(5));
+        let tiles = [(i32::MIN, 0), (-4, 0), (-3, 0), (1, 0), (2, 1), (12, 3), (13, 3), (i32::MAX, 3)];
+        check(&integers, &tiles.map(|(value, tile)| (Scalar::Signed(value.into()), tile)));
+        assert_eq!(integers.domain(), (-3.0, 12.0));
+        assert_eq!(integers.number(integers.position(&Scalar::Signed(-7)).unwrap()), -7.0);
     }
 
     proptest! {
@@ -427,7 +537,7 @@ mod tests {
         fn strings_between_signed_bounds_are_possible(mut texts in prop::collection::vec("[aé]{0,4}", 3)) {
             texts.sort_by_key(|text| text.bytes().map(|byte| byte as i8).collect::<Vec<_>>());
             let texts: Vec<Vec<u8>> = texts.into_iter().map(String::into_bytes).collect();
-            let axis = Axis { name: "d".to_owned(), datatype: Datatype::StringAscii, scale: Scale::Text };
+            let axis = Axis { name: "d".to_owned(), datatype: Datatype::StringAscii, scale: Scale::Text, rounding: None };
             let range = Range { low: Scalar::Text(texts[0].clone()), high: Scalar::Text(texts[2].clone()) };
             prop_assert!(axis.possible(&range).contains(&Scalar::Text(texts[1].clone())));
         }

@@ -39,7 +39,7 @@ pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let steps = planner.plan()?;
     let is_ordered = steps.iter().all(|step| match step {
         Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
-        Step::CellSlab { .. } | Step::Filter(_) => true,
+        Step::CellSlab { .. } | Step::Task(_) => true,
     });
     if !is_ordered && let Some(segments) = saved.whole(&store) {
         return Ok(RowMap::new(segments, store));
@@ -96,7 +96,7 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
             Step::CellSlab { fragment, positions } => {
                 segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
             }
-            Step::Filter(task) => {
+            Step::Task(task) => {
                 let segment = TaskSegment { query: query.clone(), store: store.clone(), task };
                 segments.push(PlannedSegment::Task(Arc::new(segment)));
             }

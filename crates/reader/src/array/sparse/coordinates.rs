@@ -1,6 +1,6 @@
 //! Checks the coordinates of a fragment, tile by tile: they lie in the domain and in the box of their tile, this box
 //! lies in the fragment's non-empty domain, the cells ascend, and none repeats unless the schema or the fragment allows
-//! it.
+//! it. Rounded coordinates lie around their box, in any order, and may repeat.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl<'a> CoordinateCheck<'a> {
         let plan = KeyPlan::new(schema, CellOrder::Global)?;
         let cells = FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells)?;
         // A fragment that was consolidated with the times of its cells also holds the older cells of a coordinate.
-        let may_repeat = schema.allows_duplicates || facts.has_timestamps;
+        let may_repeat = schema.allows_duplicates || facts.has_timestamps || plan.is_rounded();
         Ok(CoordinateCheck { array, fragment, plan, cells, may_repeat })
     }
 

@@ -37,7 +37,8 @@ pub struct Delete {
 /// Returns the deletes in the array's window, oldest first.
 ///
 /// # Errors
-/// Any damage in a delete's file; [`Error::Unsupported`] for update commits.
+/// Any damage in a delete's file, which includes a condition on a field that no schema of the array has;
+/// [`Error::Unsupported`] for update commits.
 pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
     let (context, folder) = (array.context(), array.folder());
     let mut deletes = Vec::new();
@@ -50,10 +51,33 @@ pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
             ConditionBytes::Inline(bytes) => decode_inline_tile(context, bytes),
         };
         let condition = payload.and_then(|payload| Condition::parse(&payload));
-        let condition = condition.in_file(&entry.marker).in_array(array.path())?;
+        let checked = condition.and_then(|condition| check_fields(array, &condition).map(|()| condition));
+        let condition = checked.in_file(&entry.marker).in_array(array.path())?;
         deletes.push(Delete { marker: entry.marker.clone(), time: entry.times.t1, condition: Arc::new(condition) });
     }
     Ok(deletes)
+}
+
+/// Checks that each field of a condition is in a schema of the array. A fragment may lack it, because it was added or
+/// dropped later: that is no damage.
+fn check_fields(array: &Array, condition: &Condition) -> Result<()> {
+    let folder = array.folder();
+    let mut unknown = condition.fields();
+    unknown.retain(|field| !array.schema().has_field(field));
+    for entry in folder.directory().schemas().iter().rev() {
+        if unknown.is_empty() {
+            break;
+        }
+        let schema = folder.schema(&entry.name)?;
+        unknown.retain(|field| !schema.has_field(field));
+    }
+    match unknown.first() {
+        None => Ok(()),
+        Some(field) => {
+            let reason = "a delete condition on a field that no schema of the array has";
+            Err(Error::damaged(reason).in_field(*field))
+        }
+    }
 }
 
 /// A delete condition, applied to the cells of one fragment.

@@ -103,7 +103,11 @@ impl KeyPlan {
     /// # Errors
     /// [`Error::Unsupported`] for dimensions or orders that this library cannot sort by.
     pub fn new(schema: &ArraySchema, order: CellOrder) -> Result<Self> {
-        let axes: Vec<Axis> = schema.dimensions.iter().map(Axis::new).collect::<Result<_>>()?;
+        let axes: Vec<Axis> = schema
+            .dimensions
+            .iter()
+            .map(|one| Axis::new(one, schema.coordinate_filters(one)))
+            .collect::<Result<_>>()?;
         let is_hilbert = order == CellOrder::Global && schema.cell_order == Layout::Hilbert;
         let hilbert = if is_hilbert { Some(Hilbert::new(axes.len())?) } else { None };
         let tiled: Vec<bool> =
@@ -126,7 +130,7 @@ impl KeyPlan {
         for number in directed(schema.cell_order) {
             match axes[number].scale {
                 Scale::Text => packer.add(KeyField::Text(number), 64),
-                Scale::Integer { last, extent: Some(extent), .. } if tiled[number] => {
+                Scale::Integer { last, extent: Some(extent), .. } if tiled[number] && !axes[number].is_rounded() => {
                     packer.add(KeyField::Position(number), bits(last.min(extent - 1)));
                 }
                 Scale::Integer { last, .. } | Scale::Float { last, .. } => {
@@ -195,10 +199,15 @@ impl KeyPlan {
         self.axes.iter().any(Axis::is_float)
     }
 
+    /// Returns whether a filter rounds some coordinates, so that cells need not be in order.
+    pub fn is_rounded(&self) -> bool {
+        self.axes.iter().any(Axis::is_rounded)
+    }
+
     /// Returns whether sorted cells can be searched by their keys. Cells with the same place on the Hilbert curve, and
     /// the two zeros, are in no defined order among themselves, and keys hold only the beginning of long strings.
     pub fn can_be_searched(&self) -> bool {
-        self.is_exact() && !self.is_hilbert() && !self.has_floats()
+        self.is_exact() && !self.is_hilbert() && !self.has_floats() && !self.is_rounded()
     }
 
     /// Fills `keys` with the keys of `cells` cells, given one column per dimension.
@@ -217,7 +226,7 @@ impl KeyPlan {
                         *word |= tile.number << packed.shift;
                     }
                 }
-                KeyField::Position(number) if self.tiled[number] && !self.axes[number].is_float() => {
+                KeyField::Position(number) if self.is_within_tile(number) => {
                     let positions = &columns[number].positions;
                     let mut tile = SpaceTile::default();
                     for (word, position) in rows.zip(positions) {
@@ -239,6 +248,11 @@ impl KeyPlan {
         }
     }
 
+    /// Returns whether keys have the position within the space tile along a dimension.
+    fn is_within_tile(&self, number: usize) -> bool {
+        self.tiled[number] && !self.axes[number].is_float() && !self.axes[number].is_rounded()
+    }
+
     fn add_hilbert<'a>(&self, columns: &[AxisColumn], rows: impl Iterator<Item = &'a mut u64>) {
         let Some(hilbert) = self.hilbert else { return };
         let mut places = vec![0; self.axes.len()];
@@ -247,7 +261,7 @@ impl KeyPlan {
             for (number, place) in places.iter_mut().enumerate() {
                 let (axis, column, (low, high)) = (&self.axes[number], &columns[number], domains[number]);
                 *place = match column.positions.get(cell) {
-                    Some(&position) => hilbert.place_of_number(axis.number(position), low, high),
+                    Some(&position) => hilbert.place_of_number(axis.number_in_domain(position), low, high),
                     None => hilbert.place_of_text(column.text(cell)),
                 };
             }
@@ -291,7 +305,7 @@ impl KeyPlan {
         let place = |number: usize, column: &AxisColumn| -> u64 {
             let (from, to) = self.axes[number].domain();
             match column.positions.first() {
-                Some(&position) => hilbert.place_of_number(self.axes[number].number(position), from, to),
+                Some(&position) => hilbert.place_of_number(self.axes[number].number_in_domain(position), from, to),
                 None => hilbert.place_of_text(column.text(0)),
             }
         };
@@ -411,11 +425,11 @@ impl SpaceTile {
         }
         self.number = axis.tile(position);
         (self.first, self.last) = match axis.scale {
-            Scale::Integer { extent: Some(extent), .. } => {
+            Scale::Integer { extent: Some(extent), .. } if !axis.is_rounded() => {
                 let first = self.number.saturating_mul(extent);
                 (first, first.saturating_add(extent - 1))
             }
-            // For floats, the boundaries of tiles depend on rounding.
+            // For floats, the boundaries of tiles depend on the rounding of quotients.
             _ => (position, position),
         };
     }

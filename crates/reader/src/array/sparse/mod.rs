@@ -28,6 +28,7 @@ mod plan;
 mod prefetch;
 mod query;
 mod rank;
+mod rounding;
 mod row_map;
 mod rows;
 mod saved_rows;

@@ -23,8 +23,8 @@ pub enum Step {
         fragment: usize,
         positions: Range<u64>,
     },
-    /// Filter the cells of one fragment.
-    Filter(MergeTask),
+    /// Filter the cells of one fragment, or merge rounded cells.
+    Task(MergeTask),
     Merge(PlannedMerge),
 }
 
@@ -207,7 +207,8 @@ impl Planner<'_> {
     }
 
     fn add_filter(&self, steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
-        if let Some(Step::Filter(task)) = steps.last_mut()
+        if let Some(Step::Task(task)) = steps.last_mut()
+            && task.kind == MergeKind::Filter
             && task.cells() < self.query.portions.segment_rows
             && let [(last, before)] = &mut task.parts[..]
             && *last == fragment
@@ -216,11 +217,16 @@ impl Planner<'_> {
             before.end = positions.end;
             return;
         }
-        steps.push(Step::Filter(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
+        steps.push(Step::Task(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
     }
 
     fn add_merge(&self, tiles: Vec<TilesOfFragment>, spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
         let parts = self.merge_parts(tiles.into_iter(), spans);
+        if self.query.plan.is_rounded() {
+            let parts = parts.into_iter().map(|part| (part.fragment, part.positions)).collect();
+            steps.push(Step::Task(MergeTask { parts, kind: MergeKind::NewestThatMeet }));
+            return Ok(());
+        }
         let coincidence = coincidence::by_tiles(self.query, &self.stretches(&parts))?;
         steps.push(Step::Merge(PlannedMerge { parts, coincidence }));
         Ok(())

@@ -143,16 +143,10 @@ impl Query {
         (0..self.plan.axes.len()).filter(|&dimension| !self.plan.axes[dimension].is_text())
     }
 
-    /// Returns the ends of a fragment's non-empty domain along the dimensions of [`Query::joined_dimensions`], as
-    /// positions; `None` if it has none, or one that leaves the domain.
+    /// Returns the range of positions that a fragment's footer allows for its cells along each of the
+    /// [`Query::joined_dimensions`]; `None` if it has no box, or one that leaves the domain.
     pub fn box_of_fragment(&self, fragment: usize) -> Result<Option<Vec<(u64, u64)>>> {
-        let outline = self.array.outline(fragment)?;
-        let Some(ranges) = outline.facts.non_empty_ranges() else { return Ok(None) };
-        let ends = self.joined_dimensions().map(|dimension| {
-            let (axis, range) = (&self.plan.axes[dimension], ranges.get(dimension)?);
-            axis.position(&range.low).zip(axis.position(&range.high))
-        });
-        Ok(ends.collect())
+        self.joined_dimensions().map(|dimension| self.told_range(fragment, dimension)).collect()
     }
 
     /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its cells.
@@ -165,6 +159,7 @@ impl Query {
         let outline = self.array.outline(fragment)?;
         let range = outline.facts.non_empty_range(dimension);
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };
+        let range = axis.possible(&range);
         Ok(axis.position(&range.low).zip(axis.position(&range.high)))
     }
 

@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use tilefs_format::datatype::Datatype;
-    use tilefs_format::pipeline::Pipeline;
+    use tilefs_format::pipeline::{Filter, Pipeline};
     use tilefs_format::schema::{CellValNum, Dimension};
 
     use super::*;
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn axis() -> Axis {
-        Axis::new(&dimension()).unwrap()
+        Axis::new(&dimension(), &Pipeline::default()).unwrap()
     }
 
     fn wanted(low: i64, high: i64, step: u64) -> CoordinateRange {
@@ -308,6 +308,44 @@ mod tests {
         }
 
         #[test]
+        fn rounded_coordinates_are_selected_as_they_are_shown(
+            written in prop::collection::vec(-0.4f64..=10.3, 1..20),
+            (scale, byte_width) in prop::sample::select(vec![(1.0, 1u64), (0.25, 2), (-3.0, 4), (0.05, 1)]),
+            ends in prop_oneof![(-2.0f64..12.0, -2.0f64..12.0), Just((-0.4, 5.0)), Just((5.0, 10.3)), Just((-0.4, 10.3))],
+        ) {
+            let (low, high) = (ends.0.min(ends.1), ends.0.max(ends.1));
+            let filters = Pipeline {
+                max_chunk_size: 65536,
+                filters: vec![Filter::ScaleFloat { scale, offset: 0.0, byte_width }],
+            };
+            let float = |low, high| Range { low: Scalar::Float64(low), high: Scalar::Float64(high) };
+            let dimension = Dimension { datatype: Datatype::Float64, domain: Some(float(-0.4, 10.3)), ..dimension() };
+            let axes = [Axis::new(&dimension, &filters).unwrap()];
+            // Integers that do not fit in a byte lose their high bits.
+            let stored = |value: f64| match byte_width {
+                1 => f64::from((value / scale).round() as i64 as i8),
+                _ => (value / scale).round(),
+            };
+            let shown: Vec<f64> = written.iter().map(|value| stored(*value) * scale).collect();
+            let wanted = CoordinateRange { low: Some(Scalar::Float64(low)), high: Some(Scalar::Float64(high)), step: 1 };
+            let selection = Selection::new(&axes, &[Some(vec![wanted])]).unwrap();
+            let mut column = AxisColumn::default();
+            let bytes: Vec<u8> = shown.iter().flat_map(|value| value.to_le_bytes()).collect();
+            axes[0].positions(&bytes, &mut column.positions).unwrap();
+            let mut chosen = vec![true; shown.len()];
+            selection.apply(0, &column, &mut chosen);
+            let is_wanted = |value: &f64| (low <= -0.4 || low <= *value) && (high >= 10.3 || *value <= high);
+            prop_assert_eq!(&chosen, &shown.iter().map(is_wanted).collect::<Vec<_>>());
+            let least = written.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = written.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            match selection.share(&axes, [float(least, most)].iter()) {
+                Share::None => prop_assert!(!chosen.contains(&true)),
+                Share::All => prop_assert!(!chosen.contains(&false)),
+                Share::Some => {}
+            }
+        }
+
+        #[test]
         fn a_text_is_chosen_if_a_range_holds_it(
             ranges in prop::collection::vec((text(), prop::option::of(text())), 0..5),
             (low, high) in (text(), text()),
@@ -318,7 +356,7 @@ mod tests {
                 high: high.clone().map(Scalar::Text),
                 step: 1,
             });
-            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }).unwrap()];
+            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
             let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
             let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };

@@ -1,7 +1,7 @@
 //! The cells of one fragment in stored order, a batch at a time: their keys, and which of them are visible.
 //!
 //! A stream verifies coordinates before anything relies on them: they lie in the domain and in the box that the R-tree
-//! gives for their tile, and they ascend in the array's order.
+//! gives for their tile, and they ascend in the array's order. Rounded coordinates lie around the box, in any order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -211,11 +211,13 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Returns whether the writer may have sorted these cells by other rules.
+    /// Returns whether the writer may have sorted these cells by other rules, or before they were rounded.
     fn may_disagree(&self, columns: &[AxisColumn]) -> bool {
         let last = self.last.iter().flat_map(|(_, columns)| columns);
         let mut strings = columns.iter().chain(last);
-        self.source.version() < ORDERED_SINCE || strings.any(|column| !column.bytes.is_ascii())
+        self.source.plan.is_rounded()
+            || self.source.version() < ORDERED_SINCE
+            || strings.any(|column| !column.bytes.is_ascii())
     }
 }
 
@@ -227,7 +229,7 @@ impl FragmentSource<'_> {
 
     /// Returns whether an order other than that of `plan` is certainly damage: see [`Stream::disorder`].
     pub fn is_strictly_ordered(&self) -> bool {
-        self.plan.is_exact() && self.version() >= ORDERED_SINCE
+        self.plan.is_exact() && !self.plan.is_rounded() && self.version() >= ORDERED_SINCE
     }
 
     /// Returns whether the order of the cells is reliable before they have been checked.
@@ -329,7 +331,8 @@ pub(super) fn read_column(
     bytes.resize(cells.count as usize * axis.datatype.size(), 0);
     FixedFile::of_dimension(array, fragment, number)?.read(cells, bytes)?;
     axis.positions(bytes, &mut column.positions).map_err(|error| place_in_tile(error, cells))?;
-    let (Some(low), Some(high)) = (axis.position(&bounds.low), axis.position(&bounds.high)) else {
+    let possible = axis.possible(&bounds);
+    let (Some(low), Some(high)) = (axis.position(&possible.low), axis.position(&possible.high)) else {
         let reason = format!("the box of tile {} in the R-tree leaves the domain", cells.tile);
         return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
     };

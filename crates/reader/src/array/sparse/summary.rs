@@ -70,7 +70,11 @@ impl RowSummary {
         }
         let range = array.folder().mbrs(array.number(fragment))?.range(tile, dimension);
         let range = range.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
-        bounds.add(range.low, range.high);
+        let rounding = self.view.query()?.plan.axes.get(dimension).and_then(|axis| axis.rounding);
+        match rounding.map_or(Some(range.clone()), |rounding| rounding.around(&range)) {
+            Some(range) => bounds.add(range.low, range.high),
+            None => bounds.add_unknown(),
+        }
         Ok(())
     }
 }

@@ -42,7 +42,11 @@ pub enum MergeKind {
     Filter,
     /// The newest of the cells with the same coordinates is a row, if it is visible.
     Newest,
-    /// The same for cells that are merged in stored order, although not all are in the array's order.
+    /// The same for cells whose coordinates were rounded after they were sorted, as far as cells with the same
+    /// coordinates meet in a merge of the cells in stored order. As in libtiledb, those that do not meet are all rows.
+    NewestThatMeet,
+    /// The newest of the cells with the same coordinates for cells that are merged in stored order, although not all
+    /// are in the array's order.
     AsTheyCome,
     /// No two fragments have cells with the same coordinates, and every cell is visible: the first `rows` cells are
     /// rows.
@@ -74,7 +78,8 @@ impl MergeTask {
                 let (segment, ends) = self.merge_every(&query.plan, &sources, rows, store, progress)?;
                 return Ok((segment, Some(ends)));
             }
-            MergeKind::Newest => match self.merge_in_order(&query.plan, &sources, store, progress) {
+            MergeKind::NewestThatMeet => self.merge_in_order(&query.plan, &sources, true, store, progress)?,
+            MergeKind::Newest => match self.merge_in_order(&query.plan, &sources, false, store, progress) {
                 Err(Halt::Ties) => self.merge_as_they_come(query, &sources, store, progress)?,
                 done => done?,
             },
@@ -103,12 +108,13 @@ impl MergeTask {
         &self,
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
+        accepts_disorder: bool,
         store: &Store,
         progress: &dyn Fn(u64),
     ) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
-        merge(plan, self.streams(plan, sources, false, progress), &mut newest)?;
+        merge(plan, self.streams(plan, sources, accepts_disorder, progress), &mut newest)?;
         newest.finish()?;
         Ok(Segment::Interleaved(writer.finish()?))
     }

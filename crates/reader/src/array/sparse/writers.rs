@@ -21,9 +21,11 @@ const HILBERT_SINCE: u32 = 9;
 pub const ORDERED_SINCE: u32 = 14;
 
 /// Returns whether all libraries that write fragments of a format version sort cells as `plan` does, by today's rules.
-/// They do not if there are strings: current releases still compare the bytes of strings as signed numbers.
+/// They do not if there are strings: current releases still compare the bytes of strings as signed numbers. Nor do they
+/// if a filter rounds coordinates after they were sorted.
 pub fn writers_agree(plan: &KeyPlan, version: u32) -> bool {
     plan.is_exact()
+        && !plan.is_rounded()
         && (version >= FLOAT_TILES_SINCE || !plan.has_floats())
         && (version >= SIGNED_TIMES_SINCE || !plan.crosses_1970())
         && (version >= HILBERT_SINCE || !plan.is_hilbert())
