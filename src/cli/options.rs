@@ -198,6 +198,7 @@ impl Opening {
             slices: slices.slices.clone(),
             variant_lists: slices.lists()?,
             shown: defaults.shown,
+            lower_case_dimensions: defaults.lower_case_dimensions,
         })
     }
 }

@@ -74,7 +74,11 @@ pub fn variant_folder(dataset: VariantDataset, options: Arc<OpenOptions>) -> Res
 fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
-    let names = Arc::new(FieldNames::of(array.schema()));
+    let names = match options.lower_case_dimensions {
+        true => FieldNames::of(array.schema()).with_lower_case_dimensions(),
+        false => FieldNames::of(array.schema()),
+    };
+    let names = Arc::new(names);
     let mut folder = match array.schema().array_type {
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
         ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &variants)?,

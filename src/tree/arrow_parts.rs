@@ -11,6 +11,7 @@ use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};
 use super::grammar::Addressing;
 use super::options::Extent;
+use super::parts::part_of;
 use super::shown::ShownViews;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
@@ -51,7 +52,7 @@ impl ArrowParts {
             return Err(Error::usage(format!("{path} is dense with {dimensions} dimensions, so it has no rows")));
         }
         tables::check_columns(&fields, columns.as_deref())?;
-        let parts = fields.subarray.part_starts()?.len();
+        let parts = fields.subarray.part_starts()?.len().max(1);
         Ok(ArrowParts { fields, columns, parts })
     }
 
@@ -65,7 +66,7 @@ impl ArrowParts {
 
     /// Returns the number of files, at least 1.
     pub fn count(&self) -> usize {
-        self.parts.max(1)
+        self.parts
     }
 
     /// Returns a file.
@@ -74,10 +75,7 @@ impl ArrowParts {
     /// [`Error::Internal`] for a number that is not below [`ArrowParts::count`]; any damage in the metadata that
     /// locates cells, and in offsets.
     pub fn part(&self, number: usize) -> Result<Arc<dyn Content>> {
-        let subarray = match self.parts {
-            0 => self.fields.subarray.clone(),
-            _ => self.fields.subarray.part_of_rows(number)?,
-        };
+        let subarray = part_of(&self.fields.subarray, number)?;
         tables::arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref())
     }
 }

@@ -37,6 +37,9 @@ pub const EXPERIMENT: &str = "SOMAExperiment";
 /// SOMA's name of a measurement.
 pub const MEASUREMENT: &str = "SOMAMeasurement";
 
+/// The data frame of an experiment's observations.
+const OBSERVATIONS: &str = "obs";
+
 /// The group of an experiment's measurements.
 pub const MEASUREMENTS: &str = "ms";
 
@@ -284,7 +287,7 @@ fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<Fo
 /// Returns a measurement with the observations of its experiment, restricted to `cut`, or the reason why that is
 /// impossible.
 pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<zarr::Group>> {
-    let observations = match data_frame(experiment, "obs", cut.observations.as_ref())? {
+    let observations = match data_frame(experiment, OBSERVATIONS, cut.observations.as_ref())? {
         Ok(observations) => observations,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -310,7 +313,7 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
         }
     }
     builder.mapping("layers", layers);
-    builder.add("obs", observations.group);
+    builder.add(OBSERVATIONS, observations.group);
     builder.add("var", variables.group);
     let about = [
         ("obsm", [&rows, &any], FullMatrix::AsDense),
@@ -334,6 +337,13 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
     for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
         if !known.contains(&other.as_str()) {
             builder.left_out.push((other, "only matrices and data frames are shown here".to_owned()));
+        }
+    }
+    for other in NamedMembers::new(experiment.members()?).names.into_iter().flatten() {
+        if other != OBSERVATIONS && other != MEASUREMENTS {
+            let reason =
+                format!("AnnData has no place for what is in an experiment beside {OBSERVATIONS} and {MEASUREMENTS}");
+            builder.left_out.push((other, reason));
         }
     }
     Ok(Ok(anndata::annotated_data(builder.members, builder.left_out)))
@@ -401,9 +411,16 @@ impl Builder {
         let mut raw = Builder { members: Vec::new(), left_out: Vec::new() };
         let columns = MatrixAxis { length: Some(variables.all), cut: None };
         let matrices = raw.matrices(&measurement, "X", [rows, &columns], FullMatrix::AsSparse)?;
-        let data = matrices.into_iter().find(|(layer, _)| layer == DATA);
+        let (data, layers): (Vec<_>, Vec<_>) = matrices.into_iter().partition(|(layer, _)| layer == DATA);
+        let omitted = |name: String| (name, "AnnData's raw data are one matrix and its variables".to_owned());
+        raw.left_out.extend(layers.into_iter().map(|(layer, _)| omitted(format!("X/{layer}"))));
+        for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
+            if other != "X" && other != "var" {
+                raw.left_out.push(omitted(other));
+            }
+        }
         self.left_out.extend(raw.left_out.drain(..).map(|(name, reason)| (format!("{RAW}/{name}"), reason)));
-        let Some((_, data)) = data else { return Ok(()) };
+        let Some((_, data)) = data.into_iter().next() else { return Ok(()) };
         raw.members.push(("X".to_owned(), data));
         raw.add("var", variables.group);
         self.add(RAW, anndata::raw(raw.members));

@@ -1,6 +1,7 @@
 //! The raw files of attributes and dimensions: values, offsets, validity, and headers.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -52,6 +53,13 @@ impl FieldNames {
             })
             .collect();
         FieldNames { attributes, dimensions }
+    }
+
+    /// Returns the same with the names of dimensions in lower case, if these differ from each other.
+    pub fn with_lower_case_dimensions(self) -> Self {
+        let dimensions: Vec<String> = self.dimensions.iter().map(|name| name.to_lowercase()).collect();
+        let are_distinct = dimensions.iter().collect::<HashSet<_>>().len() == dimensions.len();
+        if are_distinct { FieldNames { dimensions, ..self } } else { self }
     }
 
     /// Returns the name of a field's files without extension.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tilefs_export::zarr::is_ngff;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
@@ -164,7 +165,11 @@ impl GroupFolder {
     }
 
     fn make_zarr(&self) -> Result<Arc<dyn Folder>> {
-        let (group, options) = (self.group.clone(), self.options.clone());
+        let (group, mut options) = (self.group.clone(), self.options.clone());
+        if is_ngff(&meta::for_formats(&*group.metadata()?)) {
+            // The arrays have the axes under the same names as the metadata of the image.
+            options = Arc::new(OpenOptions { lower_case_dimensions: true, ..(*options).clone() });
+        }
         let (last_commit, modified) = (self.last_commit, self.modified);
         let plain = move |reason: Option<String>| {
             let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);

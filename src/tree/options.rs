@@ -22,6 +22,8 @@ pub struct OpenOptions {
     pub variant_lists: VariantLists,
     /// Optional views that are listed.
     pub shown: ShownViews,
+    /// Whether files have the names of dimensions in lower case, as OME-NGFF has those of axes.
+    pub lower_case_dimensions: bool,
 }
 
 /// The box of cells that the files of a dense array cover.

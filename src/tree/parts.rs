@@ -2,7 +2,7 @@
 //!
 //! A part is named by the number of its first row, with leading zeros so that names sort like rows. If several
 //! fragments may have cells with the same coordinates, rows are not counted before they are read, and the name is the
-//! maximum number of rows before the part.
+//! maximum number of rows before the part. A table without rows has one part, which has its columns.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -59,7 +59,10 @@ impl PartsFolder {
     }
 
     fn starts(&self) -> Result<&Vec<u64>> {
-        self.starts.get_or_retry(|| self.fields.subarray.part_starts())
+        self.starts.get_or_retry(|| {
+            let starts = self.fields.subarray.part_starts()?;
+            Ok(if starts.is_empty() { vec![0] } else { starts })
+        })
     }
 }
 
@@ -70,7 +73,7 @@ impl Folder for PartsFolder {
         let (Some(make), Ok(first)) = (make, stem.parse::<u64>()) else { return Ok(None) };
         match self.starts()?.binary_search(&first) {
             Ok(number) if name == part_name(first, ending) => {
-                let subarray = self.fields.subarray.part_of_rows(number)?;
+                let subarray = part_of(&self.fields.subarray, number)?;
                 let file = make(&FieldFolder { subarray, ..self.fields.clone() });
                 Ok(Some(Node::File(Arc::new(file))))
             }
@@ -90,6 +93,17 @@ impl Folder for PartsFolder {
 
     fn memory(&self) -> usize {
         NODE + self.starts.get().map_or(0, |starts| starts.capacity() * size_of::<u64>())
+    }
+}
+
+/// Returns the rows of a part: those of a table without rows are the table.
+///
+/// # Errors
+/// As for [`Subarray::part_of_rows`].
+pub fn part_of(table: &Arc<dyn Subarray>, number: usize) -> Result<Arc<dyn Subarray>> {
+    match table.part_starts()?.is_empty() {
+        true => Ok(table.clone()),
+        false => table.part_of_rows(number),
     }
 }
 
@@ -113,7 +127,7 @@ impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> PartByPa
     /// # Errors
     /// As for [`Subarray::part_starts`].
     pub fn new(subarray: Arc<dyn Subarray>, make: F) -> Result<Self> {
-        let parts = subarray.part_starts()?.len();
+        let parts = subarray.part_starts()?.len().max(1);
         Ok(PartByPart { subarray, make, parts, next: 0, current: None })
     }
 }
@@ -126,13 +140,10 @@ impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> Forward 
             {
                 return Ok(true);
             }
-            if self.next >= self.parts.max(1) {
+            if self.next >= self.parts {
                 return Ok(false);
             }
-            let part = match self.parts {
-                0 => self.subarray.clone(),
-                _ => self.subarray.part_of_rows(self.next)?,
-            };
+            let part = part_of(&self.subarray, self.next)?;
             self.current = Some((self.make)(part, self.next == 0)?);
             self.next += 1;
         }

@@ -8,6 +8,7 @@ use tilefs_export::column::FormatResult;
 use tilefs_export::extension::of_datatype;
 use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::pam::{Band, Pam};
+use tilefs_export::pam_metadata::{MetadataDomain, RasterWindow};
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
 use tilefs_export::{Column, Field, Metadatum, envi, number, projjson, sidecar};
 use tilefs_format::datatype::Datatype;
@@ -97,6 +98,8 @@ pub struct Rasters<'a> {
     /// The coordinates that the array has along each axis.
     coordinates: Vec<Option<Coordinates>>,
     band_axis: Option<usize>,
+    /// The lengths of the array's axes.
+    lengths: Vec<u64>,
 }
 
 /// Returns the bytes of a value, unless it is too large to be a description of a raster.
@@ -149,7 +152,7 @@ impl<'a> Rasters<'a> {
             Some(projjson::well_known_text(&system).unwrap_or(system))
         });
         let band_axis = band_axis(&names, &lengths);
-        Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis })
+        Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis, lengths })
     }
 
     /// Returns the north-south and the east-west axis, if the array itself identifies them.
@@ -186,6 +189,8 @@ impl<'a> Rasters<'a> {
         let bands = Scene { bands: self.bands(id, &field), ..Scene::default() };
         let gdal = bands.shared(|band| band.no_data.clone());
         field.no_data = field.no_data.or_else(|| missing::parsed(field.datatype, &gdal?));
+        let numbers: Vec<&str> = bands.bands.iter().map(|band| band.no_data.as_deref().unwrap_or("none")).collect();
+        let differ = numbers.iter().any(|number| *number != numbers[0]);
         let text = |key: &str, text: String| Metadatum {
             key: key.to_owned(),
             datatype: Datatype::StringUtf8,
@@ -206,6 +211,7 @@ impl<'a> Rasters<'a> {
                 1 if bands.bands.len() == 1 => Some(text("long_name", descriptions.concat())),
                 _ => Some(text("band_names", descriptions.join(", "))),
             },
+            differ.then(|| text("band_no_data", numbers.join(", "))),
         ];
         for note in said.into_iter().flatten() {
             // The array's own metadata take precedence.
@@ -260,7 +266,37 @@ impl<'a> Rasters<'a> {
         // The transform of a header cannot express rows that go from west to east.
         let placed = self.georeference(id)?.filter(|placed| placed.lines < placed.samples);
         let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
-        Ok(Scene { band_axis: self.band_axis, place: placed.map(|placed| placed.place), samples, lines, bands })
+        let Pam { mut metadata, mut control_points, .. } = self.pam(id);
+        let shown = self.window();
+        if shown.is_none_or(|(_, covers_all)| !covers_all) {
+            // What was said of all pixels need not hold for some.
+            let within = |domains: &[MetadataDomain]| -> Vec<MetadataDomain> {
+                shown.map_or(Vec::new(), |(window, _)| domains.iter().filter_map(|one| one.within(window)).collect())
+            };
+            metadata = within(&metadata);
+            control_points = control_points.zip(shown).map(|(points, (window, _))| points.within(window));
+            for band in &mut bands {
+                band.metadata = within(&band.metadata);
+                band.statistics.clear();
+            }
+        }
+        let place = placed.map(|placed| placed.place);
+        Ok(Scene { band_axis: self.band_axis, place, samples, lines, bands, metadata, control_points })
+    }
+
+    /// Returns which rows and columns of the array's rasters are shown, and whether these are all; `None` if they are not
+    /// one run of each.
+    fn window(&self) -> Option<(RasterWindow, bool)> {
+        let (axes, [rows, columns]) = self.rows_and_columns()?;
+        let step = |range: &AxisRange| u64::try_from(range.step).ok().filter(|step| *step > 0);
+        let window =
+            RasterWindow { row: rows.first, row_step: step(rows)?, column: columns.first, column_step: step(columns)? };
+        let shown = axes.iter().zip([rows, columns]).zip([self.pam.lines, self.pam.samples]);
+        let covers_all = shown.into_iter().all(|((&axis, range), size)| {
+            let length = self.lengths.get(axis).copied().unwrap_or(u64::MAX);
+            (range.first, range.step) == (0, 1) && range.count >= size.map_or(length, |size| size.min(length))
+        });
+        Some((window, covers_all))
     }
 
     /// Returns the georeference of the shown rows and columns of an attribute.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_export::boxes::{Boxes, Rows};
-use tilefs_export::element::Converted;
+use tilefs_export::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
     self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
     SavedStarts,
@@ -317,7 +317,8 @@ fn part_of_matrix(
         let stored = column(&*part, id, id.describe(array.schema(), COORDINATES[axis]))?;
         let first = axes[axis].cut.as_ref().map_or(0, |cut| cut.start);
         let from_zero = move |coordinate: i64| coordinate.checked_sub_unsigned(first).map(i64::to_le_bytes);
-        Ok(Column { values: Arc::new(Converted::integers(stored.values, "coordinates", from_zero)), ..stored })
+        let named = ConvertedColumn::new(&stored.field.name);
+        Ok(Column { values: Arc::new(Converted::integers(stored.values, "coordinates", named, from_zero)), ..stored })
     };
     for (length, axis) in shape.iter_mut().zip(axes) {
         if let Some(cut) = &axis.cut {

@@ -1,14 +1,15 @@
-//! `tiff/`: the attributes of a raster as images.
+//! `tiff/`: the attributes of a raster as images, with what GDAL knows of them and a TIFF cannot hold.
 
 use std::sync::Arc;
 
 use tilefs_export::boxes::Boxes;
 use tilefs_export::content::Content;
-use tilefs_export::tiff::{check, tiff};
+use tilefs_export::tiff::{check, pam_beside, tiff};
 use tilefs_format::error::Result;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
+use super::listing::Listing;
 use super::rasters::{self, Rasters};
 use super::subarray::{DenseBoxes, FieldId};
 use super::texts::Format;
@@ -21,10 +22,31 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
             Err(reason) => builder.leave_out(&name, reason),
             Ok(()) => {
                 let file = fields.file(move |fields| picture(fields, id));
-                builder.add(name, Format::Tiff, Some(&fields.user_name(id)), file);
+                builder.add(name.clone(), Format::Tiff, Some(&fields.user_name(id)), file);
+                let beside = fields.clone();
+                // If the metadata cannot be read, the image itself reports the error.
+                let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
+                let text = fields.file(move |fields| {
+                    let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
+                    Ok(Arc::new(text.into_bytes()))
+                });
+                let (format, listing) = (Format::RasterMetadata, Listing::If(Arc::new(is_listed)));
+                builder.add_with(format!("{name}.aux.xml"), format, Some(&fields.user_name(id)), text, listing);
             }
         }
     }
+}
+
+/// The text of a file that says nothing, for programs that look for it by name.
+const NO_METADATA: &str = "<PAMDataset/>\n";
+
+/// Returns GDAL's metadata of an image that its tags cannot hold, with the others; `None` if there are none.
+fn metadata_beside(fields: &FieldFolder, id: FieldId) -> Result<Option<String>> {
+    let fields = &rasters::without_padding(fields)?;
+    let rasters = Rasters::of(fields)?;
+    let field = rasters.describe(id)?;
+    let scene = rasters.scene(id, &field)?;
+    Ok(pam_beside(&field, &fields.subarray.shape()?, &scene)?)
 }
 
 fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::element::Converted;
+use tilefs_export::element::{Converted, ConvertedColumn};
 use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
@@ -46,7 +46,8 @@ pub fn in_whole_units(column: Column) -> Result<Column> {
         (false, false) => return Ok(column),
     };
     let whole = move |value: i64| (value % units == 0).then(|| (value / units).to_le_bytes());
-    let values = Converted::integers(column.values.clone(), "whole days or seconds", whole);
+    let named = ConvertedColumn::new(&column.field.name);
+    let values = Converted::integers(column.values.clone(), "whole days or seconds", named, whole);
     let stored_as = Some(column.field.datatype);
     let field = Field { datatype, stored_as, fill: Vec::new(), no_data: None, null: None, ..column.field.clone() };
     let bounds = Some(((least / units).into(), (greatest / units).into()));

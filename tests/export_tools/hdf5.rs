@@ -187,3 +187,35 @@ for rows in 0, 3, 5000:
 "#;
     python(folder.path(), "h5py, netCDF4, xarray", script);
 }
+
+#[test]
+fn cells_that_nobody_wrote_have_the_value_of_netcdf() {
+    use Datatype::{Bool, Float32, Float64, Int8, Int16, Int32, Int64, StringUtf8, UInt8, UInt16, UInt32, UInt64};
+    let folder = tempfile::tempdir().unwrap();
+    let types = [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64, Bool];
+    let column = |datatype: Datatype| {
+        let field = Field::new(datatype.name(), datatype);
+        Column::fixed(field, vec![1, 1], Arc::new(vec![0; datatype.size()]))
+    };
+    let mut columns: Vec<Column> = types.into_iter().map(column).collect();
+    let text = Field::new("text", StringUtf8).with_values_per_cell(None);
+    columns.push(Column::variable(text, vec![1, 1], Arc::new(b"a".to_vec()), bytes([0, 1].map(u64::to_le_bytes))));
+    let columns = dense([1, 1], columns);
+    write(folder.path(), "array.nc", &hdf5(&columns, Form::NetCdf4).unwrap());
+    write(folder.path(), "array.h5", &hdf5(&columns, Form::Plain).unwrap());
+    let script = r#"
+with netCDF4.Dataset('array.nc') as ours, netCDF4.Dataset('theirs.nc', 'w') as theirs:
+    for name in ours.dimensions:
+        theirs.createDimension(name, 1)
+    for name, variable in ours.variables.items():
+        theirs.createVariable(name, variable.dtype, variable.dimensions)
+with h5py.File('array.nc') as ours, h5py.File('array.h5') as plain, h5py.File('theirs.nc') as theirs:
+    assert len(ours) == 14, list(ours)
+    for name, dataset in theirs.items():
+        found = ours[name].fillvalue, plain[name].fillvalue
+        # The enumeration of plain HDF5 has no value besides those of booleans.
+        expected = dataset.fillvalue, False if plain[name].dtype == '?' else dataset.fillvalue
+        assert found == expected, (name, found, expected)
+"#;
+    python(folder.path(), "h5py, netCDF4", script);
+}

@@ -11,7 +11,7 @@ use tilefs_reader::read::Output;
 use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
 use super::compose::Slice;
 use super::content::Content;
-use super::element::{Converted, by_elements};
+use super::element::{Converted, ConvertedColumn, by_elements};
 use super::georeference::GeoreferencedAxes;
 use super::var::read_offset;
 
@@ -114,7 +114,8 @@ impl Boxes for Rows {
                 let length = length.ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
                 let own =
                     Arc::new(Slice::new(offsets, first.saturating_mul(8), count.saturating_add(1).saturating_mul(8)));
-                let from_here = Converted::integers(own, "an offset", move |offset| {
+                let named = ConvertedColumn::new(&all.field.name).from_row(Some(first));
+                let from_here = Converted::integers(own, "an offset", named, move |offset| {
                     Some((offset as u64).checked_sub(start)?.to_le_bytes())
                 });
                 (Arc::new(Slice::new(all.values, start, length)) as _, Some(Arc::new(from_here) as _))

@@ -129,6 +129,17 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
+/// The number of "not a time", which is the same in all units.
+pub(crate) const NOT_A_TIME: i64 = i64::MIN;
+
+/// Returns the conversion to days for dates in units that CF does not define exactly. "Not a time" stays so, and a date
+/// beyond the days of 64 bits becomes that: CF has no other number for it, and one such date must not make a whole file
+/// unreadable.
+pub(crate) fn counted_days(datatype: Datatype) -> Option<impl Fn(i64) -> i64 + Copy> {
+    let days = days_of(datatype)?;
+    Some(move |value| if value == NOT_A_TIME { value } else { days(value).unwrap_or(NOT_A_TIME) })
+}
+
 /// Returns the `units` of a date or time in the spelling of CF and UDUNITS; days for dates that `days_of` converts.
 ///
 /// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 
@@ -93,8 +93,35 @@ impl Content for Swapped {
 /// Number of bytes fetched and converted at a time: they still are in the processor's cache when converted.
 pub(crate) const BLOCK: usize = 64 << 10;
 
-/// A conversion of whole elements, from bytes of one width to the same number of elements of another.
-pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;
+/// A conversion of whole elements, from bytes of one width to the same number of elements of another. It gets the number
+/// of the first.
+pub type Conversion = dyn Fn(u64, &[u8], &mut [u8]) -> Result<()> + Send + Sync;
+
+/// The column whose values are converted, as errors name it.
+#[derive(Debug, Clone)]
+pub struct ConvertedColumn {
+    name: String,
+    /// The row of the first value; `None` if some rows are skipped.
+    first_row: Option<u64>,
+}
+
+impl ConvertedColumn {
+    /// Creates the column of this name, whose first value is that of row 0.
+    pub fn new(name: &str) -> Self {
+        ConvertedColumn { name: name.to_owned(), first_row: Some(0) }
+    }
+
+    /// Sets the row of the first value; `None` if some rows are skipped.
+    pub fn from_row(self, first_row: Option<u64>) -> Self {
+        ConvertedColumn { first_row, ..self }
+    }
+
+    /// Returns the error that a value, by its number, cannot be shown as `what`.
+    fn refused(&self, number: u64, value: i64, what: &str) -> Error {
+        let row = self.first_row.map(|first| format!(" of row {}", first.saturating_add(number))).unwrap_or_default();
+        Error::unsupported(format!("the value {value}{row} as {what}")).in_field(&self.name)
+    }
+}
 
 /// The elements of another content converted to another type.
 pub struct Converted {
@@ -113,22 +140,25 @@ impl Converted {
         to: usize,
         convert: impl Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Converted { of, from, to, convert: Box::new(convert) }
+        Converted { of, from, to, convert: Box::new(move |_, from, to| convert(from, to)) }
     }
 
-    /// Applies a function to 64-bit integers; `None` from it is an error which says that `what` cannot be shown.
+    /// Applies a function to 64-bit integers; `None` from it is an error that names the column and the row of the value,
+    /// which `what` cannot be.
     pub fn integers<const TO: usize>(
         of: Arc<dyn Content>,
         what: &'static str,
+        column: ConvertedColumn,
         each: impl Fn(i64) -> Option<[u8; TO]> + Send + Sync + 'static,
     ) -> Self {
-        Converted::new(of, 8, TO, move |from, to| {
-            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+        let convert = move |first: u64, from: &[u8], to: &mut [u8]| {
+            for (number, (from, to)) in (first..).zip(from.as_chunks().0.iter().zip(to.as_chunks_mut().0)) {
                 let value = i64::from_le_bytes(*from);
-                *to = each(value).ok_or_else(|| Error::unsupported(format!("the value {value} as {what}")))?;
+                *to = each(value).ok_or_else(|| column.refused(number, value, what))?;
             }
             Ok(())
-        })
+        };
+        Converted { of, from: 8, to: TO, convert: Box::new(convert) }
     }
 }
 
@@ -143,7 +173,7 @@ impl Content for Converted {
         by_elements(self.to, BLOCK / self.from, offset, out, |first, mut out| {
             self.of.read(first * from, out.aside(out.len() / to * from, &mut input))?;
             match out.wanted() {
-                Some(out) => (self.convert)(&input, out),
+                Some(out) => (self.convert)(first, &input, out),
                 None => Ok(()),
             }
         })
@@ -200,8 +230,10 @@ mod tests {
         fn converted_maps_each_element(values in proptest::collection::vec(-1000i64..1000, 0..50)) {
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let expected: Vec<u8> = values.iter().flat_map(|&v| (v as i32 * 2).to_be_bytes()).collect();
-            let doubled =
-                Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v * 2).ok().map(i32::to_be_bytes));
+            let column = ConvertedColumn::new("a");
+            let doubled = Converted::integers(Arc::new(bytes), "i32", column, |v| {
+                i32::try_from(v * 2).ok().map(i32::to_be_bytes)
+            });
             prop_assert_eq!(read_all(&doubled), expected);
             assert_random_access(&doubled);
         }
@@ -226,12 +258,27 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_does_not_fit_is_an_error() {
-        let bytes = [1i64, i64::MAX].map(i64::to_le_bytes).concat();
-        let narrow = Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v).ok().map(i32::to_le_bytes));
-        let mut buf = [0; 4];
-        narrow.read_at(0, &mut buf).unwrap();
-        assert!(narrow.read_at(4, &mut buf).is_err());
+    fn a_value_that_does_not_fit_is_an_error_of_its_column_and_row() {
+        let last = BLOCK as u64 / 4;
+        let bytes = [vec![1i64; last as usize], vec![i64::MAX]].concat().into_iter().flat_map(i64::to_le_bytes);
+        let bytes: Arc<dyn Content> = Arc::new(bytes.collect::<Vec<u8>>());
+        let narrow = |column: ConvertedColumn| {
+            let fitting = |value| i32::try_from(value).ok().map(i32::to_le_bytes);
+            Converted::integers(bytes.clone(), "an integer of 32 bits", column, fitting)
+        };
+        let column = ConvertedColumn::new("count");
+        let mut whole = vec![0; 4 * (last as usize + 1)];
+        narrow(column.clone()).read_at(0, &mut whole[4..]).unwrap();
+        let error = |column| narrow(column).read_at(0, &mut vec![0; 4 * (last as usize + 1)]).unwrap_err().to_string();
+        let found = error(column.clone());
+        assert!(
+            found.contains("count") && found.contains(&format!("{} of row {last} as an integer", i64::MAX)),
+            "{found}"
+        );
+        let found = error(column.clone().from_row(Some(7)));
+        assert!(found.contains(&format!("of row {} as", last + 7)), "{found}");
+        let found = error(column.from_row(None));
+        assert!(found.contains("count") && !found.contains("row"), "{found}");
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     if let Some(own) = scene.samples.filter(|&own| own < samples) {
         description += &format!("; the raster is the first {own} columns, as in the .vrt file");
     }
+    let numbers: Vec<Option<String>> = (0..bands).map(|band| scene.no_data(field, band)).collect();
+    if numbers.iter().any(|number| *number != numbers[0]) {
+        description += "; the bands mark missing values by different numbers, which the .vrt file has";
+    }
     let can_end_early = bands == 1 || interleave != Interleave::Bands;
     let lines = scene.lines.filter(|&own| can_end_early && own < lines).unwrap_or(lines);
     let mut text = format!(

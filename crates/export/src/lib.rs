@@ -44,6 +44,8 @@ pub mod number;
 pub mod padded;
 #[doc(hidden)]
 pub mod pam;
+pub mod pam_metadata;
+mod pam_text;
 pub mod pandas;
 pub mod parquet;
 mod presence;

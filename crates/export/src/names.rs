@@ -27,6 +27,16 @@ impl Names {
         Names { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
     }
 
+    /// Returns whether a name is legal as it is.
+    pub fn is_legal(&self, name: &str) -> bool {
+        (self.legal)(name) == name && name.len() <= self.longest && !name.ends_with(' ')
+    }
+
+    /// Gives no later name that is this one.
+    pub fn reserve(&mut self, name: &str) {
+        self.taken.insert(name.to_owned());
+    }
+
     /// Returns a legal name as close to `wanted` as possible. A number is added to a name that is already taken.
     pub fn give(&mut self, wanted: &str) -> String {
         let mut name = (self.legal)(wanted);

@@ -6,8 +6,11 @@
 //! besides the main one. Memory and time are bounded by the length of the text.
 
 use roxmltree::{Document, Node};
+use tilefs_format::datatype::Datatype;
 
 use super::georeference::Georeference;
+use super::number;
+use super::pam_metadata::{ControlPoints, MetadataDomain};
 
 /// Maximum number of bands whose settings are read; GDAL supports no more.
 const MAX_BANDS: usize = 65_536;
@@ -21,6 +24,10 @@ pub struct Pam {
     pub samples: Option<u64>,
     /// Number of rows of the raster.
     pub lines: Option<u64>,
+    /// The metadata of the raster, except for what describes how the array stores it.
+    pub metadata: Vec<MetadataDomain>,
+    /// Pixels whose coordinates are known.
+    pub control_points: Option<ControlPoints>,
     /// Starts with band 1; bands without a description are empty.
     pub bands: Vec<Band>,
     /// By attribute name.
@@ -46,6 +53,12 @@ pub struct Band {
     pub palette: Vec<[i16; 4]>,
     /// The meanings of the values 0, 1 and so on.
     pub categories: Vec<String>,
+    /// The metadata of the band.
+    pub metadata: Vec<MetadataDomain>,
+    /// GDAL's table of attributes of values, as an XML element.
+    pub attribute_table: Option<String>,
+    /// Histograms, and other XML elements that describe the values of all pixels.
+    pub statistics: Vec<String>,
 }
 
 impl Pam {
@@ -54,10 +67,10 @@ impl Pam {
         // Writers may have included a final NUL.
         let document = Document::parse(xml.trim_end_matches('\0')).ok()?;
         let root = document.root_element();
-        root.has_tag_name("PAMDataset").then(|| Pam::of(root, true))
+        root.has_tag_name("PAMDataset").then(|| Pam::of(root, document.input_text(), true))
     }
 
-    fn of(dataset: Node<'_, '_>, is_main: bool) -> Self {
+    fn of(dataset: Node<'_, '_>, source: &str, is_main: bool) -> Self {
         let mut pam = Pam { place: place(dataset), ..Pam::default() };
         for child in dataset.children() {
             match child.tag_name().name() {
@@ -76,15 +89,20 @@ impl Pam {
                     let Some(place) = number.unwrap_or(pam.bands.len() + 1).checked_sub(1) else { continue };
                     if place < MAX_BANDS {
                         pam.bands.resize(pam.bands.len().max(place + 1), Band::default());
-                        pam.bands[place] = Band::of(child);
+                        pam.bands[place] = Band::of(child, source);
                     }
                 }
                 "Subdataset" if is_main => {
                     let inner = child.children().find(|inner| inner.has_tag_name("PAMDataset"));
                     if let (Some(name), Some(inner)) = (attribute(child, "name"), inner) {
-                        pam.subdatasets.push((name, Pam::of(inner, false)));
+                        pam.subdatasets.push((name, Pam::of(inner, source, false)));
                     }
                 }
+                // The names of subdatasets are those in the array.
+                "Metadata" if attribute(child, "domain").as_deref() != Some("SUBDATASETS") => {
+                    pam.metadata.extend(MetadataDomain::parse(child, source));
+                }
+                "GCPList" => pam.control_points = ControlPoints::parse(child),
                 _ => {}
             }
         }
@@ -112,8 +130,11 @@ impl Pam {
             Some(number) => number.checked_sub(1).and_then(|place| bands.get(place)).cloned().into_iter().collect(),
             None => bands.to_vec(),
         };
+        let metadata = own.map(|own| own.metadata.clone()).unwrap_or_default();
         let own = own.unwrap_or(self);
         Pam {
+            metadata,
+            control_points: own.control_points.clone().or_else(|| self.control_points.clone()),
             place: own.place.clone().or_else(|| self.place.clone()),
             samples: own.samples.or(self.samples),
             lines: own.lines.or(self.lines),
@@ -127,13 +148,13 @@ impl Pam {
 const MAIN_ATTRIBUTE: &str = "TDB_VALUES";
 
 impl Band {
-    fn of(element: Node<'_, '_>) -> Self {
+    fn of(element: Node<'_, '_>, source: &str) -> Self {
         let mut band = Band::default();
         let number = |child| text(child)?.parse().ok().filter(|number: &f64| number.is_finite());
         for child in element.children() {
             match child.tag_name().name() {
                 "Description" => band.description = text(child),
-                "NoDataValue" => band.no_data = text(child).map(|text| number_word(&text)),
+                "NoDataValue" => band.no_data = exact_number(child).or_else(|| Some(number_word(&text(child)?))),
                 "UnitType" => band.unit = text(child),
                 "Offset" => band.offset = number(child),
                 "Scale" => band.scale = number(child),
@@ -152,6 +173,13 @@ impl Band {
                     let names = child.children().filter(|name| name.has_tag_name("Category"));
                     band.categories = names.map(|name| text(name).unwrap_or_default()).collect();
                 }
+                "Metadata" => band.metadata.extend(MetadataDomain::parse(child, source)),
+                "GDALRasterAttributeTable" => {
+                    band.attribute_table = source.get(child.range()).map(str::to_owned);
+                }
+                "Histograms" | "Minimum" | "Maximum" | "Mean" | "StandardDeviation" => {
+                    band.statistics.extend(source.get(child.range()).map(str::to_owned));
+                }
                 _ => {}
             }
         }
@@ -165,19 +193,32 @@ fn number_word(text: &str) -> String {
     if lower.contains("nan") { "nan".to_owned() } else { lower }
 }
 
-fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
-    let child = |name: &str| dataset.children().find(|child| child.has_tag_name(name));
-    let numbers = text(child("GeoTransform")?)?;
+/// Returns a number whose bytes GDAL wrote too, because its text has fewer digits than the number.
+fn exact_number(element: Node<'_, '_>) -> Option<String> {
+    let digits = attribute(element, "le_hex_equiv")?;
+    let bytes = u64::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 16)?.to_be_bytes();
+    number::text(Datatype::Float64, &bytes).map(|text| number_word(&text))
+}
+
+/// Returns the transform of a raster, if it has a finite one.
+fn transform(dataset: Node<'_, '_>) -> Option<[f64; 6]> {
+    let numbers = text(dataset.children().find(|child| child.has_tag_name("GeoTransform"))?)?;
     let numbers: Vec<f64> = numbers.split(',').map(|number| number.trim().parse().ok()).collect::<Option<_>>()?;
     let transform: [f64; 6] = numbers.try_into().ok()?;
-    if transform.iter().any(|number| !number.is_finite()) {
+    transform.iter().all(|number| number.is_finite()).then_some(transform)
+}
+
+fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
+    let system = dataset.children().find(|child| child.has_tag_name("SRS"));
+    let transform = transform(dataset);
+    let well_known_text = system.and_then(text).unwrap_or_default();
+    if transform.is_none() && well_known_text.is_empty() {
         return None;
     }
-    let system = child("SRS");
     let axis_mapping = system.and_then(|system| attribute(system, "dataaxistosrsaxismapping"));
     Some(Georeference {
-        transform: Some(transform),
-        system: system.and_then(text).unwrap_or_default(),
+        transform,
+        system: well_known_text,
         axis_mapping: axis_mapping.filter(|mapping| mapping.chars().all(|c| c.is_ascii_digit() || ",- ".contains(c))),
         epoch: system
             .and_then(|system| attribute(system, "coordinateepoch"))
@@ -186,14 +227,14 @@ fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
 }
 
 /// Returns the text within an element, without surrounding blanks; `None` if there is none.
-fn text(element: Node<'_, '_>) -> Option<String> {
+pub(crate) fn text(element: Node<'_, '_>) -> Option<String> {
     let text: String = element.children().filter_map(|child| child.text()).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Returns an attribute by its lower-case name: the driver writes `KEY` in some places and `key` in others.
-fn attribute(element: Node<'_, '_>, name: &str) -> Option<String> {
+pub(crate) fn attribute(element: Node<'_, '_>, name: &str) -> Option<String> {
     let found = element.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name));
     found.map(|attribute| attribute.value().to_owned())
 }

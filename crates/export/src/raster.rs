@@ -2,7 +2,9 @@
 
 use super::column::{Field, FormatResult, Unrepresentable};
 use super::georeference::Georeference;
+use super::number;
 use super::pam::Band;
+use super::pam_metadata::{ControlPoints, MetadataDomain};
 
 /// The order of bands, lines and samples in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,10 @@ pub struct Scene {
     pub lines: Option<u64>,
     /// The description of each band; empty if there are none.
     pub bands: Vec<Band>,
+    /// GDAL's metadata of the raster.
+    pub metadata: Vec<MetadataDomain>,
+    /// Pixels whose coordinates are known.
+    pub control_points: Option<ControlPoints>,
 }
 
 impl Scene {
@@ -84,6 +90,18 @@ impl Scene {
     pub fn shared<T: PartialEq + Clone>(&self, of: impl Fn(&Band) -> Option<T>) -> Option<T> {
         let first = of(self.bands.first()?)?;
         self.bands.iter().all(|band| of(band).as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// Returns the number that marks missing values of a band, numbered from 0: its own, or that of all values.
+    pub fn no_data(&self, field: &Field, band: u64) -> Option<String> {
+        let own = self.band(band).and_then(|band| band.no_data.clone());
+        own.or_else(|| number::text(field.datatype, field.no_data.as_deref()?))
+    }
+
+    /// Returns whether the coordinates of a pixel are those of its centre, and not of the area that it covers.
+    pub fn has_points(&self) -> bool {
+        MetadataDomain::default_item(&self.metadata, "AREA_OR_POINT")
+            .is_some_and(|value| value.eq_ignore_ascii_case("Point"))
     }
 
     /// Returns the description of a band, numbered from 0.

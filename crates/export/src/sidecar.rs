@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use tilefs_format::datatype::Kind;
 
 use super::column::{Column, Field, FormatResult, Unrepresentable};
-use super::georeference::Georeference;
-use super::number;
-use super::pam::Band;
+use super::pam_text::{of_band, of_raster};
 use super::raster::{Interleave, Raster, Scene};
 use super::xml::escape;
+
+/// Maximum size in bytes of the bands before the last in a `.vrt`: the description of a band is repeated in each raster.
+const LONGEST_VRT: usize = 256 << 20;
 
 /// Checks whether a `.vrt` can describe a field of an array of this rank; returns the reason if not.
 pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
@@ -42,16 +43,16 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
         return Err(Unrepresentable::new("GDAL has rasters of up to 2^31-1 columns and lines, and 65535 bands"));
     }
     let mut text = format!("<VRTDataset rasterXSize=\"{samples}\" rasterYSize=\"{lines}\">\n");
-    if let Some(place) = &scene.place {
-        text += &of_place(place);
-    }
-    let no_data = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value));
+    text += &of_raster(scene);
     for number in 0..all_bands {
+        if text.len() > LONGEST_VRT {
+            return Err(Unrepresentable::new(format!("a .vrt of more than {} MiB", LONGEST_VRT >> 20)));
+        }
         text += &format!(
             "  <VRTRasterBand dataType=\"{data_type}\" band=\"{}\" subClass=\"VRTRawRasterBand\">\n",
             number + 1
         );
-        text += &of_band(scene.band(raster.place_of_band(number)).unwrap_or(&Band::default()), no_data.as_deref());
+        text += &of_band(field, scene, raster.place_of_band(number));
         text += &format!(
             "    <SourceFilename relativeToVRT=\"1\">{}</SourceFilename>\n    <ImageOffset>{}</ImageOffset>\n    \
              <PixelOffset>{pixel}</PixelOffset>\n    <LineOffset>{line}</LineOffset>\n    \
@@ -62,55 +63,6 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
     }
     text += "</VRTDataset>\n";
     Ok(text.into_bytes())
-}
-
-/// Returns the elements for the coordinate system and the transform. Without an explicit axis mapping, GDAL takes x for
-/// the easting or longitude, whatever the order of the system's axes is.
-fn of_place(place: &Georeference) -> String {
-    let mut text = String::new();
-    if !place.system.is_empty() {
-        let attribute = |name: &str, value: &Option<String>| {
-            value.as_ref().map_or(String::new(), |value| format!(" {name}=\"{}\"", escape(value)))
-        };
-        text += &format!(
-            "  <SRS{}{}>{}</SRS>\n",
-            attribute("dataAxisToSRSAxisMapping", &place.axis_mapping),
-            attribute("coordinateEpoch", &place.epoch),
-            escape(&place.system)
-        );
-    }
-    if let Some(transform) = place.transform {
-        text += &format!("  <GeoTransform>{}</GeoTransform>\n", transform.map(|number| number.to_string()).join(", "));
-    }
-    text
-}
-
-/// Returns the elements of a band. `no_data` is that of the whole raster.
-fn of_band(band: &Band, no_data: Option<&str>) -> String {
-    let mut text = String::new();
-    let mut element = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            text += &format!("    <{name}>{}</{name}>\n", escape(&value));
-        }
-    };
-    element("Description", band.description.clone());
-    element("NoDataValue", band.no_data.clone().or(no_data.map(str::to_owned)));
-    element("UnitType", band.unit.clone());
-    element("Offset", band.offset.map(|offset| offset.to_string()));
-    element("Scale", band.scale.map(|scale| scale.to_string()));
-    element("ColorInterp", band.colour.clone());
-    if !band.palette.is_empty() {
-        let entry =
-            |[c1, c2, c3, c4]: &[i16; 4]| format!("      <Entry c1=\"{c1}\" c2=\"{c2}\" c3=\"{c3}\" c4=\"{c4}\"/>\n");
-        let entries: String = band.palette.iter().map(entry).collect();
-        text += &format!("    <ColorTable>\n{entries}    </ColorTable>\n");
-    }
-    if !band.categories.is_empty() {
-        let category = |name: &String| format!("      <Category>{}</Category>\n", escape(name));
-        let categories: String = band.categories.iter().map(category).collect();
-        text += &format!("    <CategoryNames>\n{categories}    </CategoryNames>\n");
-    }
-    text
 }
 
 fn gdal_type(field: &Field) -> FormatResult<&'static str> {
@@ -262,6 +214,7 @@ mod tests {
 
     use super::*;
     use crate::compose::Repeat;
+    use crate::pam::Band;
     use std::sync::Arc;
 
     fn column(datatype: Datatype, shape: &[u64], values: u32) -> Column {

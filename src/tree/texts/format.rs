@@ -40,6 +40,8 @@ pub enum Format {
     /// GDAL's virtual raster over a raw file.
     VirtualRaster,
     Tiff,
+    /// GDAL's file of metadata beside a raster.
+    RasterMetadata,
     /// The labels of an enumeration.
     Labels,
     Metadata,
@@ -140,6 +142,9 @@ impl Format {
             Tiff => values("BigTIFF", "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile")
                 .best_for("Pictures, maps: rasterio, ImageMagick, tifffile")
                 .shown_as(View::Tiff),
+            RasterMetadata => {
+                about("GDAL metadata", "what the TIFF beside it cannot hold: GDAL, QGIS, rasterio").shown_as(View::Tiff)
+            }
             Labels => {
                 about("labels", "labels of codes: line k + 1 is code k").best_for("The labels that codes stand for")
             }

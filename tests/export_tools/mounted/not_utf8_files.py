@@ -44,7 +44,13 @@ def make():
             cells = {"word": np.array(words, "S3"), "fine": np.array(LETTERS, "S1")}
             cells |= {"code": np.array(CODES, "u1"), "n": np.arange(ROWS, dtype="i4")}
             array[np.arange(ROWS, dtype="i4") if is_sparse else slice(0, ROWS)] = cells
-    print("dense sparse labels")
+    # So few rows that a reader of the footer would read all of the file.
+    dimension = tiledb.Dim("x", domain=(None, None), tile=None, dtype="ascii")
+    attributes = [tiledb.Attr("word", dtype="ascii", var=True), tiledb.Attr("n", dtype="i4"), tiledb.Attr("last", dtype="ascii", var=True)]
+    tiledb.Array.create("small", tiledb.ArraySchema(tiledb.Domain(dimension), attributes, sparse=True))
+    with tiledb.open("small", "w") as array:
+        array[np.array([b"a", b"b\xff"], "O")] = {"word": np.array([b"a", b"b"], "S1"), "n": np.array([1, 2], "i4"), "last": np.array([b"\xff", b"c"], "O")}
+    print("dense sparse labels small")
 
 
 def fails(read, *kinds):
@@ -100,6 +106,19 @@ def check(name):
     assert schema["enumerations"][0]["labels"] == [{"hex": "78ff"}, {"hex": "78fe"}, "y"], schema["enumerations"]
 
 
+def check_small():
+    for table in "mnt_small/parquet/cells.parquet", "mnt_small/parquet/parts/000000000000000.parquet":
+        assert pyarrow.parquet.read_schema(table).names == ["x", "word", "n", "last"]
+        assert pyarrow.parquet.read_table(table, columns=["n"])["n"].to_pylist() == [1, 2]
+        assert pyarrow.parquet.read_table(table, columns=["word", "n"])["word"].to_pylist() == ["a", "b"]
+        assert duckdb.sql(f"select n, word from '{table}'").fetchall() == [(1, "a"), (2, "b")]
+        assert polars.read_parquet(table, columns=["n", "word"])["word"].to_list() == ["a", "b"]
+        fails(lambda: pyarrow.parquet.read_table(table, columns=["last"]), OSError)
+        fails(lambda: pyarrow.parquet.read_table(table, columns=["x"]), OSError)
+    told = open("mnt_small/.tilefs/errors.txt").read()
+    assert "last" in told and "row 0" in told and "row 1" in told and "UTF-8" in told, told
+
+
 def check_labels():
     letters = [letter.decode() for letter in LETTERS]
     with netCDF4.Dataset("mnt_labels/netcdf/array.nc") as file:
@@ -115,3 +134,4 @@ else:
     for name in "dense", "sparse":
         check(name)
     check_labels()
+    check_small()

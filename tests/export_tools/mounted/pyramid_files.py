@@ -126,7 +126,29 @@ def check_gdal(pyramid):
     return len(said["bands"])
 
 
+def check_zarr(pyramid):
+    """Checks that the axes have lower-case names, which viewers require, in the image and in the arrays of its levels."""
+    axes = PYRAMIDS[pyramid][0].lower()
+    attributes = json.load(open(f"mnt_{pyramid}/zarr/zarr.json"))["attributes"]
+    if "ome" not in attributes:
+        return
+    [scales] = attributes["ome"]["multiscales"]
+    assert [axis["name"] for axis in scales["axes"]] == list(axes), scales["axes"]
+    for level in scales["datasets"]:
+        array = json.load(open(f"mnt_{pyramid}/zarr/{level['path']}/zarr.json"))
+        assert array["dimension_names"] == list(axes), array["dimension_names"]
+        second = json.load(open(f"mnt_{pyramid}/zarr2/{level['path']}/.zattrs"))
+        assert second["_ARRAY_DIMENSIONS"] == list(axes), second
+    # The array itself has the names of its dimensions.
+    level = scales["datasets"][0]["path"].split("/")[0]
+    own = json.load(open(f"mnt_{pyramid}/{level}/zarr/intensity/zarr.json"))["dimension_names"]
+    assert own == list(PYRAMIDS[pyramid][0]), own
+
+
 def check():
+    assert any("ome" in json.load(open(f"mnt_{name}/zarr/zarr.json"))["attributes"] for name in PYRAMIDS)
+    for pyramid in PYRAMIDS:
+        check_zarr(pyramid)
     pictures = [pyramid for pyramid in PYRAMIDS if pyramid not in REFUSED]
     for pyramid in pictures:
         check_tifffile(pyramid)

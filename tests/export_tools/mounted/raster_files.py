@@ -5,7 +5,9 @@
 """
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -101,6 +103,103 @@ RASTERS = [
     Raster("colours", "EPSG:26716", UTM, palette=True),
     Raster("feet", "EPSG:2263", rasterio.Affine(1, 0, 980000, 0, -1, 200000), size=(64, 96), plain=True),
 ]
+
+
+# What GDAL 3.6's own TileDB driver wrote into an array, with another system, and without the sizes of the raster. The
+# same items are read back from `.vrt` and TIFF as from a picture beside which GDAL finds this text.
+SAID = """<PAMDataset>
+  @place
+  <Metadata><MDI key="AREA_OR_POINT">Point</MDI><MDI key="LINES">a
+b</MDI><MDI key="TIFFTAG_SOFTWARE">mine &lt;a&gt; &amp; b</MDI><MDI key="TITLE">größer</MDI></Metadata>
+  <Metadata domain="of mine"><MDI key="k">v &amp; w</MDI></Metadata>
+  <Metadata domain="xml:doc" format="xml"><a><b c="d">e &amp;amp; f</b></a></Metadata>
+  <Metadata domain="RPC"><MDI key="LINE_OFF">45</MDI><MDI key="LINE_SCALE">45</MDI><MDI key="SAMP_OFF">35</MDI><MDI key="SAMP_SCALE">35</MDI>
+    <MDI key="LAT_OFF">1</MDI><MDI key="LONG_OFF">2</MDI><MDI key="HEIGHT_OFF">0</MDI><MDI key="LAT_SCALE">1</MDI><MDI key="LONG_SCALE">1</MDI>
+    <MDI key="HEIGHT_SCALE">1</MDI><MDI key="LINE_NUM_COEFF">@ones</MDI><MDI key="LINE_DEN_COEFF">@ones</MDI>
+    <MDI key="SAMP_NUM_COEFF">@ones</MDI><MDI key="SAMP_DEN_COEFF">@ones</MDI></Metadata>
+  <PAMRasterBand band="1">
+    <Description>band &lt;1&gt;</Description><NoDataValue>7.00000000000000E+00</NoDataValue><UnitType>m</UnitType><Offset>1</Offset><Scale>0.5</Scale>
+    <ColorInterp>Red</ColorInterp><Metadata><MDI key="STATISTICS_MEAN">1.5</MDI><MDI key="wavelength">100 nm</MDI></Metadata>
+  </PAMRasterBand>
+  <PAMRasterBand band="2">
+    <Description>band &lt;2&gt;</Description><UnitType>m</UnitType><Offset>2</Offset><ColorInterp>Green</ColorInterp>
+    <CategoryNames><Category>sea</Category><Category>land &amp; more</Category></CategoryNames>
+    <GDALRasterAttributeTable tableType="thematic"><FieldDefn index="0"><Name>Value</Name><Type>0</Type><Usage>5</Usage></FieldDefn>
+      <FieldDefn index="1"><Name>Name</Name><Type>2</Type><Usage>2</Usage></FieldDefn>
+      <Row index="0"><F>1</F><F>one</F></Row><Row index="1"><F>2</F><F>two &lt;x&gt;</F></Row></GDALRasterAttributeTable>
+    <Metadata><MDI key="wavelength">200 nm</MDI></Metadata><Metadata domain="other"><MDI key="p">q</MDI></Metadata>
+  </PAMRasterBand>
+  <PAMRasterBand band="3"><NoDataValue>9.00000000000000E+00</NoDataValue><ColorInterp>Blue</ColorInterp></PAMRasterBand>
+</PAMDataset>
+""".replace("@ones", " ".join(["1"] * 20))
+WGS84 = """GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],
+    UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]"""
+PLACES = {
+    "said": f"<SRS dataAxisToSRSAxisMapping='2,1'>{WGS84}</SRS><GeoTransform>10.0, 0.5, 0.0, 50.0, 0.0, -0.25</GeoTransform>",
+    "points": f"""<GCPList Projection='{WGS84}' dataAxisToSRSAxisMapping="2,1">
+      <GCP Id="a" Pixel="0.5" Line="0.5" X="1" Y="2"><Info>here &lt;</Info></GCP><GCP Id="b" Pixel="60.5" Line="0.5" X="7" Y="2"/>
+      <GCP Id="c" Pixel="0.5" Line="80.5" X="1" Y="9"/></GCPList>""",
+}
+HEIGHT, WIDTH = 90, 70
+
+
+def make_said(name):
+    """Writes a picture with a text beside it, and an array with the same text and the same values."""
+    band, y, x = np.indices((3, HEIGHT, WIDTH))
+    values = (band * 40 + y + x // 4).astype("u1")
+    text = SAID.replace("@place", PLACES[name])
+    with open(f"{name}.ppm", "wb") as picture:
+        picture.write(f"P6\n{WIDTH} {HEIGHT}\n255\n".encode() + np.moveaxis(values, 0, -1).tobytes())
+    open(f"{name}.ppm.aux.xml", "w").write(text)
+    dims = [tiledb.Dim(axis, (first, first + length - 1), min(length, BLOCK), dtype="u8") for axis, first, length in
+            (("BANDS", 1, 3), ("Y", 0, 96), ("X", 0, 96))]
+    tiledb.Array.create(name, tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("TDB_VALUES", dtype="u1")]))
+    whole = np.zeros((3, 96, 96), "u1")
+    whole[:, :HEIGHT, :WIDTH] = values
+    sizes = f'<Metadata domain="IMAGE_STRUCTURE"><MDI key="X_SIZE">{WIDTH}</MDI><MDI key="Y_SIZE">{HEIGHT}</MDI></Metadata></PAMDataset>'
+    with tiledb.open(name, "w") as array:
+        array[:] = whole
+        array.meta._array_or_group._put_metadata("_gdal", np.frombuffer(text.replace("</PAMDataset>", sizes).encode(), "u1"))
+
+
+def items(path):
+    """Returns everything that GDAL says of a raster, except how its file stores it."""
+    found = json.loads(subprocess.run(["gdalinfo", "-json", "-mdd", "all", path], check=True, capture_output=True).stdout)
+    storage = "IMAGE_STRUCTURE", "DERIVED_SUBDATASETS"
+    domains = lambda all: {name: content for name, content in (all or {}).items() if name not in storage and content}
+    keys = "description", "unit", "noDataValue", "scale", "offset", "categories", "rat", "colorInterpretation"
+    bands = [{**{key: band.get(key) for key in keys}, "metadata": domains(band.get("metadata"))} for band in found["bands"]]
+    place = {key: found.get(key) for key in ("size", "geoTransform", "gcps")}
+    return {**place, "metadata": domains(found.get("metadata")), "bands": bands}
+
+
+def check_said(name):
+    expected = items(f"{name}.ppm")
+    assert [band["noDataValue"] for band in expected["bands"]] == [7, None, 9] and expected["metadata"][""]["LINES"] == "a\nb"
+    assert (expected["gcps"] is None) == (name == "said") and "of mine" in expected["metadata"] and "RPC" in expected["metadata"]
+    for path in f"mnt_{name}/TDB_VALUES.vrt", f"mnt_{name}/tiff/TDB_VALUES.tif":
+        found = items(path)
+        for key in expected:
+            assert found[key] == expected[key], f"{path} {key}: {found[key]}, not {expected[key]}"
+        # The values that are missing do not count.
+        with rasterio.open(path) as got, rasterio.open(f"{name}.ppm") as picture:
+            for band in 1, 2, 3:
+                ours, theirs = got.read(band, masked=True), picture.read(band, masked=True)
+                assert ours.mean() == theirs.mean() and ours.count() == theirs.count(), f"{path} {band}"
+    assert sorted(os.listdir(f"mnt_{name}/tiff")) == ["TDB_VALUES.tif", "TDB_VALUES.tif.aux.xml"]
+    # Without the file beside it, a TIFF still has what its tags can hold.
+    shutil.copyfile(f"mnt_{name}/tiff/TDB_VALUES.tif", "alone.tif")
+    alone = items("alone.tif")
+    assert alone["metadata"][""] == expected["metadata"][""] and alone["metadata"]["of mine"] == expected["metadata"]["of mine"]
+    assert alone["bands"][0]["metadata"] == expected["bands"][0]["metadata"], alone["bands"][0]
+    assert alone["geoTransform"] == expected["geoTransform"], alone["geoTransform"]
+    # What was said of all pixels does not hold for a part of them.
+    part = items(f"mnt_{name}/islice/..,10:30,4:60:2/TDB_VALUES.vrt")
+    assert part["bands"][0]["metadata"] == {"": {"wavelength": "100 nm"}}, part["bands"][0]
+    sensor = part["metadata"]["RPC"]
+    assert [float(sensor[key]) for key in ("LINE_OFF", "LINE_SCALE", "SAMP_OFF", "SAMP_SCALE")] == [35, 45, 15.5, 17.5], sensor
+    header = open(f"mnt_{name}/TDB_VALUES.u8.hdr").read()
+    assert "data ignore value" not in header and "the bands mark missing values by different numbers" in header, header
 
 
 def info(path, *more):
@@ -231,8 +330,14 @@ def check_netcdf(raster, expected, number, name):
 if sys.argv[1] == "make":
     for raster in RASTERS:
         raster.make()
-    print(*(raster.name for raster in RASTERS))
+    for name in PLACES:
+        make_said(name)
+    print(*(raster.name for raster in RASTERS), *PLACES)
 else:
     for raster in RASTERS:
         check(raster)
-    print(len(RASTERS))
+        # Nothing is said of these that a TIFF cannot hold.
+        assert all(name.endswith(".tif") for name in os.listdir(f"mnt_{raster.name}/tiff")), raster.name
+    for name in PLACES:
+        check_said(name)
+    print(len(RASTERS) + len(PLACES))

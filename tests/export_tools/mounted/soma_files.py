@@ -154,7 +154,35 @@ def make():
     [values] = glob.glob("lost/ms/RNA/X/data/__fragments/*/a0.tdb")
     with open(values, "wb"):
         pass
-    print("cells plain gaps damaged lost")
+    make_names()
+    print("cells plain gaps damaged lost names")
+
+
+# Columns whose names have slashes, or are not allowed in Zarr.
+NAMES = ["test.field", "a", "a/b", "a_b", "a_b_2", "BEST4/OTOP2 Cells", "BEST4/x/y", "c/", "..", "%", "é/ü"]
+
+
+def make_names():
+    """Makes an experiment with members that AnnData has no place for, and with unusual names."""
+    group("names", "SOMAExperiment")
+    columns = {name: np.arange(4, dtype="i8") * (number + 2) for number, name in enumerate(NAMES)}
+    attributes = [("obs_id", "U0", {"var": True})] + [(name, "i8", {}) for name in NAMES]
+    frame("names/obs", 4, attributes, {"obs_id": text("wxyz"), **columns})
+    group("names/spatial", "SOMACollection")
+    group("names/ms", "SOMACollection")
+    for measurement in "RNA", "raw":
+        path = group(f"names/ms/{measurement}", "SOMAMeasurement")
+        variables(f"{path}/var", 5, measurement[0])
+        for collection in "X", "obsm":
+            group(f"{path}/{collection}", "SOMACollection")
+        for layer in "data", "more":
+            matrix(f"{path}/X/{layer}", (4, 5), 0.5)
+        matrix(f"{path}/obsm/one", (4, 2), 0.5)
+        add(f"{path}/X", "data", "more")
+        add(f"{path}/obsm", "one")
+        add(path, "var", "X", "obsm")
+    add("names/ms", "RNA", "raw")
+    add("names", "obs", "ms", "spatial")
 
 
 def table(path):
@@ -260,7 +288,19 @@ def check():
     for path in "mnt_damaged/zarr", "mnt_damaged/zarr/ms/RNA":
         assert "ms/RNA/X/data" in reasons(path)["AnnData"], reasons(path)
     same_frame(zarr.open_group("mnt_damaged/zarr/obs", mode="r"), table("damaged/obs"), "obs_id")
+    left_out = reasons("mnt_names/zarr")
+    assert set(left_out) == {"spatial", "raw/obsm", "raw/X/more"}, left_out
+    renamed = reasons("mnt_names/zarr/obs")
+    assert set(renamed) == {"a/b", "c/", ".."} and "a_b_3" in renamed["a/b"], renamed
     print(len(expected) + len(matrices))
+
+
+def same_names(found, expected):
+    """Checks that each column has its name, or one that `left_out` names."""
+    known = {"a/b": "a_b_3", "c/": "c_", "..": "_.."}
+    assert found.columns.tolist() == [known.get(name, name) for name in NAMES], found.columns
+    for name in NAMES:
+        assert found[known.get(name, name)].tolist() == expected[name], name
 
 
 def same_table(found, expected, index):
@@ -281,6 +321,8 @@ def annotated():
     import anndata
     from scipy import sparse
 
+    for folder in "zarr", "zarr2":
+        same_names(anndata.read_zarr(f"mnt_names/{folder}").obs, table("names/obs"))
     expected = table("cells/obs")
     data = anndata.read_zarr("mnt_cells/zarr/ms/RNA")
     same_table(data.obs, expected, "obs_id")
@@ -378,6 +420,10 @@ def h5ad():
                 length = int(random.integers(1, 5000))
                 opened.seek(start)
                 assert opened.read(length) == content[start : start + length], (file, start, length)
+    same_names(anndata.read_h5ad("mnt_names/h5ad/RNA.h5ad").obs, table("names/obs"))
+    with h5py.File("mnt_names/h5ad/RNA.h5ad") as file:
+        assert set(json.loads(file.attrs["left_out"])) == {"spatial", "raw/obsm", "raw/X/more"}
+        assert set(json.loads(file["obs"].attrs["left_out"])) == {"a/b", "c/", ".."}
     with h5py.File("mnt_cells/h5ad/RNA.h5ad") as file:
         assert "when" in json.loads(file["obs"].attrs["left_out"]) and "X/small" in json.loads(file.attrs["left_out"])
         assert "when" not in file["obs"] and "when" not in file["obs"].attrs["column-order"]

@@ -2,12 +2,14 @@
 
 import io
 import json
+import os
 import re
 
 import numpy as np
 import pandas
 import pyarrow
 import pyarrow.ipc
+import pyarrow.parquet
 import scipy.io
 
 import expected
@@ -129,8 +131,23 @@ def matrix_market(part):
         checked += 1
 
 
+def in_parts(part):
+    """Checks that the files in parts/ have the rows and columns of the table, also if that has no rows."""
+    folder, files = f"{part.folder}parquet", sorted(os.listdir(f"{part.folder}parquet/parts"))
+    whole = pyarrow.parquet.read_table(f"{folder}/cells.parquet")
+    pieces = [pyarrow.parquet.read_table(f"{folder}/parts/{file}") for file in files]
+    assert pieces and all(piece.schema == whole.schema for piece in pieces), f"{part}: {files}"
+    assert sum(piece.num_rows for piece in pieces) == whole.num_rows == part.index.size, f"{part}: {files}"
+    assert files[0] == "0" * 15 + ".parquet" and (whole.num_rows > 0 or len(files) == 1), f"{part}: {files}"
+    with pyarrow.ipc.open_file(f"{part.folder}arrow/parts/{'0' * 15}.arrow") as first:
+        assert first.schema.names == whole.schema.names, f"{part}: {first.schema}"
+    header = open(f"{part.folder}text/cells.tsv").readline()
+    assert open(f"{part.folder}text/parts/{'0' * 15}.tsv").readline() == header, f"{part}"
+
+
 for part in array.parts():
     arrow(part)
+    in_parts(part)
     table(part)
     lines(part)
     matrix_market(part)

@@ -9,7 +9,7 @@ use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
-use crate::element::Converted;
+use crate::element::{Converted, ConvertedColumn};
 use crate::presence::Presence;
 use crate::utf8::Utf8Values;
 
@@ -85,12 +85,14 @@ impl ArrowColumn {
         // "Not a time" is null, but the value under a null must be a valid time: DuckDB converts the durations of nulls
         // too.
         let under_null = |value: i64| if value == i64::MIN { 0 } else { value };
+        let named = ConvertedColumn::new(&field.name);
         let values: Arc<dyn Content> = match seconds_of(field.datatype) {
-            Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", move |value| {
+            Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", named, move |value| {
                 seconds(under_null(value)).map(i64::to_le_bytes)
             })),
             None if is_count && field.datatype.is_time() && Presence::may_lack_times(column) => {
-                Arc::new(Converted::integers(values, "a duration", move |value| Some(under_null(value).to_le_bytes())))
+                let each = move |value| Some(under_null(value).to_le_bytes());
+                Arc::new(Converted::integers(values, "a duration", named, each))
             }
             _ => values,
         };

@@ -51,7 +51,7 @@ impl Builder {
         }
         // A data frame lists its columns.
         if let Some(order) = attributes.get_mut("column-order").and_then(Value::as_array_mut) {
-            order.retain(|column| members.iter().any(|(name, _)| column == name.as_str()));
+            order.retain(|column| column.as_str().is_some_and(|path| has_column(group, path)));
         }
         if !left_out.is_empty() {
             attributes.insert(LEFT_OUT.to_owned(), Value::Object(left_out));
@@ -98,10 +98,20 @@ fn types_of(node: &Node) -> FormatResult<()> {
     match node {
         Node::Array(array) => datatype(array.data_type()).map(drop),
         Node::Group(group) => match group.attributes.get("encoding-type").and_then(Value::as_str) {
-            Some("dataframe" | "dict" | "raw") => Ok(()),
+            // A group without an encoding has those columns of a data frame whose names begin with its name and a slash.
+            Some("dataframe" | "dict" | "raw") | None => Ok(()),
             _ => group.members.iter().try_for_each(|(_, member)| types_of(member)),
         },
     }
+}
+
+/// Returns whether HDF5 has types for the column of this name, whose slashes may separate names of groups.
+fn has_column(group: &Group, path: &str) -> bool {
+    group.members.iter().any(|(name, member)| match (member, path.strip_prefix(name.as_str())) {
+        (_, Some("")) => types_of(member).is_ok(),
+        (Node::Group(inner), Some(rest)) => rest.strip_prefix('/').is_some_and(|rest| has_column(inner, rest)),
+        _ => false,
+    })
 }
 
 /// Returns the HDF5 datatype of a Zarr data type.

@@ -87,10 +87,11 @@ impl Builder {
     fn variable(&mut self, plan: &FilePlan, variable: &PlannedVariable) -> Result<ObjectId> {
         let lengths: Vec<u64> = self.dimensions(variable).iter().map(|number| length_of(plan, *number)).collect();
         let space = if lengths.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(lengths) };
-        let mut dataset = Dataset::new(self.datatype(plan, variable), space);
-        let fill_value = variable.attributes.iter().find(|attribute| attribute.name == "_FillValue");
-        if let Some(fill_value) = fill_value.filter(|fill_value| is_number(fill_value.nc_type)) {
-            dataset = dataset.fill_value(little_endian(fill_value.nc_type, &fill_value.values));
+        let datatype = self.datatype(plan, variable);
+        let is_boolean = datatype == Datatype::boolean();
+        let mut dataset = Dataset::new(datatype, space);
+        if let Some(fill_value) = fill_value(variable).filter(|_| !is_boolean) {
+            dataset = dataset.fill_value(little_endian(variable.nc_type, &fill_value));
         }
         let mut values = Values { values: variable.content.clone(), offsets: None };
         if let Meaning::Strings { offsets } = &variable.meaning {
@@ -189,8 +190,12 @@ fn is_scale(plan: &FilePlan, variable: &PlannedVariable) -> bool {
     plan.dimensions.iter().enumerate().any(|(number, dimension)| is_scale_of(variable, number, dimension))
 }
 
-fn is_number(nc_type: NcType) -> bool {
-    !matches!(nc_type, NcType::Char | NcType::String)
+/// Returns the big-endian value of a variable's unwritten cells: without a `_FillValue`, the default of netCDF's library.
+/// Readers such as kerchunk take it for missing data, and without one it would be 0. `None` for texts.
+fn fill_value(variable: &PlannedVariable) -> Option<Vec<u8>> {
+    let default = variable.nc_type.default_fill()?;
+    let own = variable.attributes.iter().find(|attribute| attribute.name == "_FillValue");
+    Some(own.map_or(default, |own| own.values.clone()))
 }
 
 fn datatype_of(nc_type: NcType) -> Datatype {

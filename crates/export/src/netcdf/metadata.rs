@@ -52,7 +52,7 @@ fn plain(metadatum: &Metadatum) -> Datatype {
 
 fn encoded(name: String, encoding: Option<Encoding>, bytes: Vec<u8>) -> Attribute {
     let content: Option<(NcType, Arc<dyn Content>)> =
-        encoding.map(|encoding| (encoding.nc_type, encoding.apply(Arc::new(bytes))));
+        encoding.map(|encoding| (encoding.nc_type, encoding.apply(Arc::new(bytes), "")));
     let encoded = content.and_then(|(nc_type, content)| {
         let mut values = vec![0; usize::try_from(content.len()).ok()?];
         content.read_at(0, &mut values).ok().map(|()| (nc_type, values))

@@ -291,6 +291,30 @@ fn integers_without_bounds_make_it_cdf5() {
 }
 
 #[test]
+fn dates_beyond_all_days_are_missing() {
+    let stored = [1, i64::MAX, i64::MIN, i64::MIN + 1, -1, 0];
+    let column =
+        |datatype: Datatype| Column::fixed(Field::new("when", datatype), vec![2, 3], le(stored.map(i64::to_le_bytes)));
+    for (datatype, days) in [(Datatype::DateTimeWeek, 7), (Datatype::DateTimeMonth, 31), (Datatype::DateTimeYear, 365)]
+    {
+        let file = netcdf(&dense(vec![column(datatype)])).unwrap().file;
+        let Read { mut variables, .. } = read(&*file.content);
+        let when = variables.remove("when").unwrap();
+        assert_eq!(
+            when.data,
+            [days, i64::MIN, i64::MIN, i64::MIN, -days, 0].map(i64::to_be_bytes).concat(),
+            "{datatype:?}"
+        );
+        assert_eq!(when.attributes["_FillValue"].1, i64::MIN.to_be_bytes());
+    }
+    // Days need no conversion.
+    let file = netcdf(&dense(vec![column(Datatype::DateTimeDay)])).unwrap().file;
+    let when = read(&*file.content).variables.remove("when").unwrap();
+    assert_eq!(when.data, stored.map(i64::to_be_bytes).concat());
+    assert!(!when.attributes.contains_key("_FillValue"));
+}
+
+#[test]
 fn several_values_and_characters_are_another_dimension() {
     let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2)).with_no_data([1, 0]);
     let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3));

@@ -6,9 +6,9 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_text;
 
 use super::Version;
-use crate::cf::days_of;
+use crate::cf::{NOT_A_TIME, counted_days, days_of};
 use crate::content::Content;
-use crate::element::{Converted, Swapped};
+use crate::element::{Converted, ConvertedColumn, Swapped};
 
 /// The external types of netCDF, by their numbers. CDF-2 lacks those from `UByte` on, and only netCDF-4 has `String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,26 @@ impl NcType {
             NcType::Int | NcType::Float | NcType::UInt => 4,
             NcType::Double | NcType::Int64 | NcType::UInt64 => 8,
         }
+    }
+
+    /// Returns the big-endian value that netCDF's library writes for cells which nobody wrote, if the variable has no
+    /// `_FillValue`; `None` for types of text.
+    pub fn default_fill(self) -> Option<Vec<u8>> {
+        // The library has one number for both types.
+        const FLOAT: f32 = 9.969_21e36;
+        Some(match self {
+            NcType::Char | NcType::String => return None,
+            NcType::Byte => (-127i8).to_be_bytes().to_vec(),
+            NcType::Short => (-32_767i16).to_be_bytes().to_vec(),
+            NcType::Int => (-2_147_483_647i32).to_be_bytes().to_vec(),
+            NcType::Float => FLOAT.to_be_bytes().to_vec(),
+            NcType::Double => f64::from(FLOAT).to_be_bytes().to_vec(),
+            NcType::UByte => u8::MAX.to_be_bytes().to_vec(),
+            NcType::UShort => u16::MAX.to_be_bytes().to_vec(),
+            NcType::UInt => u32::MAX.to_be_bytes().to_vec(),
+            NcType::Int64 => (i64::MIN + 2).to_be_bytes().to_vec(),
+            NcType::UInt64 => (u64::MAX - 1).to_be_bytes().to_vec(),
+        })
     }
 }
 
@@ -76,24 +96,27 @@ impl Encoding {
         Some(Encoding { nc_type, unsigned, datatype })
     }
 
-    /// Converts little-endian values of the datatype to big-endian values of the type.
-    pub fn apply(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
+    /// Converts little-endian values of the datatype to big-endian values of the type. Errors name the column `name`.
+    pub fn apply(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
+        let column = ConvertedColumn::new(name);
         let count = move |value: i64| self.count(value);
         match self.nc_type {
             _ if self.datatype.size() < 8 || self.datatype == Datatype::Float64 => {}
             NcType::Int => {
                 let each = move |value| i32::try_from(count(value)?).ok().map(i32::to_be_bytes);
-                return Arc::new(Converted::integers(values, "a 32-bit integer", each));
+                return Arc::new(Converted::integers(values, "a 32-bit integer", column, each));
             }
             NcType::Double => {
                 let fits = |value: &i64| i128::from(*value).abs() <= EXACT_IN_DOUBLE;
                 let each = move |value| count(value).filter(fits).map(|value| (value as f64).to_be_bytes());
-                return Arc::new(Converted::integers(values, "a double", each));
+                return Arc::new(Converted::integers(values, "a double", column, each));
             }
-            _ if days_of(self.datatype).is_some() => {
-                return Arc::new(Converted::integers(values, "days", move |value| count(value).map(i64::to_be_bytes)));
+            _ => {
+                if let Some(days) = counted_days(self.datatype) {
+                    let each = move |value| Some(days(value).to_be_bytes());
+                    return Arc::new(Converted::integers(values, "days", column, each));
+                }
             }
-            _ => {}
         }
         match self.nc_type.size() {
             1 => values,
@@ -102,16 +125,24 @@ impl Encoding {
     }
 
     /// Converts little-endian values of the datatype to little-endian values of the type, if that has the same size.
-    pub fn apply_little_endian(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
-        if days_of(self.datatype).is_none() {
-            return values;
-        }
-        Arc::new(Converted::integers(values, "days", move |value| self.count(value).map(i64::to_le_bytes)))
+    pub fn apply_little_endian(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
+        let Some(days) = counted_days(self.datatype) else { return values };
+        let each = move |value| Some(days(value).to_le_bytes());
+        Arc::new(Converted::integers(values, "days", ConvertedColumn::new(name), each))
+    }
+
+    /// Returns the big-endian number of "not a time", if the values are days that all 64-bit integers count.
+    pub fn not_a_time(self) -> Option<Vec<u8>> {
+        let is_days = self.nc_type == NcType::Int64 && days_of(self.datatype).is_some();
+        is_days.then(|| NOT_A_TIME.to_be_bytes().to_vec())
     }
 
     /// Converts one value to big-endian; `None` if it does not fit.
     pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
-        let encoded = self.apply(Arc::new(value.to_vec()));
+        if days_of(self.datatype).is_some() {
+            self.count(i64::from_le_bytes(value.try_into().ok()?))?;
+        }
+        let encoded = self.apply(Arc::new(value.to_vec()), "");
         let mut bytes = vec![0; self.nc_type.size()];
         encoded.read_at(0, &mut bytes).ok().map(|()| bytes)
     }
@@ -120,8 +151,7 @@ impl Encoding {
     fn count(self, value: i64) -> Option<i64> {
         match days_of(self.datatype) {
             _ if self.datatype.kind() == Kind::Unsigned && value < 0 => None,
-            // The number for "not a time" is the same in all units.
-            Some(days) if value != i64::MIN => days(value),
+            Some(days) if value != NOT_A_TIME => days(value),
             _ => Some(value),
         }
     }
@@ -141,6 +171,7 @@ fn narrow(datatype: Datatype, (lowest, highest): (i128, i128)) -> Option<NcType>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::read_all;
     use Datatype::*;
 
     #[test]
@@ -161,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn default_fill_values_are_those_of_the_library() {
+        // NC_FILL_FLOAT and NC_FILL_DOUBLE of netcdf.h.
+        assert_eq!(NcType::Float.default_fill(), Some(9.969_209_968_386_869e36_f32.to_be_bytes().to_vec()));
+        assert_eq!(NcType::Double.default_fill(), Some(9.969_209_968_386_869e36_f64.to_be_bytes().to_vec()));
+        assert_eq!(NcType::Int64.default_fill(), Some((-9_223_372_036_854_775_806_i64).to_be_bytes().to_vec()));
+        assert_eq!(NcType::UInt64.default_fill(), Some(18_446_744_073_709_551_614_u64.to_be_bytes().to_vec()));
+        assert_eq!(NcType::Char.default_fill(), None);
+    }
+
+    #[test]
     fn values_are_converted_or_refused() {
         let wide = |value: i64| value.to_le_bytes();
         let int = Encoding::of(UInt64, Some((0, 9)), Version::Cdf2).unwrap();
@@ -173,6 +214,13 @@ mod tests {
         assert_eq!(years.apply_to(&wide(1)), Some(365i64.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MIN)), Some(i64::MIN.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MAX)), None);
+        for encoded in
+            [years.apply(Arc::new(wide(i64::MAX).to_vec()), "a"), years.apply(Arc::new(wide(i64::MIN).to_vec()), "a")]
+        {
+            assert_eq!(read_all(&*encoded), i64::MIN.to_be_bytes());
+        }
+        let little = years.apply_little_endian(Arc::new([wide(i64::MIN + 1), wide(1)].concat()), "a");
+        assert_eq!(read_all(&*little), [i64::MIN, 365].map(i64::to_le_bytes).concat());
         let days = Encoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
         assert_eq!(days.apply_to(&wide(i64::MAX)), Some(i64::MAX.to_be_bytes().to_vec()));
         let float = Encoding::of(Float64, None, Version::Cdf2).unwrap();

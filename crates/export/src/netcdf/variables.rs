@@ -194,7 +194,7 @@ impl Builder {
                     let encoding = self.encoding(axis)?;
                     let attributes = attributes_of(axis, &name, encoding);
                     on_earth.retain(|added| attributes.iter().all(|own| own.name != added.name));
-                    (encoding.nc_type, self.stored(encoding, axis.values.clone()), attributes)
+                    (encoding.nc_type, self.stored(encoding, axis.values.clone(), &axis.field.name), attributes)
                 }
             };
             attributes.append(&mut on_earth);
@@ -333,8 +333,9 @@ impl Builder {
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
         let missing = missing.filter(|_| strings.is_none());
         let missing = missing.and_then(|value| Some((value, encoding.apply_to(value)?)));
-        if let Some((_, values)) = &missing {
-            let values = values.clone();
+        let is_single = field.values_per_cell == Some(1) && column.validity.is_none();
+        let marker = missing.as_ref().map(|(_, values)| values.clone());
+        if let Some(values) = marker.or_else(|| encoding.not_a_time().filter(|_| is_single)) {
             attributes.push(Attribute { name: "_FillValue".into(), nc_type: encoding.nc_type, values });
         }
         if dimensions.starts_with(cell_dimensions) {
@@ -376,9 +377,9 @@ impl Builder {
             (Some(offsets), Some(width)) => Arc::new(Padded::new(values, offsets.clone(), width)),
             (Some(offsets), None) => {
                 self.offsets(&name, column, offsets)?;
-                self.stored(encoding, values)
+                self.stored(encoding, values, &field.name)
             }
-            (None, _) => self.stored(encoding, values),
+            (None, _) => self.stored(encoding, values, &field.name),
         };
         self.add_notes(&mut attributes, column, Some(encoding));
         self.add(name, dimensions, nc_type, content, attributes, meaning);
@@ -421,7 +422,7 @@ impl Builder {
         let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![Attribute::text("long_name", text)];
-        let content = self.stored(encoding, offsets.clone());
+        let content = self.stored(encoding, offsets.clone(), name);
         self.add(offsets_name, vec![dimension], encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
     }
@@ -470,7 +471,7 @@ impl Builder {
             // Makes readers decode the characters to texts.
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
-        let content = self.stored(encoding, Arc::new(padded));
+        let content = self.stored(encoding, Arc::new(padded), name);
         self.add(variable_name, dimensions, encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
     }
@@ -527,11 +528,11 @@ impl Builder {
         self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content, meaning });
     }
 
-    /// Converts values to the representation of this form.
-    fn stored(&self, encoding: Encoding, values: Arc<dyn Content>) -> Arc<dyn Content> {
+    /// Converts values of the column `name` to the representation of this form.
+    fn stored(&self, encoding: Encoding, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         match self.version.is_classic() {
-            true => encoding.apply(values),
-            false => encoding.apply_little_endian(values),
+            true => encoding.apply(values, name),
+            false => encoding.apply_little_endian(values, name),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::bits::Bits;
 use crate::column::Elements;
 use crate::compose::{Concat, Repeat, Slice};
 use crate::content::Content;
+use crate::element::ConvertedColumn;
 
 /// Maximum length of a page, and therefore of a chunk.
 const MAX_BYTES: u64 = i32::MAX as u64;
@@ -273,9 +274,10 @@ impl ParquetColumn {
 
     /// Returns the values of a chunk that are not null, as its page stores them.
     fn values(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
+        let first_row = Some(of.rows.start).filter(|_| present.is_none());
         let there = self.values_there(of, present)?;
         let values = match self.conversion {
-            Some(convert) => convert(there),
+            Some(convert) => convert(there, ConvertedColumn::new(&self.field.name).from_row(first_row)),
             None => there,
         };
         Ok(match self.layout {

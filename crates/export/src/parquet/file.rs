@@ -19,6 +19,12 @@ use crate::compose::{Concat, Repeat};
 use crate::content::{Content, read_head, read_parts};
 use crate::var::read_offset;
 
+/// Bytes that kernels read from a file at once: a page in memory.
+const PAGE: u64 = 4096;
+
+/// Bytes at the end of a file that readers ask for first, together with the footer.
+const READ_WITH_FOOTER: u64 = 64 << 10;
+
 /// Number of recently read chunks to keep: making one may require reading all its rows.
 const RECENT_CHUNKS: usize = 64;
 
@@ -79,8 +85,9 @@ impl File {
                 let length = column.reserved_length(rows.end - rows.start).ok_or_else(|| {
                     Unrepresentable::new(format!("{}: too many bytes per row for Parquet", column.field.name))
                 })?;
+                let room = if column.may_refuse { length.checked_add(ROOM_FOR_PAGES) } else { Some(length) };
+                end = room.and_then(|room| end.checked_add(room)).ok_or_else(too_long)?;
                 reserved.push(length);
-                end = end.checked_add(length).ok_or_else(too_long)?;
             }
         }
         for column in columns.iter().filter(|column| column.offsets.is_some()) {
@@ -98,11 +105,21 @@ impl File {
             tail: SingleFlight::new(),
             recent: Recent::new(RECENT_CHUNKS),
         };
-        file.length = file.reserved_for_tail().and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
+        let tail = file.reserved_for_tail().and_then(|length| length.checked_add(file.gap_before_footer(length)));
+        file.length = tail.and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
         if file.length > i64::MAX as u64 {
             return Err(too_long());
         }
         Ok(file)
+    }
+
+    /// Returns the bytes to leave free in front of a footer of this length, so that readers of the footer do not read
+    /// values that may be refused.
+    fn gap_before_footer(&self, footer: u64) -> u64 {
+        match self.columns.iter().any(|column| column.may_refuse) && self.groups.count() > 0 {
+            true => (READ_WITH_FOOTER + PAGE).saturating_sub(footer),
+            false => 0,
+        }
     }
 
     fn schema_columns(&self) -> Vec<SchemaColumn<'_>> {
@@ -154,13 +171,25 @@ impl File {
             }
             let mut starts = vec![MAGIC.len() as u64];
             let mut place = MAGIC.len() as u64;
+            if self.columns.first().is_some_and(|column| column.may_refuse) {
+                // A chunk's values are at the end of its space, so these are not on the file's first page.
+                place += PAGE;
+            }
             for (number, length) in self.reserved.iter().enumerate() {
                 let (group, column) = (number / self.columns.len(), number % self.columns.len());
+                let next = &self.columns[(number + 1) % self.columns.len()];
                 let values = Places::between(&offsets, column, group);
                 let texts = Places::between(&texts, column, group);
                 let (values, texts) = (values.end - values.start, texts.end - texts.start);
                 place += length + self.columns[column].reserved_for_values(values, texts).unwrap_or(0);
+                if self.columns[column].may_refuse || next.may_refuse {
+                    // A value that is refused then makes no page unreadable that has values of other columns.
+                    place = place.next_multiple_of(PAGE);
+                }
                 starts.push(place);
+            }
+            if let [_, .., last] = &mut starts[..] {
+                *last = self.chunks_end;
             }
             Ok(Places { starts, offsets, texts })
         })
@@ -234,6 +263,10 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     if agrees { Ok(starts) } else { Err(Error::damaged("offsets of texts that decrease")) }
 }
 
+/// Bytes by which up to three chunks move because one of them begins and ends on a page of its own, and the first not on
+/// the file's first page.
+const ROOM_FOR_PAGES: u64 = 3 * PAGE;
+
 /// Bytes of the footer's length and the magic bytes.
 const TAIL: u64 = 8;
 
@@ -273,6 +306,8 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use tilefs_format::datatype::Datatype;
 
     use super::*;
@@ -300,6 +335,46 @@ mod tests {
                 let page: Vec<u8> =
                     here.iter().flat_map(|text| [&(text.len() as u32).to_le_bytes()[..], text].concat()).collect();
                 prop_assert!(whole[..*end as usize].ends_with(&page));
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_refused_leaves_other_columns_readable() {
+        let text = |name: &str, bytes: &[u8]| {
+            let field = Field::new(name, Datatype::StringUtf8).with_values_per_cell(None);
+            let offsets = [0, 1, 2].map(u64::to_le_bytes).concat();
+            Column::variable(field, vec![2], Arc::new(bytes.to_vec()), Arc::new(offsets))
+        };
+        let number = |name: &str| Column::fixed(Field::new(name, Datatype::UInt8), vec![2], Arc::new(vec![7, 8]));
+        let orders: [&[Column]; 3] = [
+            &[text("bad", b"a\xff"), number("n")],
+            &[number("n"), text("bad", b"\xffa"), text("good", b"ab"), number("m")],
+            &[number("n"), text("good", b"ab"), text("bad", b"\xff\xff")],
+        ];
+        for columns in orders {
+            let stored = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
+            let file = File::new(stored, RowGroups::new(2, 1, None), Vec::new()).unwrap();
+            let mut refused = HashSet::new();
+            let mut page = vec![0; PAGE as usize];
+            for start in (0..file.len()).step_by(PAGE as usize) {
+                let part = &mut page[..PAGE.min(file.len() - start) as usize];
+                if file.read_at(start, part).is_err() {
+                    refused.insert(start / PAGE);
+                }
+            }
+            // Readers of the footer ask for 64 KiB.
+            let last = (file.len() - READ_WITH_FOOTER) / PAGE;
+            assert!(!refused.is_empty() && refused.iter().all(|page| *page < last), "{refused:?} of {}", file.len());
+            let places = file.places().unwrap();
+            for (chunk, ends) in places.starts.windows(2).enumerate() {
+                let column = &file.columns[chunk % columns.len()];
+                if column.field.name != "bad" {
+                    // The values, without the free space in front of them.
+                    let from = (ends[1] - 64).max(ends[0]) / PAGE;
+                    let name = &column.field.name;
+                    assert!((from..=(ends[1] - 1) / PAGE).all(|page| !refused.contains(&page)), "{name}: {refused:?}");
+                }
             }
         }
     }

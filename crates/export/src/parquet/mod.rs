@@ -16,6 +16,8 @@
 //! | enumerations | the labels, as indices into a dictionary; a code without a label is null, and logged |
 //!
 //! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.
+//! Columns with such cells, or with dates that may not fit, share no page of 4 KiB with other columns and are far from
+//! the footer, so a program that asks for other columns reads none of their bytes.
 //!
 //! "Not a time" is null. For readers that convert to Arrow, the file also has an Arrow schema, in which each field has
 //! its TileDB datatype in the metadata key `tiledb.datatype`.

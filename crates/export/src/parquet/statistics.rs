@@ -9,6 +9,7 @@ use super::metadata::Statistics;
 use super::types::{Layout, ParquetColumn};
 use crate::column::Summary;
 use crate::content::Content;
+use crate::element::ConvertedColumn;
 
 /// Maximum length of a value in the footer.
 pub const MAX_STATISTIC: usize = 64;
@@ -54,7 +55,7 @@ fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec
         return stored_float(value, which);
     }
     let Some(convert) = column.conversion else { return Some(value) };
-    let converted = convert(Arc::new(value));
+    let converted = convert(Arc::new(value), ConvertedColumn::new(&column.field.name));
     let mut bytes = vec![0; usize::try_from(converted.len()).ok()?];
     converted.read_at(0, &mut bytes).ok()?;
     Some(bytes)

@@ -9,7 +9,7 @@ use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, val
 use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
-use crate::element::Converted;
+use crate::element::{Converted, ConvertedColumn};
 use crate::presence::Presence;
 use crate::utf8::Utf8Values;
 
@@ -114,7 +114,7 @@ impl Leaf {
 }
 
 /// A conversion of the values before they are stored.
-pub type Conversion = fn(Arc<dyn Content>) -> Arc<dyn Content>;
+pub type Conversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Content>;
 
 /// A column and its Parquet type.
 pub struct ParquetColumn {
@@ -134,6 +134,8 @@ pub struct ParquetColumn {
     /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
     pub dictionary: Option<Dictionary>,
+    /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
+    pub may_refuse: bool,
     /// Known bounds of the column's own values.
     pub summaries: Option<Arc<dyn Summaries>>,
     pub datatype: Datatype,
@@ -172,6 +174,9 @@ impl ParquetColumn {
             }
             _ => column.values.clone(),
         };
+        let is_text = stored.leaf.logical == Some(Logical::String) && column.offsets.is_some();
+        let is_converted = stored.conversion.is_some() || field.datatype == Datatype::DateTimeUs;
+        let may_refuse = is_text || labels.is_none() && is_converted && field.datatype.time_unit().is_some();
         Ok(ParquetColumn {
             field: ArrowField {
                 name: field.name.clone(),
@@ -189,6 +194,7 @@ impl ParquetColumn {
             elements: column.elements.clone(),
             present,
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
+            may_refuse,
             summaries: column.summaries.clone(),
             datatype: field.datatype,
         })
@@ -320,21 +326,21 @@ fn single_type(datatype: Datatype) -> DataType {
 /// Returns the conversion of dates and times to the unit of their type.
 fn time_conversion(datatype: Datatype) -> Option<Conversion> {
     match (datatype.is_datetime(), datatype.time_unit()?) {
-        (true, "Y") => Some(|values| days(values, calendar::days_of_years)),
-        (true, "M") => Some(|values| days(values, calendar::days_of_months)),
-        (true, "W") => Some(|values| days(values, |weeks| weeks.checked_mul(7))),
-        (true, "D") => Some(|values| days(values, Some)),
-        (true, "h") => Some(|values| multiplied(values, 3_600_000, "milliseconds")),
-        (true, "m") => Some(|values| multiplied(values, 60_000, "milliseconds")),
-        (true, "s") => Some(|values| multiplied(values, 1000, "milliseconds")),
-        (false, "h") => Some(|values| multiplied(values, 3600, "seconds")),
-        (false, "m") => Some(|values| multiplied(values, 60, "seconds")),
+        (true, "Y") => Some(|values, column| days(values, column, calendar::days_of_years)),
+        (true, "M") => Some(|values, column| days(values, column, calendar::days_of_months)),
+        (true, "W") => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
+        (true, "D") => Some(|values, column| days(values, column, Some)),
+        (true, "h") => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
+        (true, "m") => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
+        (true, "s") => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
+        (false, "h") => Some(|values, column| multiplied(values, column, 3600, "seconds")),
+        (false, "m") => Some(|values, column| multiplied(values, column, 60, "seconds")),
         _ => None,
     }
 }
 
 /// Widens integers of `SIZE` bytes to four bytes.
-fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>) -> Arc<dyn Content> {
+fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>, _: ConvertedColumn) -> Arc<dyn Content> {
     Arc::new(Converted::new(values, SIZE, 4, |from, to| {
         for (from, to) in from.as_chunks::<SIZE>().0.iter().zip(to.as_chunks_mut::<4>().0) {
             let is_negative = IS_SIGNED && from[SIZE - 1] & 0x80 != 0;
@@ -346,7 +352,7 @@ fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>) -
 }
 
 /// Narrows integers of `FROM` bytes to `TO` bytes, in which they fit.
-fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>) -> Arc<dyn Content> {
+fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>, _: ConvertedColumn) -> Arc<dyn Content> {
     Arc::new(Converted::new(values, FROM, TO, |from, to| {
         for (from, to) in from.as_chunks::<FROM>().0.iter().zip(to.as_chunks_mut::<TO>().0) {
             to.copy_from_slice(&from[..TO]);
@@ -356,14 +362,14 @@ fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>) -> Arc
 }
 
 /// Converts values to 32-bit days since 1970.
-fn days(values: Arc<dyn Content>, of: fn(i64) -> Option<i64>) -> Arc<dyn Content> {
-    Arc::new(Converted::integers(values, "a day of 32 bits", move |value| {
+fn days(values: Arc<dyn Content>, column: ConvertedColumn, of: fn(i64) -> Option<i64>) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, "a day of 32 bits", column, move |value| {
         of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
     }))
 }
 
-fn multiplied(values: Arc<dyn Content>, factor: i64, what: &'static str) -> Arc<dyn Content> {
-    Arc::new(Converted::integers(values, what, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
+fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, what: &'static str) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, what, column, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
 }
 
 /// Returns the labels, PLAIN.
@@ -382,7 +388,8 @@ fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
             return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
         }
         let values: Arc<dyn Content> = Arc::new(labels.values.concat());
-        let values = stored.conversion.map_or(values.clone(), |convert| convert(values));
+        let values =
+            stored.conversion.map_or(values.clone(), |convert| convert(values, ConvertedColumn::new(&labels.name)));
         plain.resize(usize::try_from(values.len()).map_err(|_| too_long())?, 0);
         values.read_at(0, &mut plain).map_err(|error| Unrepresentable::new(error.to_string()))?;
     }

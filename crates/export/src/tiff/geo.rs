@@ -48,22 +48,26 @@ impl Keys {
     }
 }
 
-/// Adds the tags of a georeference.
-pub fn add(directory: &mut Directory, place: &Georeference) {
-    if let Some(transform @ [x, width, _, y, _, height]) = place.transform {
+/// Adds the tags of a georeference. `are_points`: the coordinates of a pixel are those of its centre.
+pub fn add(directory: &mut Directory, place: Option<&Georeference>, are_points: bool) {
+    if let Some((place, [x, x_column, x_row, y, y_column, y_row])) =
+        place.and_then(|place| Some((place, place.transform?)))
+    {
+        // The position in the tags is that of the corner of the first pixel, or of its centre.
+        let inside = if are_points { 0.5 } else { 0.0 };
+        let (x, y) = (x + inside * (x_column + x_row), y + inside * (y_column + y_row));
         match place.is_north_up() {
             true => {
-                directory.add(PIXEL_SCALE, Value::Double(vec![width, -height, 0.0]));
+                directory.add(PIXEL_SCALE, Value::Double(vec![x_column, -y_row, 0.0]));
                 directory.add(TIE_POINT, Value::Double(vec![0.0, 0.0, 0.0, x, y, 0.0]));
             }
             false => {
-                let [x, x_column, x_row, y, y_column, y_row] = transform;
                 let rows = [[x_column, x_row, 0.0, x], [y_column, y_row, 0.0, y], [0.0; 4], [0.0, 0.0, 0.0, 1.0]];
                 directory.add(TRANSFORMATION, Value::Double(rows.concat()));
             }
         }
     }
-    let keys = keys(&place.system);
+    let keys = keys(place.map_or("", |place| &place.system), are_points);
     if keys.entries.is_empty() {
         return;
     }
@@ -77,12 +81,17 @@ pub fn add(directory: &mut Directory, place: &Georeference) {
     }
 }
 
-fn keys(text: &str) -> Keys {
+fn keys(text: &str, are_points: bool) -> Keys {
     let mut keys = Keys::default();
-    let Some(system) = CoordinateSystem::parse(text) else { return keys };
-    // Projected or geographic; pixels are areas.
+    let Some(system) = CoordinateSystem::parse(text) else {
+        if are_points {
+            keys.short(1025, 2);
+        }
+        return keys;
+    };
+    // Projected or geographic; pixels are areas or points.
     keys.short(1024, if system.is_geographic { 2 } else { 1 });
-    keys.short(1025, 1);
+    keys.short(1025, if are_points { 2 } else { 1 });
     match (system.epsg(), system.is_geographic) {
         (Some(number), true) => keys.short(2048, number),
         (Some(number), false) => keys.short(3072, number),
@@ -113,7 +122,7 @@ mod tests {
     #[test]
     fn systems_are_codes_or_texts() {
         let of = |system: &str| {
-            let keys = keys(system);
+            let keys = keys(system, false);
             (keys.entries, keys.doubles, keys.texts)
         };
         let geographic =
@@ -128,5 +137,7 @@ mod tests {
         let numbered = format!("{},AUTHORITY[\"EPSG\",\"4326\"]]", geographic.trim_end_matches(']').to_owned() + "]");
         assert_eq!(of(&numbered).0.last(), Some(&[2048, 0, 1, 4326]));
         assert!(of("nonsense").0.is_empty());
+        assert_eq!(keys(geographic, true).entries[..2], [[1024, 0, 1, 2], [1025, 0, 1, 2]]);
+        assert_eq!(keys("", true).entries, [[1025, 0, 1, 2]]);
     }
 }

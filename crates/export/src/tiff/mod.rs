@@ -7,8 +7,10 @@
 //! * If the bands of a pixel are adjacent in the array, they are also adjacent in the TIFF; otherwise the TIFF has one
 //!   band after the other.
 //! * GeoTIFF: the EPSG code of the coordinate system. A projected system without one is stored as its well-known text,
-//!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian. Pixels are areas.
-//! * The value that marks missing data, and the descriptions of bands, are in GDAL's tags.
+//!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian. Pixels are areas, or points if the
+//!   metadata say so.
+//! * The value that marks missing data, if all bands have the same, and the descriptions and metadata of bands, are in
+//!   GDAL's tags. Everything else that GDAL knows of a raster is in the PAM file beside the image ([`pam_beside`]).
 //! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
 //! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
@@ -29,8 +31,9 @@ use super::boxes::Boxes;
 use super::column::{Field, FormatResult, Unrepresentable};
 use super::compose::{Concat, Repeat};
 use super::content::Content;
-use super::number;
 use super::pam::Band;
+use super::pam_metadata::MetadataDomain;
+use super::pam_text::pam_file;
 use super::raster::{Interleave, Raster, Scene, line_and_sample_axes};
 use super::xml::escape;
 use directory::{HEADER, Value};
@@ -68,13 +71,11 @@ pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Conte
     let page = Page { layout: layout.clone(), datatype: field.datatype, bands, is_contiguous, photometric };
     let directory = |start: u64| {
         let mut directory = page.directory(0..layout.count(), start);
-        if let Some(place) = &scene.place {
-            geo::add(&mut directory, place);
-        }
-        if let Some(text) = of_bands(scene, bands) {
+        geo::add(&mut directory, scene.place.as_ref(), scene.has_points());
+        if let Some(text) = gdal_items(scene, bands) {
             directory.add(42112, Value::text(&text));
         }
-        if let Some(no_data) = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value)) {
+        if let Some(no_data) = common_no_data(field, scene, bands.into()) {
             directory.add(42113, Value::text(&no_data));
         }
         directory
@@ -86,6 +87,33 @@ pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Conte
     parts.push(Arc::new(Repeat::zeros(start - end)));
     parts.push(Arc::new(Tiles::new(cells.clone(), layout)));
     Ok(Arc::new(Concat::new(parts)))
+}
+
+/// Returns the PAM file beside the image, which GDAL reads with it; `None` if the tags of the image say everything.
+///
+/// # Errors
+/// As for [`tiff`].
+pub fn pam_beside(field: &Field, shape: &[u64], scene: &Scene) -> FormatResult<Option<String>> {
+    check(field, shape.len())?;
+    let bands = Raster::of(field, shape, scene.band_axis)?.bands;
+    let is_beyond_tags = |band: &Band| {
+        let has_opacity = band.palette.iter().any(|[.., opacity]| *opacity != 255);
+        let has_lists = !band.categories.is_empty() || !band.statistics.is_empty() || band.attribute_table.is_some();
+        has_opacity || has_lists || !band.metadata.iter().all(MetadataDomain::has_tag_form)
+    };
+    let has_no_data = (0..bands).any(|band| scene.no_data(field, band).is_some());
+    let is_needed = has_no_data && common_no_data(field, scene, bands).is_none()
+        || scene.control_points.is_some()
+        || !scene.metadata.iter().all(MetadataDomain::has_tag_form)
+        || scene.place.as_ref().is_some_and(|place| place.epoch.is_some())
+        || scene.bands.iter().any(is_beyond_tags);
+    Ok(is_needed.then(|| pam_file(field, scene, bands)))
+}
+
+/// Returns the number that marks missing values in all bands, as the tag of a TIFF has it; `None` if they differ.
+fn common_no_data(field: &Field, scene: &Scene, bands: u64) -> Option<String> {
+    let first = scene.no_data(field, 0)?;
+    (1..bands).all(|band| scene.no_data(field, band).as_deref() == Some(&*first)).then_some(first)
 }
 
 fn too_large() -> Unrepresentable {
@@ -140,8 +168,23 @@ fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
     (!palette.is_empty()).then(|| (0..3).flat_map(of_part).collect())
 }
 
-/// Returns the descriptions of the bands in GDAL's tag; `None` if there are none.
-fn of_bands(scene: &Scene, bands: u16) -> Option<String> {
+/// Returns the metadata of the raster, and the descriptions and metadata of the bands, in GDAL's tag; `None` if there are
+/// none.
+fn gdal_items(scene: &Scene, bands: u16) -> Option<String> {
+    // Escaped twice because GDAL unescapes twice.
+    let escape = |text: &str| escape(&escape(text));
+    let of_domains = |domains: &[MetadataDomain], of: &str| -> String {
+        let items = domains.iter().filter(|domain| domain.has_tag_form()).flat_map(|domain| {
+            let place =
+                if domain.name.is_empty() { String::new() } else { format!(" domain=\"{}\"", escape(&domain.name)) };
+            let is_own = |(key, _): &&(String, String)| !(domain.name.is_empty() && key == "AREA_OR_POINT");
+            let items = domain.items().iter().filter(is_own);
+            items.map(move |(key, value)| {
+                format!("  <Item name=\"{}\"{of}{place}>{}</Item>\n", escape(key), escape(value))
+            })
+        });
+        items.collect()
+    };
     let items = |(number, band): (usize, &Band)| {
         let properties = [
             ("DESCRIPTION", "description", band.description.clone()),
@@ -151,13 +194,14 @@ fn of_bands(scene: &Scene, bands: u16) -> Option<String> {
             ("COLORINTERP", "colorinterp", band.colour.clone().filter(|colour| colour != "Palette")),
         ];
         let item = move |(name, role, value): (&str, &str, Option<String>)| {
-            // Escaped twice because GDAL unescapes twice.
-            let value = escape(&escape(&value?));
+            let value = escape(&value?);
             Some(format!("  <Item name=\"{name}\" sample=\"{number}\" role=\"{role}\">{value}</Item>\n"))
         };
-        properties.into_iter().filter_map(item).collect::<String>()
+        let described: String = properties.into_iter().filter_map(item).collect();
+        described + &of_domains(&band.metadata, &format!(" sample=\"{number}\""))
     };
-    let text: String = scene.bands.iter().take(bands.into()).enumerate().map(items).collect();
+    let of_bands = scene.bands.iter().take(bands.into()).enumerate().map(items);
+    let text: String = [of_domains(&scene.metadata, "")].into_iter().chain(of_bands).collect();
     (!text.is_empty()).then(|| format!("<GDALMetadata>\n{text}</GDALMetadata>\n"))
 }
 

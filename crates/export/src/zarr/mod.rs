@@ -110,6 +110,11 @@ pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
     variables::of_dataset(dataset)
 }
 
+/// Returns whether a TileDB group with this metadata has OME-NGFF metadata, whose axes have names in lower case.
+pub fn is_ngff(metadata: &[Metadatum]) -> bool {
+    Pyramid::of(metadata).is_some_and(|pyramid| ngff::ome(&pyramid).is_ok())
+}
+
 /// Returns the `zarr.json` of a TileDB group: its metadata and, for an image pyramid, the OME-NGFF metadata. Readers
 /// find the members by listing the folder, so nothing is consolidated. `left_out` names a form of the group that is
 /// missing, with the reason.

@@ -180,10 +180,12 @@ impl ZarrType {
     }
 
     fn encoded(&self, values: Arc<dyn Content>) -> Arc<dyn Content> {
-        match cf::days_of(self.datatype) {
-            Some(days) => Arc::new(Converted::integers(values, "days", move |value| {
-                // The number for "not a time" is the same in all units.
-                if value == i64::MIN { Some(value) } else { days(value) }.map(i64::to_le_bytes)
+        match cf::counted_days(self.datatype) {
+            Some(days) => Arc::new(Converted::new(values, 8, 8, move |from, to| {
+                for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                    *to = days(i64::from_le_bytes(*from)).to_le_bytes();
+                }
+                Ok(())
             })),
             None => values,
         }

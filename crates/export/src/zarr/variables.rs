@@ -166,8 +166,11 @@ impl Builder {
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
         let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
         let missing = missing.and_then(|value| Some((value, kind.fill_value_attribute(value)?)));
-        if let Some((_, value)) = &missing {
-            attributes.insert("_FillValue".to_owned(), value.clone());
+        let marker = missing.as_ref().map(|(_, value)| value.clone());
+        let is_single = field.values_per_cell == Some(1) && !field.nullable;
+        let not_a_time = || cf::days_of(field.datatype).filter(|_| is_single).map(|_| cf::NOT_A_TIME.into());
+        if let Some(value) = marker.or_else(not_a_time) {
+            attributes.insert("_FillValue".to_owned(), value);
         }
         attributes.extend(self.shared.clone());
         let chunk = chunk_of(column);

@@ -1,5 +1,6 @@
 //! Data frames.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
-use super::{encoding, encoding_of_array};
+use super::{encoding, encoding_of_array, note_new_name};
 use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
@@ -16,7 +17,7 @@ use crate::names::Names;
 use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
-use crate::zarr::{Group, METADATA, Node};
+use crate::zarr::{Group, LEFT_OUT, METADATA, Node};
 
 /// The attribute that names the column of row names, and the name of that column if it has none.
 const INDEX: &str = "_index";
@@ -33,12 +34,9 @@ impl FrameColumn {
     /// Returns the column alone, as an array or another encoding that AnnData has for such values.
     ///
     /// # Errors
-    /// As for [`DataFrame::group`]; [`Error::Internal`] for a field that [`check`] rejects.
+    /// As for [`DataFrame::group`].
     pub fn node(&self) -> Result<Node> {
-        let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
-        builder.column(&self.cells.field().name, self)?;
-        let node = builder.group.members.pop().map(|(_, node)| node);
-        node.ok_or_else(|| Error::internal("a column that became nothing"))
+        node_of(&self.cells.field().name, self)
     }
 }
 
@@ -78,24 +76,31 @@ impl DataFrame {
     /// # Errors
     /// Fails if the validity cannot be read.
     pub fn group(&self) -> Result<Group> {
-        let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
+        let mut builder = Builder { group: Group::default(), names: Names::of_zarr(), given: HashMap::new() };
         builder.names.give(METADATA);
         builder.names.give(INDEX);
+        let columns: Vec<&FrameColumn> =
+            self.columns.iter().filter(|column| check(column.cells.field()).is_ok()).collect();
+        let own_index = self.index_is_named.then_some(&self.index).into_iter();
+        let all = own_index.chain(columns.iter().copied()).map(|column| &*column.cells.field().name);
+        builder.given = column_names(all, &mut builder.names);
         let index = match self.index_is_named {
-            true => builder.names.give(&self.index.cells.field().name),
-            false => INDEX.to_owned(),
+            true => builder.column(&self.index)?,
+            false => {
+                builder.group.members.push((INDEX.to_owned(), node_of(INDEX, &self.index)?));
+                INDEX.to_owned()
+            }
         };
-        builder.column(&index, &self.index)?;
         let mut order: Vec<Value> = Vec::new();
-        for column in self.columns.iter().filter(|column| check(column.cells.field()).is_ok()) {
-            let name = builder.names.give(&column.cells.field().name);
-            builder.column(&name, column)?;
-            order.push(name.into());
+        for column in columns {
+            order.push(builder.column(column)?.into());
         }
+        let renamed = builder.group.attributes.remove(LEFT_OUT);
         let mut attributes: Attributes = self.metadata.iter().map(|one| (one.key.clone(), metadatum(one))).collect();
         attributes.extend(encoding("dataframe", "0.2.0"));
         attributes.insert(INDEX.to_owned(), index.into());
         attributes.insert("column-order".to_owned(), order.into());
+        attributes.extend(renamed.map(|renamed| (LEFT_OUT.to_owned(), renamed)));
         builder.group.attributes = attributes;
         Ok(builder.group)
     }
@@ -131,32 +136,93 @@ fn has_nulls(column: &FrameColumn) -> Result<bool> {
 struct Builder {
     group: Group,
     names: Names,
+    /// The names of columns here, by their names in the array.
+    given: HashMap<String, String>,
 }
 
 impl Builder {
-    fn column(&mut self, name: &str, column: &FrameColumn) -> Result<()> {
-        let nulls = has_nulls(column)?;
-        let cells = &column.cells;
-        let field = cells.field();
-        let node = match &field.labels {
-            // Categories are text or numbers; for other labels, the codes are shown.
-            Some(labels)
-                if labels.column(name).check().is_ok() && labels.column(name).field.datatype != Datatype::Blob =>
-            {
-                categorical(cells, labels.column(name), labels.ordered, nulls)?
+    /// Adds a column and returns its name.
+    fn column(&mut self, column: &FrameColumn) -> Result<String> {
+        let own = &column.cells.field().name;
+        let name = self.given.get(own).cloned().unwrap_or_else(|| self.names.give(own));
+        note_new_name(&mut self.group, own, &name);
+        let path: Vec<&str> = name.split('/').collect();
+        insert_nested(&mut self.group, &path, node_of(&name, column)?);
+        Ok(name)
+    }
+}
+
+/// Maximum number of parts of a name with slashes, which is the depth of a group.
+const MAX_PARTS: usize = 16;
+
+/// Returns the names of columns here, by their names in the array.
+///
+/// AnnData reads columns with slashes from groups in groups: `a/b` is `b` in the group `a`. Such a name is possible if no
+/// other column is at `a`. A name that is not possible becomes a similar one.
+fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut Names) -> HashMap<String, String> {
+    let (legal, others): (Vec<&str>, Vec<&str>) = columns.partition(|name| *name != METADATA && names.is_legal(name));
+    let is_path = |name: &&str| {
+        let is_short = (2..=MAX_PARTS).contains(&name.split('/').take(MAX_PARTS + 1).count());
+        is_short && name.split('/').all(|part| part != METADATA && names.is_legal(part))
+    };
+    let (paths, mut changed): (Vec<&str>, Vec<&str>) = others.into_iter().partition(is_path);
+    let taken: HashSet<&str> = legal.iter().chain(&paths).copied().chain([INDEX]).collect();
+    let mut given: HashMap<String, String> = legal.iter().map(|name| ((*name).to_owned(), names.give(name))).collect();
+    for path in paths {
+        let group = path.split('/').next().unwrap_or(path);
+        match path.match_indices('/').any(|(end, _)| taken.contains(path.split_at(end).0)) {
+            true => changed.push(path),
+            false => {
+                // The group may have other columns already.
+                names.reserve(group);
+                given.insert(path.to_owned(), path.to_owned());
             }
-            _ => match (nulls, field.datatype) {
-                (false, _) => plain(cells, None)?,
-                (true, Datatype::Bool) => nullable(cells, "nullable-boolean")?,
-                (true, datatype) if datatype.is_string() => nullable(cells, "nullable-string-array")?,
-                (true, datatype) => match nothing(datatype) {
-                    Some(nothing) => plain(cells, Some(nothing))?,
-                    None => nullable(cells, "nullable-integer")?,
-                },
+        }
+    }
+    given.extend(changed.into_iter().map(|name| (name.to_owned(), names.give(name))));
+    given
+}
+
+/// Adds a node to the group in which it belongs, below `group`, and makes that group if it is missing.
+fn insert_nested(group: &mut Group, parts: &[&str], node: Node) {
+    let (part, node) = match parts {
+        [] => return,
+        [last] => (*last, node),
+        [first, rest @ ..] => {
+            let known = group.members.iter_mut().find_map(|(name, member)| match member {
+                Node::Group(inner) if name == first => Arc::get_mut(inner),
+                _ => None,
+            });
+            if let Some(inner) = known {
+                return insert_nested(inner, rest, node);
+            }
+            let mut inner = Group::default();
+            insert_nested(&mut inner, rest, node);
+            (*first, Node::Group(Arc::new(inner)))
+        }
+    };
+    group.members.push((part.to_owned(), node));
+}
+
+/// Returns a column as an array or another encoding; `name` is that of its labels.
+fn node_of(name: &str, column: &FrameColumn) -> Result<Node> {
+    let nulls = has_nulls(column)?;
+    let cells = &column.cells;
+    let field = cells.field();
+    match &field.labels {
+        // Categories are text or numbers; for other labels, the codes are shown.
+        Some(labels) if labels.column(name).check().is_ok() && labels.column(name).field.datatype != Datatype::Blob => {
+            categorical(cells, labels.column(name), labels.ordered, nulls)
+        }
+        _ => match (nulls, field.datatype) {
+            (false, _) => plain(cells, None),
+            (true, Datatype::Bool) => nullable(cells, "nullable-boolean"),
+            (true, datatype) if datatype.is_string() => nullable(cells, "nullable-string-array"),
+            (true, datatype) => match nothing(datatype) {
+                Some(nothing) => plain(cells, Some(nothing)),
+                None => nullable(cells, "nullable-integer"),
             },
-        };
-        self.group.members.push((name.to_owned(), node));
-        Ok(())
+        },
     }
 }
 

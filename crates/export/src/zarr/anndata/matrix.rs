@@ -14,7 +14,7 @@ use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
 use crate::compose::Slice;
 use crate::content::Content;
-use crate::element::{Converted, by_elements};
+use crate::element::{Converted, ConvertedColumn, by_elements};
 use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
@@ -82,7 +82,8 @@ impl Matrix {
 /// Returns a column of integers of 64 bits as one of 32 bits. Reading an integer that does not fit is an error.
 fn in_32_bits(column: Column) -> Column {
     let fitting = |value| i32::try_from(value).ok().map(i32::to_le_bytes);
-    let values = Arc::new(Converted::integers(column.values, "a coordinate or count in 32 bits", fitting));
+    let named = ConvertedColumn::new(&column.field.name);
+    let values = Arc::new(Converted::integers(column.values, "a coordinate or count in 32 bits", named, fitting));
     let field = Field { datatype: Datatype::Int32, ..column.field };
     Column { field, values, ..column }
 }

@@ -47,12 +47,25 @@ pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, Strin
     group
 }
 
-/// Returns a mapping of elements by name: `layers`, `obsm` and the like. Names that Zarr reserves are changed slightly.
+/// Returns a mapping of elements by name: `layers`, `obsm` and the like. A name that Zarr does not allow is changed
+/// slightly, and the attribute `left_out` contains it.
 pub fn mapping(elements: Vec<(String, Node)>) -> Group {
     let mut names = Names::of_zarr();
     names.give(METADATA);
-    let members = elements.into_iter().map(|(name, node)| (names.give(&name), node)).collect();
-    Group { attributes: encoding("dict", "0.1.0"), members }
+    let mut group = Group { attributes: encoding("dict", "0.1.0"), ..Group::default() };
+    for (name, node) in elements {
+        let given = names.give(&name);
+        note_new_name(&mut group, &name, &given);
+        group.members.push((given, node));
+    }
+    group
+}
+
+/// Records the name that a member has instead of its own.
+fn note_new_name(group: &mut Group, name: &str, given: &str) {
+    if name != given {
+        group.leave_out(name, format!("the name is not possible here; its values are in {given}"));
+    }
 }
 
 /// Returns the matrix and the variables as they were before a subset was chosen.

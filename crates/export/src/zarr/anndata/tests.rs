@@ -92,6 +92,26 @@ fn a_frame_has_an_index_and_its_columns_in_order() {
 }
 
 #[test]
+fn names_with_slashes_are_paths_unless_another_column_is_there() {
+    let names = ["a", "a/b", "a_b", "T/x", "T/y/z", "U/", "V/w", "V/w/k", "zarr.json", "_index"];
+    let columns = names.map(|name| texts(name, &["v"])).into_iter().collect();
+    let index = texts("", &["i"]);
+    let group = DataFrame { index, index_is_named: false, columns, metadata: vec![] }.group().unwrap();
+    let given = ["a", "a_b_2", "a_b", "T/x", "T/y/z", "U_", "V/w", "V_w_k", "zarr.json_2", "_index_2"];
+    assert_eq!(group.attributes["column-order"], json!(given));
+    let left_out = group.attributes["left_out"].as_object().unwrap();
+    let renamed = names.iter().zip(given).filter(|(name, given)| *name != given);
+    assert_eq!(left_out.len(), renamed.clone().count());
+    for (name, given) in renamed {
+        assert!(left_out[*name].as_str().unwrap().ends_with(&format!(" {given}")), "{name}: {}", left_out[*name]);
+    }
+    let Node::Group(inner) = member(&group, "T") else { panic!("T is an array") };
+    assert_encoding(member(inner, "x"), "string-array");
+    let Node::Group(deep) = member(inner, "y") else { panic!("y is an array") };
+    assert_encoding(member(deep, "z"), "string-array");
+}
+
+#[test]
 fn too_many_rows_are_not_searched_for_nulls() {
     let mut column = numbers(Field::new("v", Datatype::Int16), vec![1, 0], &[1]);
     column.validity = Some(Arc::new(Repeat::new([1], 1 << 60)));
