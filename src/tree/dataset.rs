@@ -20,7 +20,7 @@ use tilefs_export::boxes::Boxes;
 use tilefs_export::dataset::{Dataset, Variable};
 use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::{Column, Content, Field, Metadatum, zarr};
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArrayType, CellValNum};
 use tilefs_reader::array::Array;
@@ -69,32 +69,38 @@ struct MemberArray {
 }
 
 impl GroupDataset {
-    /// Returns the dataset of a group; `None` for groups of other kinds. Opens members until one does not fit.
+    /// Returns the dataset of a group; `None` for groups of other kinds. Opens members until one does not fit. Also
+    /// returns whether the result is final: a damaged member may be restored.
     ///
     /// # Errors
     /// Fails if the group's members or metadata, or a member, cannot be read.
-    pub fn of(group: &Group, modified: SystemTime) -> Result<Option<Self>> {
+    pub fn of(group: &Group, modified: SystemTime) -> Result<(Option<Self>, bool)> {
         let members = group.members()?;
         if members.is_empty() || members.len() > MAX_MEMBERS {
-            return Ok(None);
+            return Ok((None, true));
         }
         let mut opened = Vec::new();
         for member in members.iter() {
-            let Some(path) = member.place.path() else { return Ok(None) };
+            let Some(path) = member.place.path() else { return Ok((None, true)) };
             let array = match open_folder(group.context().clone(), path, group.window()) {
                 Err(error) if error.is_passing() => return Err(error),
                 // The member's own folder reports the error.
-                Err(_) => return Ok(None),
+                Err(error) => return Ok((None, !matches!(error, Error::Damaged { .. }))),
                 Ok(array) => array,
             };
             if !fits(&array) {
-                return Ok(None);
+                return Ok((None, true));
             }
             opened.push((member.name.as_str(), array));
         }
+        Ok((Self::of_arrays(group, &opened, modified)?, true))
+    }
+
+    /// Returns the dataset of these members of a group, which fit.
+    fn of_arrays(group: &Group, opened: &[(&str, Arc<Array>)], modified: SystemTime) -> Result<Option<Self>> {
         let mut is_marked = false;
         let (mut names, mut variables) = (HashSet::new(), Vec::new());
-        for (member, array) in &opened {
+        for (member, array) in opened {
             let own: Vec<String> =
                 array.schema().attributes.iter().map(|one| variable_name(array, member, &one.name)).collect();
             if !own.iter().all(|name| names.insert(name.clone())) {
@@ -104,7 +110,7 @@ impl GroupDataset {
             variables.push(own);
         }
         let opened: Vec<Arc<DenseArray>> =
-            opened.into_iter().map(|(_, array)| Ok(Arc::new(DenseArray::new(array)?))).collect::<Result<_>>()?;
+            opened.iter().map(|(_, array)| Ok(Arc::new(DenseArray::new(array.clone())?))).collect::<Result<_>>()?;
         let Some(dimensions) = dimensions(&opened)?.filter(|_| is_marked) else { return Ok(None) };
         let member = |(dense, variables): (Arc<DenseArray>, Vec<String>)| -> Result<MemberArray> {
             let schema = dense.array().schema();

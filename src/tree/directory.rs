@@ -96,7 +96,9 @@ impl Directory {
     /// # Errors
     /// Fails if it cannot be listed.
     pub fn folders(&self) -> Result<NamedFolders> {
-        let entries = self.context.storage.list(&self.path)?;
+        let storage = &*self.context.storage;
+        // Not `list`, for which a folder that is gone is empty.
+        let entries = storage.list_in(&storage.know(&self.path)?, "")?.unwrap_or_default();
         let mut names = FileNames::new(OF_DIRECTORIES);
         let mut folders = NamedFolders { names: Vec::new(), paths: HashMap::new() };
         for entry in entries.iter().filter(|entry| is_shown(entry)) {

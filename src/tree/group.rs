@@ -161,10 +161,11 @@ impl GroupFolder {
 
     /// Returns `zarr/`.
     fn zarr(&self) -> Result<Arc<dyn Folder>> {
-        self.zarr.get_or_retry(|| self.make_zarr()).cloned()
+        self.zarr.get_or_pass(|| self.make_zarr())
     }
 
-    fn make_zarr(&self) -> Result<Arc<dyn Folder>> {
+    /// Makes `zarr/`; also returns whether it is final.
+    fn make_zarr(&self) -> Result<(Arc<dyn Folder>, bool)> {
         let (group, mut options) = (self.group.clone(), self.options.clone());
         if is_ngff(&meta::for_formats(&*group.metadata()?)) {
             // The arrays have the axes under the same names as the metadata of the image.
@@ -176,19 +177,23 @@ impl GroupFolder {
             let group = group.clone();
             ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
         };
-        Ok(match self.is_experiment()? {
-            true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
-            false => match self.dataset()? {
-                Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
-                None => Arc::new(plain(None)),
-            },
-        })
+        if self.is_experiment()? {
+            return Ok((Arc::new(ExperimentZarr::new(&self.group, modified, plain)?), true));
+        }
+        let folder: Arc<dyn Folder> = match self.dataset()? {
+            Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
+            None => Arc::new(plain(None)),
+        };
+        Ok((folder, self.dataset.get().is_some()))
     }
 
     /// Returns the group as one dataset, if it is one.
     fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
-        let make = || Ok(GroupDataset::of(&self.group, self.modified)?.map(Arc::new));
-        self.dataset.get_or_retry(make).cloned()
+        let make = || {
+            let (dataset, lasts) = GroupDataset::of(&self.group, self.modified)?;
+            Ok((dataset.map(Arc::new), lasts))
+        };
+        self.dataset.get_or_pass(make)
     }
 
     /// Returns `vcf/`, if the group is a dataset of variants.
@@ -378,7 +383,7 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match VariantDataset::of_calls(group, &array) {
+            let folder = match VariantDataset::of_calls(group, &array)? {
                 Some(dataset) => variant_folder(dataset, options.clone())?,
                 None => array_folder(array, options.clone())?,
             };

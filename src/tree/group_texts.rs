@@ -274,7 +274,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let mut lasts = true;
     if there.len() <= MAX_EXAMINED {
         match GroupDataset::of(group, UNIX_EPOCH) {
-            Ok(Some(_)) => {
+            Ok((Some(_), _)) => {
                 let _ = write!(
                     text,
                     "All of it as the dataset that TileDB-CF wrote, for xarray, ncdump and NCO:\n\
@@ -282,7 +282,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
                      \x20   python3 -c 'import xarray; print(xarray.open_zarr(\"zarr\"))'\n"
                 );
             }
-            Ok(None) => {}
+            Ok((None, is_final)) => lasts &= is_final,
             // The next attempt may find one.
             Err(_) => lasts = false,
         }

@@ -40,10 +40,11 @@ pub fn add_to(
     }
     let (array, selection) = (array.clone(), selection.cloned());
     let make = move || files(&array, selection.as_ref(), modified, whole);
-    folder.add_folder("labels", LazyFolder::new(modified, make));
+    folder.add_folder("labels", LazyFolder::passing(modified, make));
 }
 
-/// Returns the files of all labels. A damaged label is reported by its own files.
+/// Returns the files of all labels. A damaged label is reported by its own files. Also returns whether none is damaged:
+/// a damaged one may be restored.
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
@@ -52,9 +53,9 @@ fn files(
     selection: Option<&Selection>,
     modified: SystemTime,
     whole: WholeFolder,
-) -> Result<FixedFolder> {
+) -> Result<(FixedFolder, bool)> {
     let mut builder = FolderBuilder::new(modified);
-    let mut names = FileNames::new(&[]);
+    let (mut names, mut lasts) = (FileNames::new(&[]), true);
     for label in &array.schema().labels {
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
@@ -62,13 +63,14 @@ fn files(
             if error.is_passing() {
                 return Err(error);
             }
+            lasts = false;
             builder.folder.add_file(format!("{stem}{values}"), LazyFile::new(modified, move || Err(error.clone())));
         }
         let (array, label) = (array.clone(), label.clone());
         let open = move || whole(array.label(&label)?.array, Arc::new(OpenOptions::default()));
         builder.folder.add_folder(stem, LazyFolder::new(modified, open));
     }
-    Ok(builder.folder)
+    Ok((builder.folder, lasts))
 }
 
 fn add_values(

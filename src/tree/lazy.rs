@@ -238,9 +238,11 @@ impl Folder for FixedFolder {
     }
 }
 
+type MakeFolder = Box<dyn Fn() -> Result<(Arc<dyn Folder>, bool)> + Send + Sync>;
+
 /// A folder that is made on first use.
 pub struct LazyFolder {
-    make: Box<dyn Fn() -> Result<Arc<dyn Folder>> + Send + Sync>,
+    make: MakeFolder,
     made: SingleFlight<Arc<dyn Folder>>,
     modified: SystemTime,
 }
@@ -255,11 +257,25 @@ impl LazyFolder {
 
     /// Creates a folder of any type.
     pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
+        LazyFolder { make: Box::new(move || Ok((make()?, true))), made: SingleFlight::new(), modified }
+    }
+
+    /// Creates a folder that may show errors instead of data: `make` also returns whether it is final. A folder that is
+    /// not final is made again for each reader.
+    pub fn passing<D: Folder + 'static>(
+        modified: SystemTime,
+        make: impl Fn() -> Result<(D, bool)> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move || {
+            let (folder, lasts) = make()?;
+            let folder: Arc<dyn Folder> = Arc::new(folder);
+            Ok((folder, lasts))
+        };
         LazyFolder { make: Box::new(make), made: SingleFlight::new(), modified }
     }
 
     fn made(&self) -> Result<Arc<dyn Folder>> {
-        self.made.get_or_retry(&self.make).cloned()
+        self.made.get_or_pass(&self.make)
     }
 }
 

@@ -100,14 +100,20 @@ impl VariantDataset {
     }
 
     /// Returns the dataset that a group is, if this member is the array of its variant calls. Logs a dataset whose
-    /// headers cannot be found.
-    pub fn of_calls(group: &Group, array: &Arc<Array>) -> Option<Self> {
-        version_of(array.schema())?;
+    /// headers are damaged.
+    ///
+    /// # Errors
+    /// Fails if something could not be read that may be readable the next time. Missing headers cost the calls nothing.
+    pub fn of_calls(group: &Group, array: &Arc<Array>) -> Result<Option<Self>> {
+        if version_of(array.schema()).is_none() {
+            return Ok(None);
+        }
         match Self::of(group) {
-            Ok(found) => found.filter(|dataset| dataset.data.path() == array.path()),
+            Ok(found) => Ok(found.filter(|dataset| dataset.data.path() == array.path())),
+            Err(error) if error.is_passing() && !matches!(error, Error::Missing { .. }) => Err(error),
             Err(error) => {
                 log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
-                None
+                Ok(None)
             }
         }
     }

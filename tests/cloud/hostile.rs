@@ -180,6 +180,22 @@ fn a_listing_that_repeats_itself_or_never_ends_is_an_error() {
 }
 
 #[test]
+fn what_is_no_whole_listing_is_an_error() {
+    let cut = page(&["array/x".to_owned()], None).replace("</ListBucketResult>", "");
+    let without_token = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>".to_owned();
+    for (answer, part) in [
+        ("<html><body>Please sign in.</body></html>".to_owned(), "is not a listing"),
+        ("<Error><Code>InternalError</Code></Error>".to_owned(), "is not a listing"),
+        (cut, "ends early"),
+        (without_token, "not how to ask for them"),
+    ] {
+        let hostile = Hostile::start(move |_, _, out| send(out, "200 OK", "", &answer));
+        let (error, _) = fails(&hostile, 2, 20);
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
 fn a_byte_a_second_is_no_answer() {
     let slow = Hostile::start(|_, _, out| {
         write!(out, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")?;

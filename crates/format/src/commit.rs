@@ -105,6 +105,14 @@ pub fn fragment_of_mark(mark: &str) -> Option<String> {
     is_name.then_some(path)
 }
 
+/// Returns the mark that commits a fragment, given by the path of its folder.
+pub fn mark_of_fragment(path: &str) -> String {
+    match path.strip_prefix(FRAGMENTS).and_then(|name| name.strip_prefix('/')) {
+        Some(name) => [COMMITS, "/", name, ".wrt"].concat(),
+        None => [path, ".ok"].concat(),
+    }
+}
+
 fn extension(mark: &str) -> &str {
     mark.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
@@ -228,6 +236,9 @@ mod tests {
     fn fragments_of_marks() {
         assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.wrt").as_deref(), Some("__fragments/__1_2_ab_22"));
         assert_eq!(fragment_of_mark("__1_2_ab_9.ok").as_deref(), Some("__1_2_ab_9"));
+        for mark in ["__commits/__1_2_ab_22.wrt", "__1_2_ab_9.ok"] {
+            assert_eq!(fragment_of_mark(mark).map(|path| mark_of_fragment(&path)).as_deref(), Some(mark));
+        }
         assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.del"), None);
         assert_eq!(fragment_of_mark("elsewhere/__1_2_ab_22.wrt"), None);
         // Without the extension, none of these is a name.

@@ -4,12 +4,17 @@
 #[allow(dead_code)]
 mod skip;
 
+#[path = "../../../tests/faults/faulty.rs"]
+#[allow(dead_code)]
+mod faulty;
+
 use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use faulty::Faulty;
 use skip::{can_mount, python_with};
 
 /// The Python packages that the tests import.
@@ -42,6 +47,10 @@ fn package(folder: &Path) -> PathBuf {
 }
 
 fn run_pytest(arguments: &[&str]) {
+    run_pytest_with(arguments, &[]);
+}
+
+fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
     let Some(python) = python_with(NEEDS) else { return };
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(python)
@@ -52,6 +61,7 @@ fn run_pytest(arguments: &[&str]) {
         .env("PYTHONPATH", package(folder.path()))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("TILEFS_COMMAND", built().join("tilefs"))
+        .envs(environment.iter().copied())
         .env("TILEFS_TEST_EXPERIMENT", tilefs_fixtures::corpus().join("real/pbmc_soma"))
         .output()
         .unwrap();
@@ -69,6 +79,14 @@ fn arrays_are_read_in_python() {
 #[test]
 fn fsspec_reads_the_tree() {
     run_pytest(&["tests/test_fs.py", "tests/test_buckets.py"]);
+}
+
+#[test]
+fn python_reads_a_disk_that_comes_back() {
+    if can_mount() {
+        let faulty = Faulty::mount(&tilefs_fixtures::fixtures().join("demo"));
+        run_pytest_with(&["tests/test_faults.py"], &[("TILEFS_TEST_FAULTY", faulty.path())]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use foldhash::HashSet;
-use tilefs_format::commit::{fragment_of_mark, parse_vacuum};
+use tilefs_format::commit::{fragment_of_mark, mark_of_fragment, parse_vacuum};
 use tilefs_format::error::{Error, Locate, Place, Result};
 use tilefs_format::folder::{
     COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, root_fragment,
@@ -324,6 +324,7 @@ impl Directory {
     fn find_root_fragments(&mut self, storage: &dyn Storage, top: &[Listed], commits: &Consolidated) -> Result<()> {
         let marks: HashSet<&str> =
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
+        marks.iter().try_for_each(|mark| self.check_no_folder(storage, mark))?;
         for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
             if !one.is_folder() {
@@ -440,6 +441,7 @@ impl Directory {
                     uncommitted.push(path.as_str().into());
                     continue;
                 }
+                self.check_no_mark(storage, path)?;
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
@@ -451,6 +453,34 @@ impl Directory {
         }
         (self.warnings, self.uncommitted) = (warnings, uncommitted);
         Ok(())
+    }
+
+    /// Fails if a fragment that no listed commit names has a commit: the listing of a stale folder lacks it.
+    fn check_no_mark(&self, storage: &dyn Storage, path: &str) -> Result<()> {
+        if self.listing.folder().identity.is_none() {
+            return Ok(());
+        }
+        let mark = self.root.join(mark_of_fragment(path));
+        match storage.length(&mark) {
+            Err(Error::Missing { .. }) => Ok(()),
+            Ok(_) => Err(Error::missing("its folder does not list it").in_file(mark)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fails if a fragment with a mark is there although the listing lacks its folder.
+    fn check_no_folder(&self, storage: &dyn Storage, mark: &str) -> Result<()> {
+        let name = mark.strip_suffix(".ok").unwrap_or(mark);
+        let is_local = self.listing.folder().identity.is_some();
+        if !is_local || self.listing.top().binary_search_by(|one| one.name.as_str().cmp(name)).is_ok() {
+            return Ok(());
+        }
+        let folder = self.root.join(name);
+        match storage.know(&folder) {
+            Err(Error::Missing { .. }) => Ok(()),
+            Ok(_) => Err(Error::missing("its folder does not list it").in_file(folder)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns whether a file system has no folder of commits, although writers create it together with the array. In

@@ -23,10 +23,8 @@ use super::window::{TimeWindow, now};
 use crate::address_space;
 use crate::storage::{StoreKey, together};
 
-/// The state of a fragment: not read, its [`Outline`], or an error about its stored bytes.
-pub(super) type Known = OnceLock<Outcome>;
-
-pub(super) type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
+/// The [`Outline`] of a fragment, once it was read. Errors are not kept: its files may be restored.
+pub(super) type Known = OnceLock<Arc<Outline>>;
 
 /// The number of kept ends of fragments' metadata files, of some KiB each.
 const CACHED_ENDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -191,9 +189,10 @@ impl ArrayFolder {
             return Err(Error::internal(format!("no fragment number {number}")).in_array(self.path()));
         };
         if let Some(known) = known.get() {
-            return known.clone().map_err(|error| *error);
+            return Ok(known.clone());
         }
-        keep(known, self.located(entry, self.read_outline(number))).map_err(|error| *error)
+        let outline = self.located(entry, self.read_outline(number))?;
+        Ok(known.get_or_init(|| outline).clone())
     }
 
     /// Prefetches a schema and the footers of visible fragments concurrently, if there are few fragments and requests
@@ -211,8 +210,8 @@ impl ArrayFolder {
         });
     }
 
-    pub(super) fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
-        outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path()).map_err(Box::new)
+    pub(super) fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Result<Arc<Outline>> {
+        outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path())
     }
 
     /// Returns the schema with this name, as fragments refer to it. Each is read once.
@@ -254,13 +253,5 @@ impl ArrayFolder {
     /// Returns the path of a file in a fragment's folder.
     pub(crate) fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
         self.fragment(fragment).map_or_else(|| self.path().clone(), |entry| self.directory.folder_of(entry)).join(name)
-    }
-}
-
-/// Records the result of reading a fragment, except for passing errors, and returns the recorded result.
-pub(super) fn keep(known: &Known, outcome: Outcome) -> Outcome {
-    match outcome {
-        Err(error) if error.is_passing() => Err(error),
-        outcome => known.get_or_init(|| outcome).clone(),
     }
 }

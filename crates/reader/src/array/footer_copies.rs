@@ -6,6 +6,7 @@
 //! readers from requesting them, so only [`compare_copies`] detects it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
@@ -13,7 +14,7 @@ use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_f
 
 use super::ascending::Ascending;
 use super::directory::FragmentEntry;
-use super::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES, keep};
+use super::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES};
 use super::generic_tile::{for_each_chunk, read_generic_tile};
 use super::outline::Outline;
 use crate::storage::together;
@@ -164,16 +165,15 @@ impl ArrayFolder {
                 if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
                     && let Some(outline) = self.outline_of_copy(entry, footer)
                 {
-                    let _ = keep(known, self.located(entry, Ok(outline)));
+                    let _ = known.set(Arc::new(outline));
                 }
             });
             unread.retain(is_unread);
         }
         let (count, done, lines) = (unread.len(), AtomicUsize::new(0), LogInterval::new());
         let read = |number: usize| {
-            let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
             // Errors are returned to callers that request this fragment.
-            let _ = keep(known, self.located(entry, self.read_outline(number)));
+            let _ = self.outline(number);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             if lines.is_due() {
                 log::info!("{}: the footers of {done} of {count} fragments are read", self.path());

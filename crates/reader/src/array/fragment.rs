@@ -88,6 +88,15 @@ impl ArrayFolder {
 
     /// Reads a fragment's metadata; for version 3 and later, only the footer.
     fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
+        let read = self.read_records_once(fragment);
+        if read.is_err() {
+            // The file may have been cut short, and whole the next time.
+            self.ends().pop(&fragment);
+        }
+        read
+    }
+
+    fn read_records_once(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
         let Some(entry) = self.fragment(fragment) else {
             return Err(Error::internal(format!("no fragment number {fragment}")));
         };
@@ -411,6 +420,10 @@ impl ArrayFolder {
             Some(bytes) => decode_inline_tile_of(&self.context, bytes, expected.min(most)).in_file(&path).at(offset),
             None => read_generic_tile_of(&self.context, &path, offset, expected.min(most)),
         };
+        if payload.is_err() {
+            // Read again the next time: the file may have been incomplete.
+            self.ends().pop(&fragment);
+        }
         payload.in_fragment(name).in_array(self.path())
     }
 

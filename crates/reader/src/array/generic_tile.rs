@@ -67,8 +67,19 @@ struct OpenedTile<'a> {
 }
 
 impl<'a> OpenedTile<'a> {
-    /// Reads the header at an offset, and checks it against the length of the file.
+    /// Reads the header at an offset, and checks it against the length of the file, which is determined again if it is
+    /// too short.
     fn read(storage: &'a dyn Storage, path: &'a StoreKey, offset: u64) -> Result<Self> {
+        match Self::read_once(storage, path, offset) {
+            Err(Error::Damaged { .. }) => {
+                storage.forget(path);
+                Self::read_once(storage, path, offset)
+            }
+            read => read,
+        }
+    }
+
+    fn read_once(storage: &'a dyn Storage, path: &'a StoreKey, offset: u64) -> Result<Self> {
         let (mut front, length) = storage.read_from(path, offset, FIRST_READ)?;
         let header = GenericTileHeader::parse(&front).at(offset)?;
         let left = length.saturating_sub(offset).saturating_sub(header.header_size as u64);

@@ -48,17 +48,25 @@ impl FolderListing {
     }
 
     /// Returns the names in a folder below, in byte order. If the listing lacks the first name of its path, returns
-    /// none without a request. A folder that was listed and has disappeared is never taken for an empty one.
+    /// none, in an object store without a request; a local folder is looked up, because the listing of a stale folder
+    /// may lack it. A folder that was listed and has disappeared is never taken for an empty one.
     ///
     /// # Errors
     /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_format::error::Error::Missing) if there is no such folder
     /// although the listing has its name, or that of a folder around it.
     pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
         let (first, is_deeper) = path.split_once('/').map_or((path, false), |(first, _)| (first, true));
-        let Some(listed) = self.top.iter().find(|one| one.name == first) else { return Ok(Vec::new()) };
+        let listed = self.top.iter().find(|one| one.name == first);
         let Some(objects) = &self.below else {
-            return storage.list_in(&self.folder, path)?.ok_or_else(|| self.folder.vanished(path));
+            return match listed.is_some() || self.folder.identity.is_some() {
+                true => match storage.list_in(&self.folder, path)? {
+                    None if listed.is_some() => Err(self.folder.vanished(path)),
+                    names => Ok(names.unwrap_or_default()),
+                },
+                false => Ok(Vec::new()),
+            };
         };
+        let Some(listed) = listed else { return Ok(Vec::new()) };
         if !listed.is_folder() {
             return Err(no_folder(&self.folder.key.join(first)));
         }

@@ -1,16 +1,31 @@
 //! Values that are computed once, when they are first requested.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
 
 use crate::threads::cancellation::{self, Turn};
 
+/// An error in stored bytes is kept at least for this time, so that the readers of one moment get it at once.
+const LEAST_KEPT: Duration = Duration::from_secs(1);
+
+/// An error is kept for this many times as long as it took to find it, so that looking for it again and again costs a
+/// tenth of the time at most.
+const KEPT_TIMES: u32 = 10;
+
 /// A value that one thread computes while other callers wait. If the computing thread fails or is cancelled, one of the
 /// waiting threads computes the value.
 pub struct SingleFlight<T> {
-    known: OnceLock<Result<T>>,
+    known: OnceLock<T>,
+    damage: Mutex<Option<Box<KeptError>>>,
     making: Turn,
+}
+
+/// An error in stored bytes, and when to look at them again: they may be restored.
+struct KeptError {
+    error: Error,
+    until: Option<Instant>,
 }
 
 impl<T> Default for SingleFlight<T> {
@@ -21,23 +36,23 @@ impl<T> Default for SingleFlight<T> {
 
 impl<T> From<T> for SingleFlight<T> {
     fn from(value: T) -> Self {
-        SingleFlight { known: Ok(value).into(), making: Turn::new() }
+        SingleFlight { known: value.into(), ..Self::new() }
     }
 }
 
 impl<T> SingleFlight<T> {
     /// Creates a value that is not known yet.
     pub fn new() -> Self {
-        SingleFlight { known: OnceLock::new(), making: Turn::new() }
+        SingleFlight { known: OnceLock::new(), damage: Mutex::new(None), making: Turn::new() }
     }
 
     /// Returns the value if it has been computed.
     pub fn get(&self) -> Option<&T> {
-        self.known.get()?.as_ref().ok()
+        self.known.get()
     }
 
-    /// Returns the value, and computes it first if necessary. Errors in stored bytes are kept like a value; failures to
-    /// read them are not, and the next caller tries again.
+    /// Returns the value, and computes it first if necessary. Errors in stored bytes are kept for a while, at least ten
+    /// times as long as it took to find them; failures to read them are not, and the next caller tries again.
     ///
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
@@ -54,23 +69,44 @@ impl<T> SingleFlight<T> {
     }
 
     fn get_or(&self, make: impl FnOnce() -> Result<T>, is_kept: impl FnOnce(&Error) -> bool) -> Result<&T> {
-        if self.known.get().is_none() {
-            let _alone = self.making.take()?;
-            if self.known.get().is_none() {
-                let made = make();
-                // A cancelled computation may be incomplete.
-                cancellation::check()?;
-                match made {
-                    Err(error) if !is_kept(&error) => return Err(error),
-                    // No other thread can have set it, because this one holds the flight.
-                    made => drop(self.known.set(made)),
+        if let Some(known) = self.get() {
+            return Ok(known);
+        }
+        let _alone = self.making.take()?;
+        if let Some(known) = self.get() {
+            return Ok(known);
+        }
+        let begin = Instant::now();
+        if let Some(error) = self.kept_error(begin) {
+            return Err(error);
+        }
+        let made = make();
+        // A cancelled computation may be incomplete.
+        cancellation::check()?;
+        match made {
+            // No other thread can have set it, because this one holds the flight.
+            Ok(value) => Ok(self.known.get_or_init(|| value)),
+            Err(error) => {
+                if is_kept(&error) {
+                    self.keep_error(&error, begin.elapsed());
                 }
+                Err(error)
             }
         }
-        match self.known.get() {
-            Some(known) => known.as_ref().map_err(Clone::clone),
-            None => Err(Error::internal("a computed value is missing")),
-        }
+    }
+
+    /// Returns the error that is kept at a time.
+    fn kept_error(&self, now: Instant) -> Option<Error> {
+        let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = damage.as_ref().filter(|kept| kept.until.is_none_or(|until| now < until));
+        kept.map(|kept| kept.error.clone())
+    }
+
+    /// Keeps an error that took this long to find.
+    fn keep_error(&self, error: &Error, took: Duration) {
+        let until = Instant::now().checked_add(took.saturating_mul(KEPT_TIMES).max(LEAST_KEPT));
+        let kept = KeptError { error: error.clone(), until };
+        *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(kept));
     }
 }
 
@@ -91,7 +127,7 @@ impl<T: Clone> SingleFlight<T> {
         let (value, is_kept) = make()?;
         cancellation::check()?;
         if is_kept {
-            let _ = self.known.set(Ok(value.clone()));
+            let _ = self.known.set(value.clone());
         }
         Ok(value)
     }
@@ -105,15 +141,26 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn damage_is_kept_and_read_failures_are_retried() {
+    fn damage_is_kept_for_a_while_and_read_failures_are_retried() {
         let once = SingleFlight::new();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
         assert!(once.get().is_none());
         assert_eq!(*once.get_or_make(|| Ok(7)).unwrap(), 7);
         assert_eq!(*once.get_or_make(|| Ok(8)).unwrap(), 7);
         let once = SingleFlight::new();
+        let begin = Instant::now();
         assert!(once.get_or_make(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
-        assert!(once.get_or_make(|| Ok(1)).is_err() && once.get().is_none());
+        assert!(once.kept_error(begin).is_some() && once.get().is_none());
+        assert!(once.kept_error(begin + Duration::from_secs(3600)).is_none());
+        // An hour of looking for it is not repeated soon.
+        once.keep_error(&Error::damaged("bad"), Duration::from_secs(3600));
+        assert!(once.kept_error(begin + 5 * Duration::from_secs(3600)).is_some());
+        assert!(once.get_or_make(|| Ok(1)).is_err());
+        once.keep_error(&Error::damaged("bad"), Duration::ZERO);
+        while once.kept_error(Instant::now()).is_some() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(*once.get_or_make(|| Ok(1)).unwrap(), 1);
     }
 
     #[test]

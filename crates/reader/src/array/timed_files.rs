@@ -22,13 +22,24 @@ pub struct TimedFile {
     pub file: StoreKey,
 }
 
-/// Returns the names in a subfolder of an array or a group, or none if it is certain that there is no such folder. An
-/// entry with its name must be a folder, because a broken link would hide all its files.
+/// Returns the names in a subfolder of an array or a group, or none if it is certain that there is no such folder: if
+/// the folder around it does not list it either. An entry with its name must be a folder, because a broken link would
+/// hide all its files.
 ///
 /// # Errors
 /// As [`Storage::list_in`].
 pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
-    Ok(storage.list_in(root, path)?.unwrap_or_default())
+    if let Some(names) = storage.list_in(root, path)? {
+        return Ok(names);
+    }
+    let around = match root.identity {
+        Some(_) => storage.list_in(root, "")?.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    match around.iter().any(|one| one.name == path) {
+        true => Err(root.vanished(path)),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Returns the files of a folder (given by its names) that lie within a window, without those that a consolidated file

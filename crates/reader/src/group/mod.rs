@@ -91,14 +91,18 @@ impl Group {
     fn list_names(&self) -> Result<GroupNames> {
         let storage = &*self.context.storage;
         let folder = storage.know(&self.path).in_array(&self.path)?;
+        let mut listed = Vec::new();
         if folder.identity.is_some() {
+            listed = storage.list_in(&folder, "").in_array(&self.path)?.unwrap_or_default();
             // The folder was a group before; an array without members may have replaced it.
-            let kind = storage.list_in(&folder, "").in_array(&self.path)?.and_then(|all| ObjectKind::of_entries(&all));
-            if kind != Some(ObjectKind::Group) {
+            if ObjectKind::of_entries(&listed) != Some(ObjectKind::Group) {
                 return Err(folder.replaced().in_array(&self.path));
             }
         }
-        let names = |name: &str| names_in(storage, &folder, name).in_array(&self.path);
+        let names = |name: &str| match storage.list_in(&folder, name).in_array(&self.path)? {
+            None if listed.iter().any(|one| one.name == name) => Err(folder.vanished(name).in_array(&self.path)),
+            names => Ok(names.unwrap_or_default()),
+        };
         let (details, metadata) = (names(GROUP_DETAILS)?, names(METADATA)?);
         Ok(GroupNames { folder, listed: now(), details, metadata })
     }
@@ -196,9 +200,9 @@ impl Group {
         self.check_in_place()?;
         // A cancelled search may be incomplete, so it is not kept.
         cancellation::check()?;
-        let members = Arc::new(members);
+        let before = unseen().take().map(|(_, before)| before);
+        let members = before.filter(|before| **before == members).unwrap_or_else(|| Arc::new(members));
         if were_seen {
-            *unseen() = None;
             return Ok(self.members.get_or_init(|| members).clone());
         }
         *unseen() = Some((Instant::now(), members.clone()));

@@ -1,6 +1,6 @@
 //! Locates the members of a group. Their stored URIs may be outdated, because groups are moved and members removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use tilefs_format::error::Result;
 use tilefs_format::group::{GroupMember, MemberType};
@@ -48,8 +48,8 @@ pub struct MemberPlaces<'a> {
     /// The folders of the group and of the groups around it, outermost first.
     around: &'a [StoreKey],
     links: Links,
-    /// The names of the folders in each listed folder.
-    listed: HashMap<StoreKey, HashSet<String>>,
+    /// The names in each listed folder, and whether they are folders.
+    listed: HashMap<StoreKey, HashMap<String, bool>>,
 }
 
 impl<'a> MemberPlaces<'a> {
@@ -106,10 +106,13 @@ impl<'a> MemberPlaces<'a> {
     /// Finds the copy of a refused member in the group, as after a download, unless the member exists at the refused
     /// location.
     fn find_copy_of(&mut self, member: &GroupMember, refused: &StoreKey) -> Result<(MemberPlace, bool)> {
-        let is_there = !self.storage.is_far(refused) && self.storage.absence(refused).is_none();
+        let is_far = self.storage.is_far(refused);
+        let is_there = !is_far && self.storage.absence(refused).is_none();
         let copy = if is_there { None } else { Some(self.look(member, None)?) };
         let copy = copy.filter(|place| place.path().is_some());
-        Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), true))
+        // A path that cannot be resolved now may lead into the group another time.
+        let was_seen = is_far || is_there || copy.is_some();
+        Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), was_seen))
     }
 
     /// Returns the stated location of a member, if its storage can have such a location.
@@ -198,23 +201,45 @@ impl<'a> MemberPlaces<'a> {
 
     fn has_folder(&mut self, folder: &StoreKey, name: &str) -> Result<bool> {
         if !self.listed.contains_key(folder) {
-            let folders = self.list(folder)?.into_iter().filter(Listed::is_folder).map(|one| one.name);
-            self.listed.insert(folder.clone(), folders.collect());
+            let names = self.list(folder)?.into_iter().map(|one| (one.is_folder(), one.name));
+            self.listed.insert(folder.clone(), names.map(|(is_folder, name)| (name, is_folder)).collect());
         }
-        Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
+        let listed = self.listed.get(folder).and_then(|names| names.get(name));
+        // The listing of a stale folder may lack it.
+        Ok(listed.copied().unwrap_or_else(|| self.can_enter(&folder.join(name))))
+    }
+
+    /// Returns whether a local folder can be opened by its name.
+    fn can_enter(&self, path: &StoreKey) -> bool {
+        self.group.identity.is_some() && self.storage.know(path).is_ok_and(|known| known.identity.is_some())
     }
 
     /// Returns the names in a folder, or none if it does not exist. The group's own folder is checked to be the opened
     /// one.
-    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+    fn list(&mut self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let within = match *folder == self.group.key {
             true => Some(""),
             false => folder.below(&self.group.key).and_then(|path| str::from_utf8(path).ok()),
         };
         match within.filter(|path| !path.split('/').any(|part| part == "..")) {
-            Some(path) => Ok(self.storage.list_in(self.group, path)?.unwrap_or_default()),
+            Some(path) => match self.storage.list_in(self.group, path)? {
+                Some(names) => Ok(names),
+                None => self.check_absence(path).map(|()| Vec::new()),
+            },
             None => self.storage.list(folder),
         }
+    }
+
+    /// Fails if a folder of the group cannot be opened although the folder around it lists it.
+    fn check_absence(&mut self, path: &str) -> Result<()> {
+        let mut around = self.group.key.clone();
+        for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
+            if self.group.identity.is_none() || !self.has_folder(&around, name)? {
+                return Ok(());
+            }
+            around = around.join(name);
+        }
+        Err(self.group.vanished(path))
     }
 }
 

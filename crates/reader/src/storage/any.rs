@@ -68,6 +68,16 @@ impl Storage for AnyStorage {
         self.of(&root.key)?.read_in(root, path, most)
     }
 
+    fn forget(&self, key: &StoreKey) {
+        if let Ok(storage) = self.of(key) {
+            storage.forget(key);
+        }
+    }
+
+    fn read(&self, key: &StoreKey, most: u64) -> Result<Vec<u8>> {
+        self.of(key)?.read(key, most)
+    }
+
     fn absence(&self, folder: &StoreKey) -> Option<String> {
         if is_far(folder) { None } else { self.local.absence(folder) }
     }

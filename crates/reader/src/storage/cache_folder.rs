@@ -14,10 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
+
+use super::entries::for_each_entry;
 
 /// Name of the key file.
 const KEY: &str = "key.tilefs";
@@ -153,20 +155,19 @@ impl CacheFolder {
     /// If the folder cannot be listed.
     pub fn files(&self, suffix: &str) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
-        for entry in Dir::read_from(&self.folder)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            if !name.ends_with(suffix) {
-                continue;
-            }
+        // A descriptor of its own: the listing moves its position.
+        let folder = openat(&self.folder, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        for_each_entry(&folder, |name, _| {
+            let Some(name) = name.to_str().ok().filter(|name| name.ends_with(suffix)) else { return Ok(()) };
             // Another process may have removed it.
-            let Ok(found) = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Ok(found) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
             if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
                 let used = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or(0));
                 let size = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
                 files.push(CacheFile { name: name.to_owned(), used, size });
             }
-        }
+            Ok(())
+        })?;
         Ok(files)
     }
 

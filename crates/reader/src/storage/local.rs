@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use lru::LruCache;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
-use rustix::io::{preadv, retry_on_intr};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
+use rustix::io::preadv;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::descriptors;
+use super::entries::for_each_entry;
+use super::interrupted::retry_interrupted;
 use super::paths::{Links, Paths};
 use super::ranges::{Coalescing, ReadRange, coalesce};
 use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, no_folder, past_end};
@@ -75,6 +78,7 @@ impl LocalStorage {
 
     /// Opens something. If descriptors run out, closes the files kept open and retries.
     fn with_free_descriptors<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let attempt = || retry_interrupted(&attempt);
         for wait in RETRY_DELAYS_MS {
             match attempt() {
                 Err(error) if is_out_of_descriptors(&error) => {
@@ -87,14 +91,26 @@ impl LocalStorage {
         attempt()
     }
 
-    /// Opens a file, or returns it from the open files.
+    /// Opens a file and keeps it open.
     fn open(&self, key: &StoreKey) -> Result<Arc<LocalFile>> {
-        if let Some(file) = self.lock().get(key) {
-            return Ok(file.clone());
-        }
         let file = Arc::new(self.open_once(key)?);
         self.lock().put(key.clone(), file.clone());
         Ok(file)
+    }
+
+    /// Calls `read` with an open file. If a file that was kept open fails or ends too early, opens it again first: it
+    /// may have been short when it was opened, and its descriptor may be one of a disk that was away since.
+    fn with_open<T>(&self, key: &StoreKey, mut read: impl FnMut(&LocalFile) -> Result<T>) -> Result<T> {
+        let kept = self.lock().get(key).cloned();
+        if let Some(done) = kept.and_then(|file| read(&file).ok()) {
+            return Ok(done);
+        }
+        cancellation::check()?;
+        let done = self.open(key).and_then(|file| read(&file).in_file(key));
+        if done.is_err() {
+            self.forget(key);
+        }
+        done
     }
 
     /// Opens a file without keeping it open.
@@ -113,7 +129,7 @@ impl LocalStorage {
             }
             Err(error) => return Err(Error::stored(error).in_file(key)),
         };
-        let metadata = file.metadata().map_err(|error| Error::io(error).in_file(key))?;
+        let metadata = retry_interrupted(|| file.metadata()).map_err(|error| Error::io(error).in_file(key))?;
         let kind = metadata.file_type();
         if !kind.is_file() {
             let what = if kind.is_dir() {
@@ -128,20 +144,55 @@ impl LocalStorage {
         Ok(LocalFile { file, length: metadata.len() })
     }
 
-    /// Lists a folder; `None` if there is no folder.
+    /// Lists a folder; `None` if there is certainly no folder.
     fn entries(&self, folder: &Path) -> io::Result<Option<Vec<Listed>>> {
-        let opened = match self.with_free_descriptors(|| self.paths.open(folder, OFlags::DIRECTORY)) {
-            Ok(opened) => opened,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return match fs::symlink_metadata(folder) {
-                    Ok(link) if link.is_symlink() => Err(io::Error::other("a symbolic link that leads nowhere")),
-                    _ => Ok(None),
-                };
+        match self.with_free_descriptors(|| self.paths.open(folder, OFlags::DIRECTORY)) {
+            Ok(opened) => names_of(opened).map(Some),
+            Err(error) if is_absence(&error) => self.check_absence(folder, error).map(|()| None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Confirms that there is no folder where opening one failed with `error`: a name that is gone for a moment, or
+    /// stale, must not pass for a folder that never was.
+    fn check_absence(&self, folder: &Path, error: io::Error) -> io::Result<()> {
+        match retry_interrupted(|| fs::symlink_metadata(folder)) {
+            Ok(found) if found.is_dir() => Err(error),
+            Ok(found) if found.is_symlink() => match retry_interrupted(|| fs::metadata(folder)) {
+                Ok(target) if target.is_dir() => Err(error),
+                Ok(_) => Ok(()),
+                Err(_) => Err(leads_nowhere()),
+            },
+            Ok(_) => Ok(()),
+            Err(again) if is_absence(&again) => match self.is_listed(folder)? {
+                true => Err(error),
+                false => Ok(()),
+            },
+            Err(again) => Err(again),
+        }
+    }
+
+    /// Returns whether the folder around a path, or one around that, lists the path's name although it cannot be
+    /// opened. A folder that may only be entered counts as not listing anything.
+    fn is_listed(&self, path: &Path) -> io::Result<bool> {
+        for within in path.ancestors() {
+            let (Some(around), Some(name)) = (within.parent(), within.file_name()) else { return Ok(false) };
+            match self.with_free_descriptors(|| self.paths.open(around, OFlags::DIRECTORY)) {
+                Ok(around) => {
+                    let mut is_listed = false;
+                    for_each_entry(around, |entry, _| {
+                        is_listed |= entry.to_bytes() == name.as_bytes();
+                        Ok(())
+                    })?;
+                    return Ok(is_listed);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
-        };
-        names_of(opened).map(Some)
+        }
+        Ok(false)
     }
 
     /// Opens a known folder and checks its identity.
@@ -181,7 +232,7 @@ impl Storage for LocalStorage {
 
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         cancellation::check()?;
-        let entries = self.entries(folder.as_path()).map_err(|error| Error::io(error).in_file(folder))?;
+        let entries = self.entries(folder.as_path()).map_err(|error| Error::stored(error).in_file(folder))?;
         Ok(entries.unwrap_or_default())
     }
 
@@ -195,8 +246,9 @@ impl Storage for LocalStorage {
         let entered = self.enter(root)?;
         let folder = root.key.join(path);
         let io_error = |error: io::Error| Error::io(error).in_file(&folder);
+        let list_error = |error: io::Error| Error::stored(error).in_file(&folder);
         if path.is_empty() {
-            return names_of(entered.into()).map(Some).map_err(io_error);
+            return names_of(entered.into()).map(Some).map_err(list_error);
         }
         match self.with_free_descriptors(|| self.paths.open(folder.as_path(), OFlags::DIRECTORY)) {
             Ok(opened) => {
@@ -204,16 +256,15 @@ impl Storage for LocalStorage {
                 if !self.is_below(&entered, path, &opened).map_err(io_error)? {
                     return Err(root.replaced());
                 }
-                names_of(opened.into()).map(Some).map_err(io_error)
+                names_of(opened.into()).map(Some).map_err(list_error)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(error) if is_absence(&error) => {
                 // Check what the entered folder itself has there.
-                match statat(&entered, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from) {
+                let found = retry_interrupted(|| Ok(statat(&entered, path, AtFlags::SYMLINK_NOFOLLOW)?));
+                match found {
                     Ok(found) => match FileType::from_raw_mode(found.st_mode) {
                         FileType::Directory => Err(root.replaced()),
-                        FileType::Symlink if error.kind() == io::ErrorKind::NotFound => {
-                            Err(io_error(io::Error::other("a symbolic link that leads nowhere")))
-                        }
+                        FileType::Symlink if error.kind() == io::ErrorKind::NotFound => Err(io_error(leads_nowhere())),
                         _ => Err(no_folder(&folder)),
                     },
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -231,11 +282,7 @@ impl Storage for LocalStorage {
         if !self.is_below(&entered, path, &file.file).map_err(|error| Error::io(error).in_file(&key))? {
             return Err(root.replaced());
         }
-        if file.length > most {
-            let reason = format!("{} bytes where at most {most} are plausible", file.length);
-            return Err(Error::damaged(reason).in_file(key));
-        }
-        Ok(file.read_part(0, usize::try_from(most).unwrap_or(usize::MAX)).in_file(key)?.0)
+        file.read_whole(most).in_file(key)
     }
 
     fn absence(&self, folder: &StoreKey) -> Option<String> {
@@ -245,24 +292,33 @@ impl Storage for LocalStorage {
         }
     }
 
+    /// Opens the file again: its length may have been another when it was first opened.
     fn length(&self, key: &StoreKey) -> Result<u64> {
         Ok(self.open(key)?.length)
     }
 
+    fn forget(&self, key: &StoreKey) {
+        self.lock().pop(key);
+    }
+
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         cancellation::check()?;
-        let file = self.open(key)?;
-        let outcome = match ranges {
+        self.with_open(key, |file| match ranges {
             // Most reads are small: headers of chunks.
             [range] => file.read_exact(range),
             _ => coalesce(ranges, COALESCING).into_iter().try_for_each(|run| file.read_run(run)),
-        };
-        outcome.in_file(key)
+        })
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
         cancellation::check()?;
-        self.open(key)?.read_part(offset, most).in_file(key)
+        self.with_open(key, |file| file.read_part(offset, most))
+    }
+
+    /// Opens the file anew, because it is read once.
+    fn read(&self, key: &StoreKey, most: u64) -> Result<Vec<u8>> {
+        cancellation::check()?;
+        self.open_once(key)?.read_whole(most).in_file(key)
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
@@ -279,28 +335,33 @@ impl Storage for LocalStorage {
 /// Lists an opened folder in byte order.
 fn names_of(folder: OwnedFd) -> io::Result<Vec<Listed>> {
     let mut names = Vec::new();
-    let mut folder = Dir::new(folder)?;
-    while let Some(entry) = folder.read() {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        if matches!(name, "." | "..") {
-            continue;
-        }
-        let is_folder = match entry.file_type() {
+    for_each_entry(&folder, |name, kind| {
+        let Ok(name) = name.to_str() else { return Ok(()) };
+        let is_folder = match kind {
             FileType::Directory => true,
-            FileType::Symlink | FileType::Unknown => leads_to_folder(folder.fd()?, name)?,
+            FileType::Symlink | FileType::Unknown => leads_to_folder(&folder, name)?,
             _ => false,
         };
         // A stat of each file would take longer than the listing.
         let kind = if is_folder { ListedKind::Folder } else { ListedKind::Object { length: None } };
         names.push(Listed { name: name.to_owned(), kind });
-    }
+        Ok(())
+    })?;
     names.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(names)
 }
 
 fn identity_of(opened: &fs::File) -> io::Result<FolderIdentity> {
-    Ok(FolderIdentity::of(&opened.metadata()?))
+    Ok(FolderIdentity::of(&retry_interrupted(|| opened.metadata())?))
+}
+
+/// Returns whether opening a folder failed because there seems to be none.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn leads_nowhere() -> io::Error {
+    io::Error::other("a symbolic link that leads nowhere")
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {
@@ -319,12 +380,21 @@ fn is_folder_gone(file: &Path) -> bool {
 /// With another name it counts as a file if its target does not exist, otherwise as a folder, so that listing it
 /// reports the reason.
 fn leads_to_folder(folder: impl AsFd, name: &str) -> io::Result<bool> {
-    match statat(folder, name, AtFlags::empty()).map_err(io::Error::from) {
-        Ok(found) => Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory),
+    let look = |flags| retry_interrupted(|| Ok(statat(&folder, name, flags)?));
+    let is = |wanted, mode| FileType::from_raw_mode(mode) == wanted;
+    match look(AtFlags::empty()) {
+        Ok(found) => Ok(is(FileType::Directory, found.st_mode)),
         Err(error) if name.starts_with(TILEDB_PREFIX) => {
-            Err(io::Error::new(error.kind(), format!("the symbolic link {name} cannot be followed: {error}")))
+            Err(io::Error::other(format!("the symbolic link {name} cannot be followed: {error}")))
         }
-        Err(error) => Ok(error.kind() != io::ErrorKind::NotFound),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Of an entry that is no link, and of a target that exists after all, the name was gone for a moment.
+            let is_link = look(AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| is(FileType::Symlink, found.st_mode));
+            let again = look(AtFlags::empty());
+            let is_gone = again.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            Ok(!(is_link && is_gone) && again.map_or(true, |found| is(FileType::Directory, found.st_mode)))
+        }
+        Err(_) => Ok(true),
     }
 }
 
@@ -339,10 +409,10 @@ impl LocalFile {
         if range.end() > self.length && !range.into.is_empty() {
             return Err(past_end(self.length, range));
         }
-        self.file.read_exact_at(range.into, range.offset).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.shortened(range.offset),
-            _ => Error::io(error).at(range.offset),
-        })
+        if range.into.is_empty() {
+            return Ok(());
+        }
+        self.fill(range.offset, &mut [IoSliceMut::new(range.into)])
     }
 
     /// Fills near ranges, sorted by offset, with as few system calls as possible.
@@ -372,13 +442,13 @@ impl LocalFile {
 
     fn fill(&self, mut offset: u64, mut buffers: &mut [IoSliceMut<'_>]) -> Result<()> {
         while !buffers.is_empty() {
-            match retry_on_intr(|| preadv(&self.file, buffers, offset)) {
+            match retry_interrupted(|| Ok(preadv(&self.file, buffers, offset)?)) {
                 Ok(0) => return Err(self.shortened(offset)),
                 Ok(read) => {
                     IoSliceMut::advance_slices(&mut buffers, read);
                     offset += read as u64;
                 }
-                Err(error) => return Err(Error::io(error.into()).at(offset)),
+                Err(error) => return Err(Error::io(error).at(offset)),
             }
         }
         Ok(())
@@ -398,6 +468,19 @@ impl LocalFile {
             self.read_exact(&mut ReadRange { offset, into: &mut bytes })?;
         }
         Ok((bytes, self.length))
+    }
+
+    /// Reads the whole file, of at most `most` bytes. It must end where its length says: the length may be stale.
+    fn read_whole(&self, most: u64) -> Result<Vec<u8>> {
+        if self.length > most {
+            return Err(Error::damaged(format!("{} bytes where at most {most} are plausible", self.length)));
+        }
+        let (bytes, length) = self.read_part(0, usize::try_from(most).unwrap_or(usize::MAX))?;
+        match retry_interrupted(|| self.file.read_at(&mut [0], length)) {
+            Ok(0) => Ok(bytes),
+            Ok(_) => Err(Error::io(io::Error::other(format!("the file has {length} bytes, and more behind them")))),
+            Err(error) => Err(Error::io(error).at(length)),
+        }
     }
 }
 
@@ -477,6 +560,50 @@ mod tests {
         fs::File::options().write(true).open(&path).unwrap().set_len(5).unwrap();
         let error = storage.read_at(&key, 2, &mut [0; 6]).unwrap_err();
         assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_was_short_is_read_once_it_is_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("b");
+        let (storage, key) = (LocalStorage::new(), StoreKey::from(&path));
+        let read = || {
+            let (mut two, mut one) = ([0; 2], [0; 1]);
+            let mut ranges = [ReadRange { offset: 7, into: &mut two }, ReadRange { offset: 1, into: &mut one }];
+            let both = storage.read_ranges(&key, &mut ranges);
+            both.and_then(|()| storage.read_at(&key, 8, &mut [0])).map(|()| [two[0], two[1], one[0]])
+        };
+        fs::write(&path, b"01234").unwrap();
+        assert_eq!(storage.read_from(&key, 3, 99).unwrap(), (b"34".to_vec(), 5));
+        assert!(matches!(read(), Err(Error::Damaged { .. })));
+        fs::write(&path, b"0123456789").unwrap();
+        assert_eq!(read().unwrap(), *b"781");
+        // Another file of the same name, as rsync leaves it.
+        fs::write(&path, b"01234").unwrap();
+        assert!(read().is_err() && storage.length(&key).unwrap() == 5);
+        fs::write(root.path().join("new"), b"abcdefghij").unwrap();
+        fs::rename(root.path().join("new"), &path).unwrap();
+        assert_eq!(read().unwrap(), *b"hib");
+        assert_eq!(storage.length(&key).unwrap(), 10);
+        // What is read whole has the length that the file has now.
+        fs::write(&path, b"0123456789ab").unwrap();
+        assert_eq!(storage.read(&key, 99).unwrap().len(), 12);
+        storage.forget(&key);
+        assert_eq!(storage.read_from(&key, 10, 99).unwrap(), (b"ab".to_vec(), 12));
+    }
+
+    #[test]
+    fn a_folder_is_absent_only_if_the_folder_around_it_does_not_list_it() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/b")).unwrap();
+        fs::write(root.path().join("file"), []).unwrap();
+        let storage = LocalStorage::new();
+        let gone = || io::Error::from_raw_os_error(libc::ENOENT);
+        let absence = |path: &str| storage.check_absence(&root.path().join(path), gone());
+        assert!(absence("a").is_err() && absence("a/b").is_err());
+        assert!(absence("none").is_ok() && absence("none/b").is_ok() && absence("file").is_ok());
+        assert!(storage.is_listed(&root.path().join("a/b")).unwrap());
+        assert!(!storage.is_listed(&root.path().join("a/none")).unwrap());
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Objects in memory, for tests and for callers that hold an array's bytes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::{fs, io};
 
 use tilefs_format::error::{Error, Locate, Result};
 
+use super::entries::for_each_entry;
 use super::ranges::ReadRange;
 use super::{Listed, ListedKind, ListedObject, Storage, StoreKey, past_end};
 
@@ -44,12 +47,16 @@ impl MemoryStorage {
     }
 
     fn load_folder(&self, folder: &Path, root: &StoreKey) -> io::Result<()> {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let key = root.join(entry.file_name().as_encoded_bytes());
-            match entry.path().is_dir() {
-                true => self.load_folder(&entry.path(), &key)?,
-                false => self.put(key, fs::read(entry.path())?),
+        let mut names = Vec::new();
+        for_each_entry(fs::File::open(folder)?, |name, _| {
+            names.push(name.to_owned());
+            Ok(())
+        })?;
+        for name in names {
+            let (path, key) = (folder.join(OsStr::from_bytes(name.to_bytes())), root.join(name.to_bytes()));
+            match fs::metadata(&path)?.is_dir() {
+                true => self.load_folder(&path, &key)?,
+                false => self.put(key, fs::read(path)?),
             }
         }
         Ok(())

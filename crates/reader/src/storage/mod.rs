@@ -16,7 +16,9 @@ mod cache_folder;
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod descriptors;
+mod entries;
 mod index_store;
+mod interrupted;
 mod key;
 mod known;
 pub mod local;
@@ -93,10 +95,11 @@ pub trait Storage: Send + Sync {
     }
 
     /// Lists a folder in byte order. A missing folder lists as empty, because object stores have no empty folders.
-    /// Names that are not UTF-8 cannot be TileDB's and are omitted.
+    /// Names that are not UTF-8 cannot be TileDB's and are omitted. A listing is complete, or an error.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder exists and cannot be listed, or is a dangling link.
+    /// [`Error::Io`] if the folder exists and cannot be listed, or is a dangling link; [`Error::Missing`] if it
+    /// disappears meanwhile, or if its name does although the folder around it still lists it.
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>>;
 
     /// Lists all objects below a folder, by path in byte order, if this storage can do so in one request; `None` if it
@@ -148,6 +151,12 @@ pub trait Storage: Send + Sync {
     /// As [`Storage::read`] and [`Storage::list_in`].
     fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
         self.read(&root.key.join(path), most)
+    }
+
+    /// Closes an object and forgets its length, so that the next read opens it again. For an object that turned out
+    /// shorter than other metadata say: it may have been restored meanwhile.
+    fn forget(&self, key: &StoreKey) {
+        let _ = key;
     }
 
     /// Explains why there is no such folder; `None` if it exists, or if only [`Storage::list`] can tell.

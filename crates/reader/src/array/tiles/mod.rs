@@ -9,7 +9,8 @@ mod reader;
 mod unit;
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Decoder;
@@ -59,8 +60,8 @@ pub struct Tiles {
     path: StoreKey,
     offsets: TileNumbers,
     file_size: u64,
-    /// The size of the file, once it was requested.
-    stored_size: OnceLock<u64>,
+    /// The size of the file when it was last requested, at first 0.
+    stored_size: AtomicU64,
     decoder: Decoder,
     /// The most bytes that may be decoded in one piece.
     most_at_once: u64,
@@ -111,7 +112,7 @@ impl Tiles {
             path,
             offsets,
             file_size,
-            stored_size: OnceLock::new(),
+            stored_size: AtomicU64::new(0),
             decoder,
             most_at_once,
             by_turns,
@@ -324,14 +325,14 @@ impl Tiles {
         if length <= UNCHECKED_READ_BYTES {
             return Ok(());
         }
-        let end = match self.stored_size.get() {
-            Some(end) => *end,
-            None => {
-                let end = self.context()?.storage.length(&self.path)?;
-                *self.stored_size.get_or_init(|| end)
-            }
-        };
-        if offset.checked_add(length).is_none_or(|wanted| wanted > end) {
+        let wanted = offset.saturating_add(length);
+        if self.stored_size.load(Ordering::Relaxed) >= wanted {
+            return Ok(());
+        }
+        // Asked again if the file was too short: it may have been restored since.
+        let end = self.context()?.storage.length(&self.path)?;
+        self.stored_size.store(end, Ordering::Relaxed);
+        if wanted > end {
             let reason = format!("the file ends at {end}, {length} bytes wanted");
             return Err(Error::damaged(reason).in_file(&self.path).at(offset));
         }

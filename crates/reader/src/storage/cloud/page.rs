@@ -13,8 +13,35 @@ use object_store::path::Path;
 const ELEMENTS: [(&str, &str); 4] =
     [("Contents", "Key"), ("CommonPrefixes", "Prefix"), ("Blob", "Name"), ("BlobPrefix", "Name")];
 
+/// The elements that a listing of S3 or Google, and of Azure, is.
+const ROOTS: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
+
+/// Bytes at the start of an answer in which its root element begins.
+const PROLOGUE: usize = 1 << 10;
+
 /// Maximum number of removed keys reported per page; a page has a thousand.
 const MAX_REMOVED_KEYS: usize = 1000;
+
+/// Checks that an answer is a whole page, and tells where the listing continues unless it ends. The client library
+/// takes any XML for a listing, such as the page of a proxy, and missing elements for its end.
+///
+/// # Errors
+/// The reason if it is not.
+pub fn check_page(answer: &[u8]) -> Result<(), &'static str> {
+    let has = |bytes: &[u8], text: &str| Finder::new(text).find(bytes).is_some();
+    let start = answer.get(..PROLOGUE).unwrap_or(answer);
+    let Some(root) = ROOTS.iter().find(|root| has(start, &format!("<{root}"))) else {
+        return Err("the answer is not a listing");
+    };
+    let end = answer.trim_ascii_end();
+    if !end.ends_with(format!("</{root}>").as_bytes()) && !end.ends_with(b"/>") {
+        return Err("the listing ends early");
+    }
+    if has(answer, "<IsTruncated>true</IsTruncated>") && !has(answer, "</NextContinuationToken>") {
+        return Err("the store says that there are more names, but not how to ask for them");
+    }
+    Ok(())
+}
 
 /// Removes objects and folders with unusable keys from a page, and returns these keys. Other text passes unchanged.
 pub fn remove_unusable_keys(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
@@ -164,6 +191,28 @@ mod tests {
         let text = "<Blobs><Blob><Name>a//b</Name></Blob><BlobPrefix><Name>a/../</Name></BlobPrefix><Blob><Name \
                     Encoded=\"true\">a%02</Name></Blob></Blobs>";
         assert_eq!(left(text), "<Blobs><Blob><Name Encoded=\"true\">a%02</Name></Blob></Blobs>");
+    }
+
+    #[test]
+    fn what_is_no_whole_page_is_refused() {
+        for whole in [
+            "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"x\"></ListBucketResult>\n",
+            "<ListBucketResult/>",
+            "<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>\
+             </ListBucketResult>",
+        ] {
+            assert_eq!(check_page(whole.as_bytes()), Ok(()), "{whole}");
+        }
+        for other in [
+            "",
+            "<html><body>Sign in</body></html>",
+            "<Error><Code>SlowDown</Code></Error>",
+            "<ListBucketResult><Contents><Key>a</Key></Contents>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        ] {
+            assert!(check_page(other.as_bytes()).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Counts requests to object stores, their outcomes and latencies.
 
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 
 use super::page;
@@ -173,7 +174,10 @@ impl HttpService for CountingService {
         }
         let (parts, body) = response.into_parts();
         if status.is_success() {
-            let (body, removed_keys) = page::remove_unusable_keys(whole(body, MOST_LISTING).await?);
+            let body = whole(body, MOST_LISTING).await?;
+            page::check_page(&body)
+                .map_err(|reason| HttpError::new(HttpErrorKind::Decode, io::Error::other(reason)))?;
+            let (body, removed_keys) = page::remove_unusable_keys(body);
             attempt.lock().removed_keys = removed_keys;
             return Ok(HttpResponse::from_parts(parts, body_of(body)));
         }

@@ -1,0 +1,173 @@
+//! The program on a disk that fails for a while: a mount and a server.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::faulty::{Fault, Faulty, How, Operation};
+use crate::support::skip::can_mount;
+use crate::support::stored::stored;
+use crate::{PATIENCE, Shown, open, read};
+
+/// A process that shows the files of a stored object.
+trait Shows {
+    /// Shows what is stored in a folder.
+    fn start(stored: &Path) -> Self;
+
+    /// Returns the bytes of a file.
+    fn read(&self, path: &str) -> Result<Vec<u8>, String>;
+}
+
+/// A process that is ended with its test.
+struct Program(Child);
+
+impl Program {
+    fn start(arguments: &[&str], stored: &Path, more: &[&Path]) -> Program {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
+        command.args(arguments).arg(stored).args(more).args(["--index-dir", "none"]).env_remove("TILEFS_TOKEN");
+        Program(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Mounted {
+    _program: Program,
+    mountpoint: TempDir,
+}
+
+impl Shows for Mounted {
+    fn start(stored: &Path) -> Self {
+        let mountpoint = tempfile::tempdir().unwrap();
+        let program = Program::start(&["mount", "--foreground"], stored, &[mountpoint.path()]);
+        let begin = Instant::now();
+        while !mountpoint.path().join("README.txt").exists() {
+            assert!(begin.elapsed() < PATIENCE, "nothing is mounted");
+            thread::sleep(Duration::from_millis(2));
+        }
+        Mounted { _program: program, mountpoint }
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let path = self.mountpoint.path().join(path.trim_start_matches('/'));
+        // What is listed must not lack it.
+        let folder = path.parent().ok_or("no folder")?;
+        let names = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+        let names: Vec<_> = names.map_err(|error| error.to_string())?;
+        assert!(names.iter().any(|name| Some(name.as_os_str()) == path.file_name()), "{path:?} is not in {names:?}");
+        fs::read(&path).map_err(|error| {
+            assert_ne!(error.raw_os_error(), Some(libc::ENOENT), "{path:?} is hidden");
+            error.to_string()
+        })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Before the process ends, so that no dead mount is left.
+        let _ = Command::new("umount").arg("-l").arg(self.mountpoint.path()).stderr(Stdio::null()).status();
+        let _ = Command::new("fusermount3").arg("-uz").arg(self.mountpoint.path()).stderr(Stdio::null()).status();
+    }
+}
+
+struct Served {
+    _program: Program,
+    address: String,
+}
+
+impl Shows for Served {
+    fn start(stored: &Path) -> Self {
+        let mut program = Program::start(&["serve", "--listen", "127.0.0.1:0"], stored, &[]);
+        let mut line = String::new();
+        BufReader::new(program.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim_end().trim_end_matches('/').rsplit_once("http://").expect("an address").1.to_owned();
+        Served { _program: program, address }
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let mut stream = TcpStream::connect(&self.address).map_err(|error| error.to_string())?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let mut reply = Vec::new();
+        stream
+            .write_all(request.as_bytes())
+            .and_then(|()| stream.read_to_end(&mut reply))
+            .map_err(|error| error.to_string())?;
+        let end = reply.windows(4).position(|four| four == b"\r\n\r\n").ok_or("no head")? + 4;
+        let head = String::from_utf8_lossy(&reply[..end]).to_lowercase();
+        assert!(!head.starts_with("http/1.1 404"), "{path} is hidden");
+        if !head.starts_with("http/1.1 200") {
+            return Err(head.lines().next().unwrap_or_default().to_owned());
+        }
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+        match length.and_then(|length| length.parse::<usize>().ok()) {
+            Some(length) if reply.len() - end != length => Err("the reply is cut off".to_owned()),
+            Some(_) => Ok(reply.split_off(end)),
+            None => Err(format!("no length: {head}")),
+        }
+    }
+}
+
+/// Reads all files while a fault lasts, and afterwards by the same process.
+fn survives<S: Shows>(faulty: &Faulty, right: &Shown, fault: &Fault) {
+    let shows = S::start(faulty.path());
+    faulty.fail(fault.clone());
+    for (path, bytes) in right {
+        if let Ok(read) = shows.read(path) {
+            assert!(read == *bytes, "{fault:?}: other bytes in {path}");
+        }
+    }
+    faulty.recover();
+    for (path, bytes) in right {
+        let begin = Instant::now();
+        let read = loop {
+            match shows.read(path) {
+                Ok(read) => break read,
+                Err(error) => assert!(begin.elapsed() < PATIENCE, "{fault:?} is over, but {path}: {error}"),
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
+        assert!(read == *bytes, "{fault:?} is over, but there are other bytes in {path}");
+    }
+}
+
+fn survives_all<S: Shows>() {
+    if !can_mount() {
+        return;
+    }
+    for name in ["groups/experiment", "dense/labels"] {
+        let faulty = Faulty::mount(&stored(name));
+        let right = read(&*open(faulty.path()).unwrap()).unwrap();
+        for operation in Operation::ALL {
+            for errno in [libc::ENOENT, libc::EIO, libc::ESTALE, libc::EINTR] {
+                for (spared, count) in [(0, usize::MAX), (3, 1), (7, usize::MAX)] {
+                    survives::<S>(&faulty, &right, &Fault { operation, how: How::With(errno), spared, count });
+                }
+            }
+        }
+        for how in [How::HalfThere, How::HalfTheSize, How::HalfRead] {
+            survives::<S>(&faulty, &right, &Fault { operation: Operation::Read, how, spared: 0, count: usize::MAX });
+        }
+    }
+}
+
+#[test]
+fn a_mount_reads_a_disk_that_comes_back() {
+    survives_all::<Mounted>();
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_reads_a_disk_that_comes_back() {
+    survives_all::<Served>();
+}
