@@ -11,7 +11,7 @@ use std::process::Command;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{OpenOptions, ShownViews, open};
+use tilefs::tree::{Node, OpenOptions, ShownViews, open};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
@@ -201,6 +201,25 @@ fn indexes_lead_bcftools_and_tabix_to_the_records_of_a_region() {
                 compressed
             });
             assert_eq!(printed("bgzip", &["-dc", &indexed[0]]), whole);
+            let mut counts: Vec<(String, usize)> = Vec::new();
+            for (contig, _, _) in whole.lines().filter(|line| !line.starts_with('#')).map(extent) {
+                match counts.last_mut().filter(|(last, _)| last == contig) {
+                    Some((_, count)) => *count += 1,
+                    None => counts.push((contig.to_owned(), 1)),
+                }
+            }
+            let binary = path("counted.bcf");
+            fs::write(&binary, bytes(&root, &format!("vcf/{sample}.bcf"))).unwrap();
+            fs::write(format!("{binary}.csi"), bytes(&root, &format!("vcf/{sample}.bcf.csi"))).unwrap();
+            for file in indexed.iter().chain([&binary]) {
+                let all: usize = counts.iter().map(|(_, count)| count).sum();
+                assert_eq!(printed("bcftools", &["index", "--nrecords", file]).trim(), all.to_string(), "{file}");
+                let told = printed("bcftools", &["index", "--stats", file]);
+                let told = told.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+                let told: Vec<(String, usize)> =
+                    told.map(|columns| (columns[0].to_owned(), columns[2].parse().unwrap())).collect();
+                assert_eq!(told, counts, "{dataset} {sample} {file}");
+            }
             for region in
                 ["chr10", "chr10:8-8", "chr10:1241-1299", "chr10:300-340", "chr1:102-248956422", "chr2:18-999999"]
             {
@@ -341,4 +360,190 @@ fn without_end(record: &str) -> String {
     }
     fields[7] = if info.is_empty() { ".".to_owned() } else { info.join(";") };
     fields.join("\t")
+}
+
+/// Writes files of one sample each as a dataset of a layout.
+fn write(folder: &Path, name: &str, files: &[String], arguments: &[&str]) -> Option<PathBuf> {
+    let python = python_with("tiledb")?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/variants.py");
+    let dataset = folder.join(name);
+    let mut command = Command::new(python);
+    command.arg(script).arg(&dataset);
+    for (number, text) in files.iter().enumerate() {
+        let path = folder.join(format!("{name}.{number}.vcf"));
+        fs::write(&path, text).unwrap();
+        command.arg(path);
+    }
+    let made = command.args(arguments).output().unwrap();
+    assert!(made.status.success(), "{name}: {}", String::from_utf8_lossy(&made.stderr));
+    Some(dataset)
+}
+
+/// Returns a VCF file of one sample: contigs of its header, and records by contig and position, whose depth numbers
+/// them.
+fn vcf(sample: &str, contigs: impl Iterator<Item = String>, records: &[(&str, u32)]) -> String {
+    let mut text = "##fileformat=VCFv4.3\n##INFO=<ID=DP,Number=1,Type=Integer,Description=\"d\">\n\
+        ##FORMAT=<ID=GT,Number=1,Type=String,Description=\"g\">\n"
+        .to_owned();
+    text.extend(contigs.map(|contig| format!("##contig=<ID={contig},length=5000>\n")));
+    text += &format!("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{sample}\n");
+    for (number, (contig, position)) in records.iter().enumerate() {
+        text += &format!("{contig}\t{position}\t.\tA\tC\t.\tPASS\tDP={number}\tGT\t0/1\n");
+    }
+    text
+}
+
+/// Returns the contig and the position of each record of a file.
+fn places(text: &str) -> Vec<(String, u32)> {
+    let records = text.lines().filter(|line| !line.starts_with('#'));
+    records.map(|line| extent(line)).map(|(contig, start, _)| (contig.to_owned(), start)).collect()
+}
+
+#[test]
+fn a_contig_named_in_full_is_that_contig() {
+    let contigs = ["chr1", "chr1:100", "chr1:100-200", "HLA-A*01:01:01:01", "HLA-C*06:46N", "x%3A1", "s/1"];
+    let records: Vec<(&str, u32)> =
+        contigs.iter().flat_map(|contig| [100, 150, 200, 250].map(|position| (*contig, position))).collect();
+    let named = || contigs.iter().map(|contig| (*contig).to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    for layout in ["4", "3", "2"] {
+        let files = [vcf("S1", named(), &records), vcf("S2", named(), &records)];
+        let Some(dataset) = write(folder.path(), layout, &files, &["--layout", layout]) else { return };
+        let root = opened(&dataset);
+        let region = |region: &str| places(&text(&root, &format!("vcf/slice/{region}/S1.vcf")));
+        let on = |contig: &str, positions: &[u32]| {
+            positions.iter().map(|position| (contig.to_owned(), *position)).collect::<Vec<_>>()
+        };
+        for contig in contigs {
+            let written = contig.replace('%', "%25").replace('/', "%2F");
+            assert_eq!(region(&written), on(contig, &[100, 150, 200, 250]), "{layout} {contig}");
+            assert_eq!(region(&format!("{{{written}}}")), on(contig, &[100, 150, 200, 250]), "{layout} {contig}");
+            assert_eq!(region(&format!("{written}:150-200")), on(contig, &[150, 200]), "{layout} {contig}");
+            assert_eq!(region(&format!("{{{written}}}:250")), on(contig, &[250]), "{layout} {contig}");
+            let merged = text(&root, &format!("vcf/merged/{written}:200-.vcf"));
+            assert_eq!(places(&merged), on(contig, &[200, 250]), "{layout} {contig}");
+        }
+        assert_eq!(region("{chr1}:100-200"), on("chr1", &[100, 150, 200]));
+        assert_eq!(region("chr1:100-200,chr1:150,HLA-C*06:46N:250-").len(), 6);
+        for none in ["chr1:0", "chr1:5-x", "{chr1", "HLA-C*06:47N", "{chr1}150"] {
+            assert!(node(&root, &format!("vcf/slice/{none}/S1.vcf")).is_none(), "{layout} {none}");
+            let Some(Node::Folder(slices)) = node(&root, "vcf/slice") else { panic!("no slices") };
+            assert!(slices.why_absent(none).unwrap().contains("1:12000-13000"), "{layout} {none}");
+        }
+    }
+}
+
+/// A contig that no header names is one if records are on it, also if its name has a colon.
+#[test]
+fn contigs_that_only_records_name_are_found() {
+    let records = [("chr1", 5), ("odd:7", 9)];
+    let folder = tempfile::tempdir().unwrap();
+    let file = vcf("S1", ["chr1".to_owned()].into_iter(), &records);
+    let Some(dataset) = write(folder.path(), "unnamed", &[file], &[]) else { return };
+    let root = opened(&dataset);
+    for (region, wanted) in [("odd:7", &records[1..]), ("odd:7:1-9", &records[1..]), ("chr1:5,odd:7", &records)] {
+        let found = places(&text(&root, &format!("vcf/slice/{region}/S1.vcf")));
+        assert_eq!(found, wanted.iter().map(|(contig, at)| ((*contig).to_owned(), *at)).collect::<Vec<_>>());
+    }
+    let name = "vcf/slice/odd:7/S1.vcf";
+    assert_eq!(remark(&dataset, name), None);
+}
+
+/// Returns the remark about a file: the same after its length was asked for, and after it was read in sequence.
+fn remark(dataset: &Path, path: &str) -> Option<String> {
+    let [streamed, measured] = [0; 2].map(|_| file(&opened(dataset), path));
+    let mut forward = streamed.forward().unwrap().unwrap();
+    while forward.next(&mut Vec::new()).unwrap() {}
+    measured.len().unwrap();
+    assert_eq!(measured.remark(), streamed.remark(), "{path}");
+    measured.remark()
+}
+
+#[test]
+fn selections_without_records_say_why() {
+    for name in DATASETS {
+        let dataset = variants().join(name);
+        let of = |path: &str| remark(&dataset, path);
+        for (path, wanted) in [
+            (
+                "vcf/slice/10:5-9/B 2.vcf",
+                "no header names the contig 10, and no record is on it; the nearest name is chr10",
+            ),
+            ("vcf/slice/10:5,chr10:5/B 2.vcf.gz", "no header names the contig 10"),
+            ("vcf/slice/chr11/B 2.bcf", "the nearest name is chr1"),
+            ("vcf/merged/CHR2:5-9.vcf", "the nearest name is chr2"),
+            (
+                "vcf/samples=B 2/merged/nothing_like_it:5.vcf.gz",
+                "no header names the contig nothing_like_it, and no record",
+            ),
+            ("vcf/slice/a_1,b_2,c_3,d_4,e_5/B 2.vcf", "so it is with 2 more contigs"),
+            ("vcf/slice/chr10:1-4/B 2.vcf", "no record overlaps chr10:1-4"),
+            ("vcf/slice/chr10:4,chrEmpty/NA%2F1.vcf", "no record overlaps chr10:4; no record overlaps chrEmpty"),
+            ("vcf/slice/chr1:400000000-/B 2.vcf", "chr1 ends at 248956422, before chr1:400000000-"),
+        ] {
+            let found = of(path).unwrap_or_default();
+            assert!(found.contains(wanted), "{name} {path}: {found}");
+            assert_eq!(found.lines().count(), 1);
+        }
+        for none in ["vcf/B 2.vcf", "vcf/slice/chr10:5/B 2.vcf", "vcf/merged/chr10:5,chr10:1-4.vcf"] {
+            assert_eq!(of(none), None, "{name} {none}");
+        }
+        let index = file(&opened(&dataset), "vcf/slice/chr99:5/B 2.vcf.gz.tbi");
+        index.len().unwrap();
+        assert!(index.remark().unwrap().contains("chr99"));
+    }
+}
+
+#[test]
+fn samples_with_names_too_long_for_a_file_are_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = ["x".repeat(300), format!("{}/a", "ä".repeat(150)), "y".repeat(224)];
+    let files: Vec<String> =
+        long.iter().map(|sample| vcf(sample, ["chr1".to_owned()].into_iter(), &[("chr1", 5)])).collect();
+    for layout in ["4", "3"] {
+        let Some(dataset) = write(folder.path(), layout, &files, &["--layout", layout]) else { return };
+        let root = opened(&dataset);
+        let listed: Vec<String> = names(&root, "vcf").into_iter().filter(|name| name.ends_with(".vcf")).collect();
+        assert_eq!(listed.len(), 3);
+        assert_eq!(listed.iter().filter(|name| name.contains("%~")).count(), 2);
+        let mut shown = BTreeSet::new();
+        for name in &listed {
+            assert!(name.len() <= 255);
+            let whole = text(&root, &format!("vcf/{name}"));
+            shown.insert(
+                whole.lines().find(|line| line.starts_with("#CHROM")).unwrap().rsplit('\t').next().unwrap().to_owned(),
+            );
+            assert_eq!(text(&root, &format!("vcf/slice/chr1/{name}")), whole);
+            let stem = name.strip_suffix(".vcf").unwrap();
+            assert!(text(&root, &format!("vcf/samples={stem}/merged/all.vcf")).contains("\tDP=0\t"));
+        }
+        assert_eq!(shown, long.iter().cloned().collect());
+        let none = format!("vcf/{}%~0123456789abcdef.vcf", "x".repeat(194));
+        assert!(node(&root, &none).is_none());
+    }
+}
+
+/// Headers of assemblies name contigs by the hundred thousand. Those without records, and their order, cost nothing.
+#[test]
+fn records_on_few_of_many_contigs_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let contig = |number: u32| format!("ctg{number:05}");
+    let [first, middle, last] = [0, 11_111, 19_999].map(contig);
+    let records = [(last.as_str(), 5), (middle.as_str(), 7), (middle.as_str(), 4000), (first.as_str(), 9)];
+    let wanted: Vec<(String, u32)> = records.map(|(contig, position)| (contig.to_owned(), position)).into();
+    for layout in ["4", "3", "2"] {
+        // The header has the contigs in descending order.
+        let files = ["S1", "S2"].map(|sample| vcf(sample, (0..20_000).rev().map(contig), &records));
+        let Some(dataset) = write(folder.path(), layout, &files, &["--layout", layout]) else { return };
+        let root = opened(&dataset);
+        assert_eq!(places(&text(&root, "vcf/S1.vcf")), wanted, "{layout}");
+        assert_eq!(places(&text(&root, "vcf/merged/all.vcf")), wanted, "{layout}");
+        let regions = format!("vcf/slice/{first},{middle}:1-9/S2.vcf");
+        assert_eq!(places(&text(&root, &regions)), [wanted[1].clone(), wanted[3].clone()], "{layout}");
+        if has("bcftools") {
+            let path = folder.path().join("all.bcf");
+            fs::write(&path, bytes(&root, "vcf/S1.bcf")).unwrap();
+            assert_eq!(places(&printed("bcftools", &["view", path.to_str().unwrap()])), wanted, "{layout}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ impl Cat {
         let mut result = Ok(());
         for path in &self.paths {
             let copied = array::find(&root, path)
-                .and_then(|node| self.copy(node, &read_ahead).map_err(|failure| failure.about(path)));
+                .and_then(|node| self.copy(path, node, &read_ahead).map_err(|failure| failure.about(path)));
             match copied {
                 Ok(()) => {}
                 // The reader has closed the pipe.
@@ -67,16 +67,22 @@ impl Cat {
         result
     }
 
-    fn copy(&self, node: Node, read_ahead: &ReadAhead) -> Result<(), Failure> {
+    fn copy(&self, path: &str, node: Node, read_ahead: &ReadAhead) -> Result<(), Failure> {
         let Node::File(file) = node else { return Err(Failure::failed("this is a folder; see `tilefs ls`")) };
-        if let Some(forward) = file.forward()? {
-            return output::copy_forward(forward);
+        match file.forward()? {
+            Some(forward) => output::copy_forward(forward)?,
+            None => {
+                let reader = read_ahead.open(file.open()?);
+                // Sequential requests would take too long until a pattern is detected.
+                if array::is_remote(&self.array) && reader.content().len() > LARGE {
+                    read_ahead.note_all(&reader);
+                }
+                output::copy(&reader, read_ahead)?;
+            }
         }
-        let reader = read_ahead.open(file.open()?);
-        // Sequential requests would take too long until a pattern is detected.
-        if array::is_remote(&self.array) && reader.content().len() > LARGE {
-            read_ahead.note_all(&reader);
+        if let Some(remark) = file.remark() {
+            complain(&format!("{path}: {remark}"));
         }
-        output::copy(&reader, read_ahead)
+        Ok(())
     }
 }

@@ -240,7 +240,14 @@ impl Server {
         };
         let size = match &node {
             Node::Folder(_) => 0,
-            Node::File(file) => file.len()?,
+            Node::File(file) => {
+                let size = file.len()?;
+                if let Some(remark) = file.remark() {
+                    // Files of one folder mostly have the same remark.
+                    self.errors.recent().add(&parent.path(), &remark);
+                }
+                size
+            }
         };
         // A cancelled lookup may have returned incomplete data.
         cancellation::check()?;

@@ -159,6 +159,9 @@ impl Request<'_> {
                 Ok((Some(open), length))
             },
         )?;
+        if let Some(remark) = file.remark() {
+            self.site.note(&path, &remark);
+        }
         let etag = self.snapshot.etag(&path, found, length);
         let headers = &self.asked.headers;
         let kind = content_type::of_file(self.path.names().last().map_or("", String::as_str));

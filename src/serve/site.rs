@@ -149,6 +149,11 @@ impl Site {
         statistics
     }
 
+    /// Records a remark about a file for `errors.txt`, under its folder, whose files mostly have the same one.
+    pub fn note(&self, path: &str, remark: &str) {
+        self.errors.recent().add(path.rsplit_once('/').map_or("", |(folder, _)| folder), remark);
+    }
+
     /// Runs the work of a request. Converts errors and panics to a refusal, and writes them to the log.
     ///
     /// # Errors

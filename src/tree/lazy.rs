@@ -1,7 +1,7 @@
 //! Nodes whose content is made when first needed, and folders with fixed names.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use tilefs_export::{Content, Forward};
@@ -15,6 +15,9 @@ use super::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
 
 type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
+
+/// A remark about a file, set once its content or its bytes in sequence are made.
+pub type Remark = Arc<OnceLock<String>>;
 
 /// Makes extended attributes when they are requested.
 type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
@@ -31,6 +34,7 @@ pub struct LazyFile {
     length: Option<u64>,
     modified: SystemTime,
     describe: Option<Describe>,
+    remark: Option<Remark>,
 }
 
 impl LazyFile {
@@ -53,7 +57,14 @@ impl LazyFile {
             length: None,
             modified,
             describe: None,
+            remark: None,
         }
+    }
+
+    /// Sets the place of the remark about it.
+    pub fn with_remark(mut self, remark: Remark) -> Self {
+        self.remark = Some(remark);
+        self
     }
 
     /// Sets the length, so that it is known before the content is made.
@@ -108,6 +119,10 @@ impl File for LazyFile {
 
     fn may_change(&self) -> bool {
         self.is_passing
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.remark.as_ref()?.get().cloned()
     }
 
     fn forward(&self) -> Result<Option<Box<dyn Forward>>> {

@@ -63,6 +63,8 @@ mod variant_files;
 mod variant_forms;
 pub mod variant_lists;
 pub mod variant_regions;
+mod variant_remarks;
+mod variant_spans;
 mod variant_table;
 mod variant_text;
 mod variants;

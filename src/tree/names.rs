@@ -80,7 +80,24 @@ pub fn dimension_names(schema: &ArraySchema) -> impl Iterator<Item = Cow<'_, str
 
 /// Returns the file name of a single name: steps 1 and 3 of the rule.
 pub fn escape(name: &str) -> String {
-    shortened(escaped(name, 0), name)
+    shortened(escaped(name, 0), name.as_bytes())
+}
+
+/// As [`escape`], for a name that may not be UTF-8: then each of its bytes is escaped.
+pub fn escape_bytes(name: &[u8]) -> String {
+    match str::from_utf8(name) {
+        Ok(name) => escape(name),
+        Err(_) => {
+            let mut escaped = String::new();
+            percent::escape(name, &mut escaped);
+            shortened(escaped, name)
+        }
+    }
+}
+
+/// Returns whether a file name was cut, so that only a table of names tells of which name it was made.
+pub fn is_shortened(file: &str) -> bool {
+    file.contains(MARK)
 }
 
 /// Returns the name of which a file name without its extension was made; `None` if it cannot be determined (`%~`,
@@ -115,7 +132,7 @@ impl FileNames {
         let copy = *given;
         let first =
             (0..=name.chars().count()).map(|count| escaped(name, count)).take_while(|stem| stem.len() <= LONGEST);
-        let short = || shortened(escaped(name, 0), name);
+        let short = || shortened(escaped(name, 0), name.as_bytes());
         let stem = match copy {
             1 => first.chain([short()]).find(|stem| self.is_free(stem, extensions)),
             _ => None,
@@ -165,11 +182,11 @@ fn escaped(name: &str, count: usize) -> String {
 }
 
 /// Shortens an escaped name if it is too long.
-fn shortened(escaped: String, name: &str) -> String {
+fn shortened(escaped: String, name: &[u8]) -> String {
     if escaped.len() <= LONGEST {
         return escaped;
     }
-    let digits: String = Sha256::digest(name.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     // Also leaves space for the number of a repetition: `%~` and ten digits.
     let mut end = LONGEST - 2 * MARK.len() - digits.len() - 10;
     while !escaped.is_char_boundary(end) {
@@ -266,6 +283,11 @@ mod tests {
         assert_eq!(names.give(&name, &[""]), file);
         assert_eq!(names.give(&name, &[""]), format!("{file}%~2"));
         assert!(escape(&"ä".repeat(200)).starts_with("ää"));
+        assert_eq!(escape_bytes("ä/".as_bytes()), "ä%2F");
+        assert_eq!(escape_bytes(b"a\xff"), "%61%FF");
+        let latin = escape_bytes(&[0xe4; 100]);
+        assert!(latin.len() <= LONGEST && latin.starts_with("%E4%E4") && latin.contains("%E4%~"), "{latin}");
+        assert_ne!(latin, escape_bytes(&[0xe4; 101]));
     }
 
     /// Names that are likely to collide.

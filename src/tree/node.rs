@@ -168,6 +168,12 @@ pub trait File: Send + Sync {
         Ok(None)
     }
 
+    /// Returns a remark for whoever reads the file, in one line: for example why its selection has no records. It is known
+    /// once the length is, or all bytes were read in sequence.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
 

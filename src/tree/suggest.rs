@@ -76,14 +76,17 @@ fn distance(wanted: &str, name: &str) -> Option<(u8, usize, Reverse<usize>)> {
         let agreeing = wanted.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
         return Some((2, 0, Reverse(agreeing)));
     }
-    let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
-    let close = |wrong: usize, typed: &str| wrong <= MAX_WRONG && wrong < typed.chars().count();
-    if close(wrong, wanted) {
+    if let Some(wrong) = wrong_letters(wanted, name) {
         return Some((3, wrong, Reverse(0)));
     }
     // A typing error, possibly with a missing extension.
-    let wrong = strsim::damerau_levenshtein(&stem(wanted).to_lowercase(), &stem(name).to_lowercase());
-    close(wrong, &stem(wanted)).then_some((4, wrong, Reverse(0)))
+    wrong_letters(&stem(wanted), &stem(name)).map(|wrong| (4, wrong, Reverse(0)))
+}
+
+/// Returns the number of wrong letters in a misspelt name, ignoring case; `None` if there are too many.
+pub fn wrong_letters(wanted: &str, name: &str) -> Option<usize> {
+    let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
+    (wrong <= MAX_WRONG && wrong < wanted.chars().count()).then_some(wrong)
 }
 
 #[cfg(test)]

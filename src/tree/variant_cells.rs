@@ -47,7 +47,7 @@ struct FieldNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The contig; `None` for positions without a contig, which may not have records.
-    pub contig: Option<Vec<u8>>,
+    pub contig: Option<Arc<[u8]>>,
     /// The position in the dataset at which the contig begins; 0 in layout 4.
     pub contig_start: u32,
     /// The window, in positions of the dataset.
@@ -88,7 +88,7 @@ impl SampleCells {
         let numbers = samples.iter().enumerate().map(number).collect();
         let ranges = (!is_all).then(|| samples.iter().map(Sample::range).collect());
         let [start, end] = extent_attributes(dataset.layout.version());
-        let coordinate = if dataset.layout.version() == 2 { "end_pos" } else { "start_pos" };
+        let coordinate = dataset.position_dimension();
         let of_kind = |prefix: &str| {
             let attributes = dataset.data.schema().attributes.iter();
             let found = attributes.filter_map(|attribute| {
@@ -109,7 +109,7 @@ impl SampleCells {
         let end = |position: &u32| Some(Scalar::Unsigned((*position).into()));
         let range = CoordinateRange { low: end(coordinates.start()), high: end(coordinates.end()), step: 1 };
         let (samples, positions) = (self.ranges.clone(), Some(vec![range]));
-        let contig = span.contig.clone().map(Scalar::Text);
+        let contig = span.contig.as_ref().map(|contig| Scalar::Text(contig.to_vec()));
         let contig = CoordinateRange { low: contig.clone(), high: contig, step: 1 };
         self.reader.clone().select(&match self.dataset.layout.version() {
             4 => vec![Some(vec![contig]), positions, samples],
@@ -220,7 +220,7 @@ impl SampleCells {
                 };
                 let Span { contig, contig_start, .. } = &records.span;
                 let record = Record {
-                    contig: contig.as_ref().ok_or_else(misplaced)?,
+                    contig: contig.as_deref().ok_or_else(misplaced)?,
                     start: key.start.checked_sub(*contig_start).ok_or_else(misplaced)?,
                     end: end.checked_sub(*contig_start).ok_or_else(misplaced)?,
                     quality: number_at(columns.quality, row),

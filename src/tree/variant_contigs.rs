@@ -1,120 +1,235 @@
-//! Finds the contigs on which samples of a dataset have records.
+//! Finds the contigs on which samples of a dataset have records. Headers may name millions of others, so the boxes of
+//! tiles are asked, and the cells of those tiles that hold several contigs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 
-use tilefs_format::error::Result;
-use tilefs_format::scalar::Scalar;
+use tilefs_export::vcf::{Contigs, Stretch};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Descent;
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
+use tilefs_reader::threads::cancellation;
 
 use super::variants::{Sample, VariantDataset};
 
-/// The number of the dimension of contigs in layout 4, and that of samples.
+/// The dimension of contigs in layout 4, its number, and that of the samples.
 const CONTIG: &str = "contig";
 const CONTIG_AXIS: usize = 0;
 const SAMPLE_AXIS: usize = 2;
 
-/// Returns the names of the contigs on which some samples may have records: the contigs of a header in its order, then
-/// the others, sorted. Searches only for contigs that no header names, in the tiles that may contain some.
+/// The number of the dimension of positions in layouts 2 and 3.
+const POSITION_AXIS: usize = 1;
+
+/// Number of names of a header after which cancellation is checked.
+pub const NAMES_OF_A_CHECK: usize = 1 << 12;
+
+/// Some positions of a dataset, all on one contig or between contigs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OccupiedContig {
+    /// The contig; `None` for positions between contigs.
+    pub name: Option<Vec<u8>>,
+    /// Its positions in the dataset: in layout 4 all, otherwise those of the contig.
+    pub positions: RangeInclusive<u32>,
+}
+
+/// Returns the contigs on which some samples may have records: the contigs of a header in its order, then the others,
+/// sorted by name in layout 4 and otherwise by position, then positions between contigs that have cells. `is_all` says
+/// whether these are all samples of the dataset. Memory: these contigs, and a batch of coordinates.
 ///
 /// # Errors
-/// Fails if a footer or a coordinate of these tiles cannot be read.
-pub fn contig_names(dataset: &VariantDataset, samples: &[Sample], named: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
-    if let Some(numbered) = dataset.numbered()? {
-        let mut names = named.to_vec();
-        names.extend(
-            numbered.contigs.names().filter(|name| !named.iter().any(|known| known == name)).map(<[u8]>::to_vec),
-        );
-        return Ok(names);
-    }
-    let spans = contig_spans(dataset, samples)?;
-    let is_there = |contig: &&Vec<u8>| spans.iter().any(|(low, high)| (low..=high).contains(contig));
-    let mut names: Vec<Vec<u8>> = named.iter().filter(is_there).cloned().collect();
-    let known: HashSet<&Vec<u8>> = named.iter().collect();
-    if spans.iter().any(|(low, high)| low != high || !known.contains(low)) {
-        let mut others = BTreeSet::new();
-        let rows = dataset.data.rows()?.columns(&[CONTIG])?;
-        for batch in rows.select(&[Some(between(named)), None, None])?.batches()? {
-            let batch = batch?;
-            let contigs = batch.column(CONTIG)?;
-            others.extend((0..batch.len()).filter_map(|row| contigs.get(row)).map(<[u8]>::to_vec));
+/// Fails if a footer, an R-tree or a coordinate cannot be read.
+pub fn occupied_contigs<'h>(
+    dataset: &VariantDataset,
+    samples: &[Sample],
+    is_all: bool,
+    header: impl Iterator<Item = &'h [u8]>,
+) -> Result<Vec<OccupiedContig>> {
+    let Some(numbered) = dataset.numbered()? else {
+        let mut found = contigs_of_cells(dataset, samples, is_all)?;
+        let named = in_order_of(header, |name| found.take(name))?;
+        let all = named.into_iter().chain(found);
+        return Ok(all.map(|name| OccupiedContig { name: Some(name), positions: 0..=u32::MAX }).collect());
+    };
+    let found = stretches_of_cells(dataset, samples, is_all, &numbered.contigs)?;
+    let (mut by_name, mut gaps) = (HashMap::new(), Vec::new());
+    for Stretch { contig, positions } in found.into_values() {
+        match contig {
+            Some(name) => _ = by_name.insert(name, positions),
+            None => gaps.push(OccupiedContig { name: None, positions }),
         }
-        names.extend(others);
     }
-    Ok(names)
+    let of_name = |(name, positions): (&[u8], _)| OccupiedContig { name: Some(name.to_vec()), positions };
+    let mut all = in_order_of(header, |name| by_name.remove_entry(name).map(of_name))?;
+    let mut others: Vec<_> = by_name.into_iter().collect();
+    others.sort_by_key(|(_, positions)| *positions.start());
+    all.extend(others.into_iter().map(of_name).chain(gaps));
+    Ok(all)
 }
 
-/// Returns the ranges of contigs, both ends included, of all fragments that may have records of some samples.
-fn contig_spans(dataset: &VariantDataset, samples: &[Sample]) -> Result<BTreeSet<(Vec<u8>, Vec<u8>)>> {
-    let (data, mut spans) = (&dataset.data, BTreeSet::new());
-    let names: BTreeSet<&[u8]> = samples.iter().map(|sample| sample.name.as_slice()).collect();
-    data.read_outlines();
-    for fragment in 0..data.fragment_count() {
-        let outline = data.outline(fragment)?;
-        let span = |number: usize| {
-            let range = outline.facts.non_empty_range(number)?;
-            match (range.low, range.high) {
-                (Scalar::Text(low), Scalar::Text(high)) => Some((low, high)),
-                _ => None,
+/// Returns what `take` has for the names of a header, in the order of the header.
+fn in_order_of<'h, T>(
+    header: impl Iterator<Item = &'h [u8]>,
+    mut take: impl FnMut(&[u8]) -> Option<T>,
+) -> Result<Vec<T>> {
+    let mut taken = Vec::new();
+    for (number, name) in header.enumerate() {
+        if number % NAMES_OF_A_CHECK == 0 {
+            cancellation::check()?;
+        }
+        taken.extend(take(name));
+    }
+    Ok(taken)
+}
+
+/// Returns the contigs of layout 4 on which some samples have cells.
+fn contigs_of_cells(dataset: &VariantDataset, samples: &[Sample], is_all: bool) -> Result<BTreeSet<Vec<u8>>> {
+    let mut found = BTreeSet::new();
+    let rows = rows_of(dataset, CONTIG, samples, is_all, |samples| vec![None, None, samples])?;
+    let several = rows.within_boxes(CONTIG_AXIS, |range| match range {
+        Range { low: Scalar::Text(low), high: Scalar::Text(high) } if low == high => {
+            if !found.contains(low) {
+                found.insert(low.clone());
             }
-        };
-        let has_sample = span(SAMPLE_AXIS)
-            .is_none_or(|(low, high)| low <= high && names.range(low.as_slice()..=high.as_slice()).next().is_some());
-        if has_sample {
-            // If the fragment has no range: from the empty text to one above all ASCII texts.
-            spans.insert(span(CONTIG_AXIS).unwrap_or((Vec::new(), vec![0xff])));
+            Ok(Descent::Skip)
+        }
+        _ => Ok(Descent::Enter),
+    })?;
+    for batch in several.batches()? {
+        cancellation::check()?;
+        let batch = batch?;
+        let contigs = batch.column(CONTIG)?;
+        for contig in (0..batch.len()).filter_map(|row| contigs.get(row)) {
+            if !found.contains(contig) {
+                found.insert(contig.to_vec());
+            }
         }
     }
-    Ok(spans)
+    Ok(found)
 }
 
-/// Returns ranges that contain every ASCII text except these names.
-fn between(names: &[Vec<u8>]) -> Vec<CoordinateRange> {
-    let sorted: BTreeSet<&Vec<u8>> = names.iter().collect();
-    let mut ranges = Vec::new();
-    // The lowest text that is not yet in a range and not one of the names so far.
-    let mut low = Vec::new();
-    for name in sorted {
-        // A bound just below the name: greater than all ASCII texts with the same prefix and a lower last byte.
-        let below = match name.split_last() {
-            None => None,
-            Some((0, rest)) => Some(rest.to_vec()),
-            Some((last, rest)) => Some([rest, &[last - 1, 0xff]].concat()),
+/// Returns the contigs of layouts 2 and 3, and the gaps between them, on which some samples may have cells, by their
+/// first positions.
+fn stretches_of_cells<'c>(
+    dataset: &VariantDataset,
+    samples: &[Sample],
+    is_all: bool,
+    contigs: &'c Contigs,
+) -> Result<BTreeMap<u32, Stretch<'c>>> {
+    let mut found: BTreeMap<u32, Stretch<'c>> = BTreeMap::new();
+    let dimension = dataset.position_dimension();
+    let rows = rows_of(dataset, dimension, samples, is_all, |samples| vec![samples, None])?;
+    let several = rows.within_boxes(POSITION_AXIS, |range| {
+        let (Scalar::Unsigned(low), Scalar::Unsigned(high)) = (&range.low, &range.high) else {
+            return Err(Error::damaged("a position that is not a number").in_field(dimension));
         };
-        if let Some(below) = below.filter(|below| *below >= low) {
-            ranges.push(texts(Some(low), Some(below)));
+        let first = dataset.layout.first_start(u32::try_from(*low).unwrap_or(u32::MAX));
+        let stretch = contigs.stretch_at(first);
+        if *high > u64::from(*stretch.positions.end()) {
+            return Ok(Descent::Enter);
         }
-        low = [name, &b"\0"[..]].concat();
+        found.insert(*stretch.positions.start(), stretch);
+        Ok(Descent::Skip)
+    })?;
+    // Most cells are on the contigs of the cell before.
+    let mut known: Option<RangeInclusive<u32>> = None;
+    for batch in several.batches()? {
+        cancellation::check()?;
+        let batch = batch?;
+        for position in batch.column(dimension)?.to_vec::<u32>()? {
+            let mut next = Some(dataset.layout.first_start(position));
+            if known.as_ref().is_some_and(|known| next >= Some(*known.start()) && position <= *known.end()) {
+                continue;
+            }
+            while let Some(start) = next.filter(|start| *start <= position) {
+                let stretch = contigs.stretch_at(start);
+                (known, next) = (Some(stretch.positions.clone()), stretch.positions.end().checked_add(1));
+                found.insert(*stretch.positions.start(), stretch);
+            }
+        }
     }
-    ranges.push(texts(Some(low), None));
-    ranges
+    Ok(found)
 }
 
-fn texts(low: Option<Vec<u8>>, high: Option<Vec<u8>>) -> CoordinateRange {
-    CoordinateRange { low: low.map(Scalar::Text), high: high.map(Scalar::Text), step: 1 }
+/// Returns the rows of some samples with one column. `ranges` are those of all dimensions, given those of the samples.
+fn rows_of(
+    dataset: &VariantDataset,
+    column: &str,
+    samples: &[Sample],
+    is_all: bool,
+    ranges: impl FnOnce(Option<Vec<CoordinateRange>>) -> Vec<Option<Vec<CoordinateRange>>>,
+) -> Result<RowReader> {
+    let rows = dataset.data.rows()?.columns(&[column])?;
+    match is_all {
+        true => Ok(rows),
+        false => rows.select(&ranges(Some(samples.iter().map(Sample::range).collect()))),
+    }
+}
+
+/// Returns whether some samples of a dataset of layout 4 have a record on a contig.
+///
+/// # Errors
+/// Fails if a footer, an R-tree or a coordinate cannot be read.
+pub fn has_records(dataset: &VariantDataset, samples: Option<&[Sample]>, contig: &[u8]) -> Result<bool> {
+    let name = Some(Scalar::Text(contig.to_vec()));
+    let mut ranges = vec![Some(vec![CoordinateRange { low: name.clone(), high: name, step: 1 }]), None, None];
+    if let (Some(samples), Some(range)) = (samples, ranges.get_mut(SAMPLE_AXIS)) {
+        *range = Some(samples.iter().map(Sample::range).collect());
+    }
+    let rows = dataset.data.rows()?.columns(&[CONTIG])?.select(&ranges)?;
+    Ok(rows.known_count()?.most() > 0 && rows.count()? > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use tilefs_reader::threads::cancellation::Token;
+    use tilefs_reader::{Object, open};
 
     use super::*;
 
-    proptest! {
-        #[test]
-        fn every_text_is_a_name_or_between_names(names in proptest::collection::vec("[ab\0]{0,3}", 0..6), text in "[ab\0]{0,4}") {
-            let names: Vec<Vec<u8>> = names.into_iter().map(String::into_bytes).collect();
-            let text = Scalar::Text(text.into_bytes());
-            let holds = |range: &CoordinateRange| {
-                let (Some(Scalar::Text(low)), Scalar::Text(text)) = (&range.low, &text) else { panic!("{range:?}") };
-                let high = match &range.high {
-                    Some(Scalar::Text(high)) => Some(high),
-                    _ => None,
-                };
-                low <= text && high.is_none_or(|high| text <= high)
-            };
-            let count = between(&names).iter().filter(|range| holds(range)).count();
-            let is_name = names.iter().any(|name| Scalar::Text(name.clone()) == text);
-            prop_assert_eq!(count, usize::from(!is_name));
+    fn dataset(name: &str) -> VariantDataset {
+        let path = tilefs_fixtures::fixtures().join("variants").join(name);
+        let Object::Group(group) = open(path.to_str().unwrap()).unwrap() else { panic!("{name} is no group") };
+        VariantDataset::of(&group).unwrap().unwrap()
+    }
+
+    /// Returns the contigs on which a sample has records, or all samples if it has no name; `-` for a gap.
+    fn occupied(dataset: &VariantDataset, sample: &str, header: &[&str]) -> Result<Vec<String>> {
+        let mut samples = dataset.all_samples()?;
+        samples.retain(|one| sample.is_empty() || one.name == sample.as_bytes());
+        let header = header.iter().map(|name| name.as_bytes());
+        let found = occupied_contigs(dataset, &samples, sample.is_empty(), header)?.into_iter();
+        Ok(found.map(|one| one.name.map_or("-".to_owned(), |name| String::from_utf8(name).unwrap())).collect())
+    }
+
+    #[test]
+    fn only_contigs_with_records_are_gone_through() {
+        let decoys: Vec<String> = (0..2500).map(|number| format!("chrUn_KI27{number:04}v1_decoy")).collect();
+        let decoys = decoys.iter().map(String::as_str);
+        let header: Vec<&str> = ["chrEmpty", "chr2", "chr10"].into_iter().chain(decoys).chain(["chr2"]).collect();
+        let of_all = [&["chr2", "chr10", "HLA:01:01", "chr1", "chrUn"][..], &["chr2", "chr10", "chr1", "HLA:01:01"]];
+        let of_one = [&["chr10", "chr1", "chrUn"][..], &["chr10", "chr1"]];
+        for (name, layout) in [("v4", 0), ("extracted", 0), ("v3", 1)] {
+            let dataset = dataset(name);
+            assert_eq!(occupied(&dataset, "B 2", &header).unwrap(), of_one[layout], "{name}");
+            assert_eq!(occupied(&dataset, "", &header).unwrap(), of_all[layout], "{name}");
+        }
+        // In layout 2, the first record of a contig may begin before it, as far as coordinates tell.
+        let dataset = dataset("v2");
+        assert_eq!(occupied(&dataset, "B 2", &header).unwrap(), of_one[1]);
+        assert_eq!(occupied(&dataset, "", &header).unwrap(), [&["chrEmpty"], of_all[1]].concat());
+    }
+
+    #[test]
+    fn finding_contigs_ends_on_cancellation() {
+        for name in ["v3", "v4"] {
+            let dataset = dataset(name);
+            let token = Token::new();
+            token.cancel();
+            let found = token.cover(|| occupied(&dataset, "", &["chr10"]));
+            assert!(matches!(found, Err(Error::Cancelled)), "{name}");
+            assert!(occupied(&dataset, "", &["chr10"]).is_ok());
         }
     }
 }

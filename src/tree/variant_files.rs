@@ -6,21 +6,23 @@
 //! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
 //! `vcf/samples.txt` has the names of all samples.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
+use tilefs_reader::array::SingleFlight;
 use tilefs_reader::percent;
 
 use super::lazy::LazyFile;
 use super::listing::Sizing;
-use super::names::escape;
+use super::names::{escape_bytes, is_shortened};
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::options::OpenOptions;
+use super::variant_contigs::has_records;
 use super::variant_forms::{FindRecords, Form, KeptFiles, LISTED};
 use super::variant_lists::LIST;
-use super::variant_regions::{self, Region};
+use super::variant_regions::{self, WrittenRegion};
 use super::variant_text::VariantText;
 use super::variants::{Sample, VariantDataset};
 
@@ -48,6 +50,8 @@ struct Samples {
     options: Arc<OpenOptions>,
     /// The samples in the order of the path; `None` for all samples.
     chosen: Option<Arc<Vec<Sample>>>,
+    /// The samples whose names are too long for a file, by the names of their files without endings.
+    shortened: Arc<SingleFlight<HashMap<String, Sample>>>,
 }
 
 impl Samples {
@@ -65,6 +69,19 @@ impl Samples {
         }
     }
 
+    /// Returns the name of the sample that a path calls so, if its escapes are sound and a cut name belongs to a sample.
+    fn unescaped(&self, written: &str) -> Result<Option<Vec<u8>>> {
+        if !is_shortened(written) {
+            return Ok(percent::unescape(written).ok());
+        }
+        let shortened = self.shortened.get_or_retry(|| {
+            let all = self.dataset.all_samples()?.into_iter();
+            let with_stems = all.map(|sample| (escape_bytes(&sample.name), sample));
+            Ok(with_stems.filter(|(stem, _)| is_shortened(stem)).collect())
+        })?;
+        Ok(shortened.get(written).map(|sample| sample.name.clone()))
+    }
+
     /// Returns the samples in a comma-separated list, or the reason if it is invalid.
     fn named(&self, list: &str) -> Result<std::result::Result<Self, String>> {
         let mut chosen: Vec<Sample> = Vec::new();
@@ -73,9 +90,9 @@ impl Samples {
                 Ok(names) => names.to_vec(),
                 Err(reason) => return Ok(Err(reason)),
             },
-            None => match list.split(',').map(percent::unescape).collect() {
-                Ok(names) => names,
-                Err(_) => return Ok(Err(format!("a broken escape in {list:?}"))),
+            None => match list.split(',').map(|written| self.unescaped(written)).collect::<Result<Option<_>>>()? {
+                Some(names) => names,
+                None => return Ok(Err(format!("a broken escape in {list:?}"))),
             },
         };
         let mut known = HashSet::new();
@@ -92,18 +109,37 @@ impl Samples {
     }
 
     /// Returns the regions in a text, or the reason if it is invalid.
-    fn regions(&self, text: &str) -> std::result::Result<Vec<Region>, String> {
-        match text.strip_prefix(LIST) {
-            Some(name) => self.options.variant_lists.regions(name).map(<[Region]>::to_vec),
+    fn regions(&self, text: &str) -> Result<std::result::Result<Vec<WrittenRegion>, String>> {
+        let written = match text.strip_prefix(LIST) {
+            Some(name) => match self.options.variant_lists.regions(name) {
+                Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
+                Err(reason) => Err(reason),
+            },
             None => variant_regions::parse_list(text),
+        };
+        for (contig, reason) in written.iter().flatten().filter_map(WrittenRegion::must_be) {
+            if !self.may_have(contig)? {
+                return Ok(Err(reason.to_owned()));
+            }
         }
+        Ok(written)
+    }
+
+    /// Returns whether there is a contig: one that the header of the first sample names, or that has records.
+    fn may_have(&self, contig: &[u8]) -> Result<bool> {
+        if let Some(numbered) = self.dataset.numbered()? {
+            return Ok(numbered.contigs.length(contig).is_some());
+        }
+        let header = self.all()?.first().map(|first| self.dataset.header(first)).transpose()?;
+        let is_named = header.is_some_and(|header| header.contigs().any(|name| name == contig));
+        Ok(is_named || has_records(&self.dataset, self.chosen.as_ref().map(|chosen| chosen.as_slice()), contig)?)
     }
 }
 
 /// The folder of some samples, with all their records or those in regions.
 pub struct VariantFiles {
     samples: Samples,
-    regions: Option<Arc<Vec<Region>>>,
+    regions: Option<Arc<Vec<WrittenRegion>>>,
     modified: SystemTime,
     kept: KeptFiles,
 }
@@ -111,10 +147,10 @@ pub struct VariantFiles {
 impl VariantFiles {
     /// Creates the folder of all records.
     pub fn new(dataset: Arc<VariantDataset>, options: Arc<OpenOptions>, modified: SystemTime) -> Self {
-        Self::of(Samples { dataset, options, chosen: None }, None, modified)
+        Self::of(Samples { dataset, options, chosen: None, shortened: Arc::default() }, None, modified)
     }
 
-    fn of(samples: Samples, regions: Option<Arc<Vec<Region>>>, modified: SystemTime) -> Self {
+    fn of(samples: Samples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
         VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
     }
 
@@ -122,8 +158,8 @@ impl VariantFiles {
     fn file(&self, name: &str) -> Result<Option<Arc<LazyFile>>> {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
         // Each sample has only one file name.
-        let Ok(sample) = percent::unescape(stem) else { return Ok(None) };
-        if file_stem(&sample) != stem {
+        let Some(sample) = self.samples.unescaped(stem)? else { return Ok(None) };
+        if escape_bytes(&sample) != stem {
             return Ok(None);
         }
         let Some(sample) = self.samples.sample(&sample)? else { return Ok(None) };
@@ -188,7 +224,7 @@ impl Folder for VariantFiles {
         if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
             let samples = self.samples.all()?;
             let of_sample = |sample: &Sample| {
-                let stem = file_stem(&sample.name);
+                let stem = escape_bytes(&sample.name);
                 LISTED.map(|ending| format!("{stem}{ending}"))
             };
             entries.extend(samples.iter().flat_map(of_sample).map(of_file));
@@ -214,11 +250,11 @@ struct MergedFiles {
 }
 
 impl MergedFiles {
-    /// Returns the regions in the name of a file; `None` for all records.
-    fn regions(&self, stem: &str) -> std::result::Result<Option<Vec<Region>>, String> {
+    /// Returns the regions in the name of a file, or the reason if it is invalid; `None` for all records.
+    fn regions(&self, stem: &str) -> Result<std::result::Result<Option<Vec<WrittenRegion>>, String>> {
         match stem {
-            EVERYTHING => Ok(None),
-            _ => self.samples.regions(stem).map(Some),
+            EVERYTHING => Ok(Ok(None)),
+            _ => Ok(self.samples.regions(stem)?.map(Some)),
         }
     }
 }
@@ -226,7 +262,7 @@ impl MergedFiles {
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
-        let Ok(regions) = self.regions(stem) else { return Ok(None) };
+        let Ok(regions) = self.regions(stem)? else { return Ok(None) };
         let samples = self.samples.clone();
         let find: FindRecords = Arc::new(move |encoding| {
             let (is_all, regions) = (samples.chosen.is_none(), regions.as_deref());
@@ -238,7 +274,7 @@ impl Folder for MergedFiles {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         let (_, stem) = Form::of_name(name)?;
-        self.regions(stem).err()
+        self.regions(stem).ok()?.err()
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -254,18 +290,6 @@ impl Folder for MergedFiles {
     }
 }
 
-/// Returns the name of a sample's files, without their endings.
-fn file_stem(sample: &[u8]) -> String {
-    match str::from_utf8(sample) {
-        Ok(name) => escape(name),
-        Err(_) => {
-            let mut escaped = String::new();
-            percent::escape(sample, &mut escaped);
-            escaped
-        }
-    }
-}
-
 fn sample_lines(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.name.iter().copied().chain([b'\n'])).collect()
 }
@@ -278,13 +302,13 @@ struct VariantSlices {
 
 impl Folder for VariantSlices {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Ok(regions) = self.samples.regions(name) else { return Ok(None) };
+        let Ok(regions) = self.samples.regions(name)? else { return Ok(None) };
         let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(regions)), self.modified);
         Ok(Some(Node::Folder(Arc::new(files))))
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        self.samples.regions(name).err()
+        self.samples.regions(name).ok()?.err()
     }
 
     /// Lists the user's named lists of regions.

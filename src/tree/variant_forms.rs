@@ -8,7 +8,7 @@ use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
 
-use super::lazy::LazyFile;
+use super::lazy::{LazyFile, Remark};
 use super::node::{File, NODE};
 
 /// Number of recently used files whose measured lengths are cached.
@@ -68,17 +68,18 @@ impl Form {
 /// Records that can be presented as a file, in one encoding.
 pub trait VcfRecords: Send + Sync {
     /// Returns the file without BGZF. Measuring its length takes a pass over all records, unless an earlier mount has
-    /// saved the result.
+    /// saved the result. Sets `remark` if there is one.
     ///
     /// # Errors
     /// Fails if a record cannot be read or represented.
-    fn content(self: Arc<Self>) -> Result<Arc<dyn Content>>;
+    fn content(self: Arc<Self>, remark: &Remark) -> Result<Arc<dyn Content>>;
 
-    /// Returns the same bytes sequentially. The first bytes require only the first records.
+    /// Returns the same bytes sequentially. The first bytes require only the first records. Sets `remark` with the last
+    /// bytes, if there is one.
     ///
     /// # Errors
     /// Fails if the header is missing.
-    fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>>;
+    fn forward(self: Arc<Self>, remark: &Remark) -> Result<Box<dyn Forward>>;
 
     /// Returns the index of the file in BGZF. Building it takes a pass over all records, unless an earlier mount has
     /// saved it.
@@ -94,7 +95,7 @@ pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<dyn VcfRecords>> + Sen
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
     modified: SystemTime,
-    kept: Recent<(String, Form), Arc<LazyFile>>,
+    kept: Recent<(String, Form), (Arc<LazyFile>, Remark)>,
 }
 
 impl KeptFiles {
@@ -105,32 +106,44 @@ impl KeptFiles {
     /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first
     /// needed.
     pub fn file(&self, stem: &str, form: Form, find: &FindRecords) -> Arc<LazyFile> {
+        self.file_and_remark(stem, form, find).0
+    }
+
+    fn file_and_remark(&self, stem: &str, form: Form, find: &FindRecords) -> (Arc<LazyFile>, Remark) {
         let key = (stem.to_owned(), form);
-        if let Some(file) = self.kept.get(&key) {
-            return file;
+        if let Some(kept) = self.kept.get(&key) {
+            return kept;
         }
         let Form { encoding, part } = form;
         let find_records = find.clone();
         let find_in = move || find_records(encoding);
         let in_sequence = find_in.clone();
-        // All forms share the measured lengths.
-        let whole = || self.file(stem, Form { encoding, part: Part::Whole }, find);
-        let file = match part {
-            Part::Whole => LazyFile::new(self.modified, move || find_in()?.content())
-                .with_forward(move || in_sequence()?.forward()),
+        // All forms share the measured lengths, and the remark.
+        let whole = || self.file_and_remark(stem, Form { encoding, part: Part::Whole }, find);
+        let (file, remark) = match part {
+            Part::Whole => {
+                let remark = Remark::default();
+                let [of_content, of_sequence] = [remark.clone(), remark.clone()];
+                let file = LazyFile::new(self.modified, move || find_in()?.content(&of_content))
+                    .with_forward(move || in_sequence()?.forward(&of_sequence));
+                (file, remark)
+            }
             Part::Bgzf => {
-                let whole = whole();
-                LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(whole.open()?)) as _))
-                    .with_forward(move || Ok(vcf::BgzfForward::new(in_sequence()?.forward()?)))
+                let (whole, remark) = whole();
+                let of_sequence = remark.clone();
+                let file = LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(whole.open()?)) as _))
+                    .with_forward(move || Ok(vcf::BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
+                (file, remark)
             }
             Part::Index(format) => {
-                let whole = whole();
-                LazyFile::new(self.modified, move || Ok(Arc::new(find_in()?.index(&*whole.open()?, format)?) as _))
+                let (whole, remark) = whole();
+                let make = move || Ok(Arc::new(find_in()?.index(&*whole.open()?, format)?) as _);
+                (LazyFile::new(self.modified, make), remark)
             }
         };
-        let file = Arc::new(file);
-        self.kept.put(key, file.clone());
-        file
+        let made = (Arc::new(file.with_remark(remark.clone())), remark);
+        self.kept.put(key, made.clone());
+        made
     }
 
     /// Returns the approximate memory in bytes of the cached nodes.

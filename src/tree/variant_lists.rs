@@ -8,6 +8,7 @@ use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
 
+use super::names::LONGEST;
 use super::variant_regions::{Region, disjoint};
 
 /// The prefix of the name of a list in a path.
@@ -111,7 +112,8 @@ fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
 /// Adds a list. Its name is that of the file, up to the first dot.
 fn add<T>(lists: &mut BTreeMap<String, Vec<T>>, file: &Path, list: Vec<T>) -> Result<()> {
     let name = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
-    let name = name.filter(|name| !name.is_empty() && !name.contains([',', '%']));
+    // The name is listed behind `samples=@`.
+    let name = name.filter(|name| !name.is_empty() && !name.contains([',', '%']) && name.len() <= LONGEST);
     let name = name.ok_or_else(|| Error::usage(format!("{} has no name that a path can have", file.display())))?;
     if list.is_empty() {
         return Err(Error::usage(format!("{} is an empty list", file.display())));
@@ -192,5 +194,6 @@ mod tests {
         let twice = file(&folder, "x.txt", "a\n");
         assert!(lists.add_samples(&twice).is_ok() && lists.add_samples(&twice).is_err());
         assert!(lists.add_samples(&folder.path().join("none")).is_err());
+        assert!(lists.add_samples(&file(&folder, &"x".repeat(LONGEST + 1), "a\n")).is_err());
     }
 }

@@ -5,10 +5,11 @@
 //! cores, in pieces of about [`PIECE`] bytes. For random access, one pass records the positions and the length of each
 //! piece. The first pieces of this pass stay in the cache for the read that usually follows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use tilefs_export::compose::Concat;
 use tilefs_export::vcf::{BcfHeader, FileRecord, Header, IndexFormat, MergedFile, Merger, Window, csi_of_bcf, tabix};
 use tilefs_export::{Content, Forward};
@@ -18,10 +19,11 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
+use super::lazy::Remark;
 use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
-use super::variant_contigs::contig_names;
 use super::variant_forms::{Encoding, VcfRecords};
-use super::variant_regions::{ALL, Region};
+use super::variant_regions::WrittenRegion;
+use super::variant_spans::{FileSamples, SelectedRegions};
 use super::variants::{Sample, VariantDataset};
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
@@ -49,8 +51,11 @@ pub struct VariantText {
     lines: Lines,
     /// The header of the BCF file, if it is one.
     bcf: Option<BcfHeader>,
-    samples: usize,
+    samples: Vec<Sample>,
+    is_all: bool,
     cells: SampleCells,
+    /// The regions to which the records are restricted.
+    selected: Option<SelectedRegions>,
     /// All spans in order, each as wide as possible.
     spans: Vec<Span>,
 }
@@ -73,11 +78,10 @@ impl Lines {
         }
     }
 
-    /// Returns the contigs of the header.
-    fn contigs(&self) -> &[Vec<u8>] {
+    fn header(&self) -> &Header {
         match self {
-            Lines::Separate { header, .. } => header.contigs(),
-            Lines::Merged(merger) => merger.contigs(),
+            Lines::Separate { header, .. } => header,
+            Lines::Merged(merger) => merger.header(),
         }
     }
 
@@ -93,15 +97,15 @@ impl Lines {
 }
 
 impl VariantText {
-    /// Opens the records of one sample: all, or those that overlap some disjoint regions. Reads its header and the
-    /// footers of fragments.
+    /// Opens the records of one sample: all, or those that overlap some regions. Reads its header, and the metadata and
+    /// coordinates that tell which contigs have records.
     ///
     /// # Errors
     /// Fails if these cannot be read.
     pub fn of_sample(
         dataset: Arc<VariantDataset>,
         sample: &Sample,
-        regions: Option<&[Region]>,
+        regions: Option<&[WrittenRegion]>,
         encoding: Encoding,
     ) -> Result<Self> {
         let header = Arc::new(dataset.header(sample)?);
@@ -118,7 +122,7 @@ impl VariantText {
         dataset: Arc<VariantDataset>,
         samples: &[Sample],
         is_all: bool,
-        regions: Option<&[Region]>,
+        regions: Option<&[WrittenRegion]>,
         encoding: Encoding,
     ) -> Result<Self> {
         let headers = dataset.headers(samples)?;
@@ -135,38 +139,36 @@ impl VariantText {
         lines: Lines,
         samples: &[Sample],
         is_all: bool,
-        regions: Option<&[Region]>,
+        regions: Option<&[WrittenRegion]>,
         encoding: Encoding,
     ) -> Result<Self> {
         let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
-        let mut spans = Vec::new();
-        match regions {
-            Some(regions) => {
-                let place = |region: &&Region| lines.contigs().iter().position(|contig| *contig == region.contig);
-                let mut ordered: Vec<&Region> = regions.iter().collect();
-                // The sort is stable: regions of a contig keep their order. Contigs without a header line come last.
-                ordered.sort_by_key(|region| place(region).unwrap_or(usize::MAX));
-                let before = [None].into_iter().chain(ordered.iter().copied().map(Some));
-                for (region, before) in ordered.iter().zip(before) {
-                    let before = before.filter(|before| before.contig == region.contig);
-                    add_spans(&dataset, region, before, &mut spans)?;
-                }
-            }
-            None => {
-                for contig in contig_names(&dataset, samples, lines.contigs())? {
-                    add_spans(&dataset, &Region { contig, positions: ALL }, None, &mut spans)?;
-                }
-                add_gaps(&dataset, &mut spans)?;
-            }
-        }
+        let file = FileSamples { dataset: &dataset, samples, is_all, header: lines.header() };
+        let selected = regions.map(|regions| file.selected(regions)).transpose()?;
+        let spans = match &selected {
+            Some(selected) => file.spans_of(&selected.regions)?,
+            None => file.spans_of_all()?,
+        };
         let bcf = match encoding {
             Encoding::Text => None,
             Encoding::Bcf => {
-                let more = unnamed_contigs(&dataset, samples, &lines, &spans)?;
+                let more = file.unnamed_contigs(&spans, selected.is_none())?;
                 Some(BcfHeader::new(&lines.head()?, &more).in_array(dataset.data.path())?)
             }
         };
-        Ok(VariantText { dataset, lines, bcf, samples: samples.len(), cells, spans })
+        Ok(VariantText { dataset, lines, bcf, samples: samples.to_vec(), is_all, cells, selected, spans })
+    }
+
+    /// Sets the remark, if there is one, about a file with records in these spans.
+    fn set_remark(&self, remark: &Remark, spans: impl Iterator<Item = usize>) -> Result<()> {
+        let contigs = spans.filter_map(|span| self.spans.get(span)?.contig.as_deref()).collect();
+        let VariantText { dataset, samples, is_all, .. } = self;
+        let file = FileSamples { dataset, samples, is_all: *is_all, header: self.lines.header() };
+        if let Some(found) = file.remark(self.selected.as_ref(), &contigs)? {
+            // The same text if there is one already.
+            let _ = remark.set(found);
+        }
+        Ok(())
     }
 
     /// Returns the bytes before the records.
@@ -179,7 +181,7 @@ impl VariantText {
 
     /// Returns the intended number of cells of a window.
     fn window_cells(&self) -> u64 {
-        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples as u64))
+        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples.len() as u64))
     }
 
     /// Returns the bytes of some records of a window.
@@ -231,7 +233,9 @@ impl VariantText {
     fn description(&self) -> String {
         let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
         let encoding = if self.bcf.is_some() { "bcf " } else { "" };
-        format!("{encoding}{kind} {:?}", self.spans)
+        let mut digest = Sha256::new();
+        self.spans.iter().for_each(|span| digest.update(format!("{span:?}")));
+        format!("{encoding}{kind} {:?}", digest.finalize())
     }
 
     /// Decodes pieces that an earlier mount has saved; `None` if they are malformed.
@@ -262,7 +266,7 @@ fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
 }
 
 impl VcfRecords for VariantText {
-    fn content(self: Arc<Self>) -> Result<Arc<dyn Content>> {
+    fn content(self: Arc<Self>, remark: &Remark) -> Result<Arc<dyn Content>> {
         let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
         let key = self.dataset.saved_key(self.description(), &head)?;
@@ -271,12 +275,15 @@ impl VcfRecords for VariantText {
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
+        self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
         let lines = TextContent { records: self, pieces, length, owner, kept: Recent::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
-    fn forward(self: Arc<Self>) -> Result<Box<dyn Forward>> {
-        Ok(Box::new(InSequence { head: Some(self.head()?), walk: Walk::new(self), ready: VecDeque::new() }))
+    fn forward(self: Arc<Self>, remark: &Remark) -> Result<Box<dyn Forward>> {
+        let (head, remark) = (Some(self.head()?), remark.clone());
+        let (walk, ready, spans) = (Walk::new(self), VecDeque::new(), BTreeSet::new());
+        Ok(Box::new(InSequence { head, walk, ready, spans, remark }))
     }
 
     fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
@@ -285,56 +292,6 @@ impl VcfRecords for VariantText {
             None => tabix(content, format),
         })
     }
-}
-
-/// Adds the windows of a region. Leaves out records that overlap the previous region on the same contig, if there is
-/// one.
-fn add_spans(dataset: &VariantDataset, region: &Region, before: Option<&Region>, spans: &mut Vec<Span>) -> Result<()> {
-    let (contig_start, positions) = match dataset.numbered()? {
-        None => (0, region.positions.clone()),
-        Some(numbered) => {
-            let whole = numbered.contigs.positions_of(&region.contig, &ALL);
-            let positions = numbered.contigs.positions_of(&region.contig, &region.positions);
-            let Some((whole, positions)) = whole.zip(positions) else { return Ok(()) };
-            (*whole.start(), positions)
-        }
-    };
-    let windows = match region.positions == ALL {
-        true => vec![Window { starts: positions, least_end: 0, anchored_at: None }],
-        false => {
-            // A record that overlaps both regions begins at the end of the previous one or earlier.
-            let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
-            dataset.layout.windows(&positions, contig_start.saturating_add(first))
-        }
-    };
-    let contig = Some(region.contig.clone());
-    spans.extend(windows.into_iter().map(|window| Span { contig: contig.clone(), contig_start, window }));
-    Ok(())
-}
-
-/// Adds the positions without a contig, so that a record there is reported as an error.
-fn add_gaps(dataset: &VariantDataset, spans: &mut Vec<Span>) -> Result<()> {
-    let gaps = dataset.numbered()?.map(|numbered| numbered.contigs.gaps()).unwrap_or_default();
-    let window = |starts| Window { starts, least_end: 0, anchored_at: None };
-    spans.extend(gaps.into_iter().map(|gap| Span { contig: None, contig_start: 0, window: window(gap) }));
-    Ok(())
-}
-
-/// Returns the contigs of records that are missing from the header.
-fn unnamed_contigs(
-    dataset: &VariantDataset,
-    samples: &[Sample],
-    lines: &Lines,
-    spans: &[Span],
-) -> Result<Vec<Vec<u8>>> {
-    let named: HashSet<&Vec<u8>> = lines.contigs().iter().collect();
-    let shown: HashSet<&Vec<u8>> = spans.iter().filter_map(|span| span.contig.as_ref()).collect();
-    if shown.is_subset(&named) {
-        return Ok(Vec::new());
-    }
-    let mut contigs = contig_names(dataset, samples, lines.contigs())?;
-    contigs.retain(|contig| shown.contains(contig) && !named.contains(contig));
-    Ok(contigs)
 }
 
 /// A range of positions on a contig, and the offset of its text in the file.
@@ -369,7 +326,7 @@ struct Walk {
 
 impl Walk {
     fn new(records_of: Arc<VariantText>) -> Self {
-        let text_of_position = 64 + 8 * records_of.samples;
+        let text_of_position = 64 + 8 * records_of.samples.len();
         let next = records_of.spans.first().map(|span| *span.window.starts.start());
         Walk { records_of, span: 0, next, width: FIRST_WINDOW, window: None, done: 0, text_of_position, records: 0 }
     }
@@ -426,7 +383,7 @@ impl Walk {
             let share = u128::from(self.width) * u128::from(wanted) / u128::from(cells);
             self.width = u32::try_from(share).unwrap_or(self.width).clamp(1, self.width - 1);
         };
-        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples as u64)) {
+        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples.len() as u64)) {
             let reason = format!("{cells} cells at one position, or within one anchor gap");
             return Err(Error::unsupported(reason).in_array(self.records_of.dataset.data.path()));
         }
@@ -469,6 +426,9 @@ struct InSequence {
     head: Option<Vec<u8>>,
     walk: Walk,
     ready: VecDeque<Vec<u8>>,
+    /// The spans that had records so far.
+    spans: BTreeSet<usize>,
+    remark: Remark,
 }
 
 impl Forward for InSequence {
@@ -482,8 +442,14 @@ impl Forward for InSequence {
                 *out = text;
                 return Ok(true);
             }
-            let Some(made) = self.walk.next()? else { return Ok(false) };
-            self.ready.extend(made.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty()));
+            let Some(made) = self.walk.next()? else {
+                self.walk.records_of.set_remark(&self.remark, self.spans.iter().copied())?;
+                return Ok(false);
+            };
+            for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
+                self.spans.insert(piece.span);
+                self.ready.push_back(text);
+            }
         }
     }
 }

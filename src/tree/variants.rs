@@ -146,9 +146,9 @@ impl VariantDataset {
                 Some(number) => Some(*number),
                 None => return Ok(None),
             },
-            None => match self.stored_header(name)? {
-                Some(_) => None,
-                None => return Ok(None),
+            None => match self.has_header(name)? {
+                true => None,
+                false => return Ok(None),
             },
         };
         Ok(Some(Sample { name: name.to_vec(), number }))
@@ -159,15 +159,15 @@ impl VariantDataset {
     /// # Errors
     /// Fails if it cannot be read, or is not a header.
     pub fn header(&self, sample: &Sample) -> Result<Header> {
-        let stored = match sample.number {
-            None => self.stored_header(&sample.name)?,
+        let parsed = match sample.number {
+            None => self.stored_header(&sample.name, Header::parse)?,
             Some(number) => {
                 let values = self.headers.dense()?.read_values(HEADER, &[number..=number])?;
-                values.get(0).map(<[u8]>::to_vec)
+                values.get(0).map(Header::parse)
             }
         };
-        let stored = stored.ok_or_else(|| Error::missing("the header of the sample"));
-        stored.and_then(|stored| Header::parse(&stored)).in_field(HEADER).in_array(self.headers.path())
+        let parsed = parsed.unwrap_or_else(|| Err(Error::missing("the header of the sample")));
+        parsed.in_field(HEADER).in_array(self.headers.path())
     }
 
     /// Returns the headers of some samples, in their order. Samples with the same header share it.
@@ -295,15 +295,25 @@ impl VariantDataset {
         self.data.context().saved.get_or_make(key, |bytes| Some(bytes.to_vec()), Vec::clone, make)
     }
 
-    /// Returns the header of a sample in layout 4.
-    fn stored_header(&self, name: &[u8]) -> Result<Option<Vec<u8>>> {
-        let only = vec![Some(vec![only(Scalar::Text(name.to_vec()))])];
-        for batch in self.headers.rows()?.columns(&[HEADER])?.select(&only)?.batches()? {
+    /// Passes the header of a sample in layout 4 to `read`; returns `None` if there is no such sample.
+    fn stored_header<T>(&self, name: &[u8], read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
+        for batch in self.headers.rows()?.columns(&[HEADER])?.select(&row_of(name))?.batches()? {
             if let Some(header) = batch?.column(HEADER)?.get(0) {
-                return Ok(Some(header.to_vec()));
+                return Ok(Some(read(header)));
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether there is a header of a sample in layout 4. Reads no header.
+    fn has_header(&self, name: &[u8]) -> Result<bool> {
+        let rows = self.headers.rows()?.columns(&[SAMPLE])?.select(&row_of(name))?;
+        Ok(rows.known_count()?.most() > 0 && rows.count()? > 0)
+    }
+
+    /// Returns the name of the dimension of positions in the array of variant calls.
+    pub fn position_dimension(&self) -> &'static str {
+        if self.layout.version() == 2 { "end_pos" } else { "start_pos" }
     }
 
     /// Returns the number of cells of all samples, as far as footers tell.
@@ -334,6 +344,11 @@ impl Sample {
     pub fn has_column(&self) -> bool {
         !self.name.is_empty()
     }
+}
+
+/// Returns the ranges of the array of headers in layout 4 that select one sample.
+fn row_of(sample: &[u8]) -> [Option<Vec<CoordinateRange>>; 1] {
+    [Some(vec![only(Scalar::Text(sample.to_vec()))])]
 }
 
 fn only(coordinate: Scalar) -> CoordinateRange {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use tilefs::fuse::MountOptions;
 
 use crate::calls;
-use crate::harness::{Need, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
+use crate::harness::{Daemon, Need, Place, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
 use crate::toy::{BIG, MANY, MODIFIED_MS};
 
 #[test]
@@ -187,4 +187,27 @@ fn slices_whose_names_are_remembered_take_no_memory_and_stay_what_they_are() {
     assert!(live <= 256, "{live}");
     assert_eq!((0..10_000).map(look).collect::<Vec<_>>(), first);
     assert_eq!(std::io::read_to_string(open).unwrap(), "hello\n");
+}
+
+#[test]
+fn a_selection_of_variants_without_records_is_explained() {
+    let _watchdog = Watchdog::start("a_selection_of_variants_without_records_is_explained");
+    if !can_mount() {
+        return;
+    }
+    let dataset = tilefs_fixtures::fixtures().join("variants/v4");
+    let daemon = Daemon::start(Place::new(), &dataset, &[]);
+    let path = "vcf/slice/10:5-9/B 2.vcf";
+    let reason = "no header names the contig 10, and no record is on it; the nearest name is chr10";
+    let errors = || fs::read_to_string(daemon.path(".tilefs/errors.txt")).unwrap();
+    assert!(fs::read_to_string(daemon.path("vcf/slice/chr10:5-9/B 2.vcf")).unwrap().contains("\nchr10\t"));
+    assert_eq!(errors(), "no errors so far\n");
+    assert!(fs::read_to_string(daemon.path(path)).unwrap().lines().all(|line| line.starts_with('#')));
+    assert!(errors().contains(&format!("vcf/slice/10:5-9: {reason}\n")), "{}", errors());
+    assert!(fs::metadata(daemon.path("vcf/merged/chr10:1-4.bcf.csi")).is_ok());
+    assert!(errors().contains("vcf/merged: no record overlaps chr10:1-4\n"), "{}", errors());
+    let cat = Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("cat").arg(&dataset).arg(path).output().unwrap();
+    assert!(cat.status.success() && cat.stdout.starts_with(b"##fileformat"));
+    assert_eq!(String::from_utf8_lossy(&cat.stderr), format!("tilefs: {path}: {reason}\n"));
+    daemon.ends_by_signal("-TERM");
 }

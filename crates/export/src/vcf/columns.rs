@@ -21,7 +21,7 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filters, ValueType};
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
-use super::record::{GENOTYPE, allele_list, filter_numbers, one_text};
+use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
 use crate::column::Field;
 use crate::computed::{CellKind, Cells, ComputedField};
 
@@ -48,6 +48,7 @@ enum Shown {
 /// The columns of a dataset's INFO or FORMAT fields. Memory: a few words for each.
 #[derive(Debug, Clone)]
 pub struct FieldColumns {
+    kind: FieldKind,
     fields: Vec<DefinedField>,
     numbers: HashMap<Vec<u8>, usize>,
     columns: Vec<ComputedField>,
@@ -95,7 +96,7 @@ impl FieldColumns {
         columns.push(ComputedField { field, kind: CellKind::Text });
         shown.push(Shown::Other);
         let numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
-        FieldColumns { fields, numbers, columns, shown, of_fields, notation }
+        FieldColumns { kind, fields, numbers, columns, shown, of_fields, notation }
     }
 
     /// Returns the columns.
@@ -129,7 +130,7 @@ impl FieldColumns {
             let place = number.filter(|number| self.fields.get(*number).is_some_and(|field| field.of.fits(values)));
             let Some((column, phase)) = place.and_then(|number| self.of_fields.get(number)) else {
                 let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&Shown::Other));
-                return if is_wanted { append_other(name, values, &mut other) } else { Ok(()) };
+                return if is_wanted { append_other(self.kind, name, values, &mut other) } else { Ok(()) };
             };
             for column in [Some(*column), *phase].into_iter().flatten() {
                 let Some(cells) = place_of(column, only).and_then(|place| cells.get_mut(place)) else { continue };
@@ -189,7 +190,7 @@ impl FieldColumns {
             (ValueType::Integer | ValueType::Float, _) if !is_list => push_number(values, cells),
             (ValueType::Integer | ValueType::Float, Notation::Lists) => push_numbers(values, cells),
             (ValueType::Genotype, Notation::Lists) => push_genotype(values, cells),
-            (ValueType::Genotype, Notation::Texts) => cells.push_text(|out| values.append_genotype(b"", out)),
+            (ValueType::Genotype, Notation::Texts) => cells.push_text(|out| values.append_genotype(out)),
             (ValueType::Text, Notation::Lists) if is_list => push_texts(values, cells),
             (ValueType::Text, Notation::Lists) => push_utf8(values, cells),
             (_, Notation::Texts) => push_text(values, cells),
@@ -323,14 +324,14 @@ fn append(values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn append_other(name: &[u8], values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn append_other(kind: FieldKind, name: &[u8], values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
     if !out.is_empty() {
         out.push(b';');
     }
     out.extend_from_slice(name);
     out.push(b'=');
-    let has_values = match name {
-        GENOTYPE => values.append_genotype(b";", out)?,
+    let has_values = match (kind, name) {
+        (FieldKind::Format, GENOTYPE) => values.append_genotype(out)?,
         _ => values.append(b";", out)?,
     };
     if !has_values {
@@ -349,7 +350,7 @@ fn check_utf8(text: &[u8]) -> Result<()> {
 /// Appends the alleles of a record, given as stored: a list, the reference first.
 ///
 /// # Errors
-/// Fails unless the bytes are a text that a NUL ends.
+/// Fails unless the bytes are a text that a NUL ends, and no allele is empty.
 pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
     let alleles = allele_list(stored)?;
     match notation {
@@ -365,9 +366,9 @@ pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Res
 /// Appends the identifier of a record, given as stored. A record without one has a dot.
 ///
 /// # Errors
-/// Fails unless the bytes are a text that a NUL ends.
+/// Fails unless the bytes are a text that a NUL ends, and not empty.
 pub fn push_id(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
-    let id = one_text(stored, b" ")?;
+    let id = id_text(stored)?;
     if notation == Notation::Lists {
         check_utf8(id)?;
     }
@@ -500,6 +501,9 @@ mod tests {
             (FieldKind::Info, "info_DB", "DB", number(&[1]), "DB=1"),
             (FieldKind::Format, "fmt_GT", "GT", text(b"0/1"), "GT=0/1"),
             (FieldKind::Format, "fmt_AD", "AD", Stored::Flag, "AD"),
+            // In INFO, GT is a field as any other.
+            (FieldKind::Info, "info_DP", "GT", number(&[5]), "GT=5"),
+            (FieldKind::Info, "info_DP", "GT", Stored::Floats(vec![0.5f32.to_bits()]), "GT=0.5"),
         ] {
             for notation in [Notation::Lists, Notation::Texts] {
                 let made = cells(kind, notation, &stored(&[(name, values.clone())])).unwrap();
@@ -521,6 +525,8 @@ mod tests {
             ("T", text(b"a\tb"), FieldKind::Info),
             ("ANN", text(b"\xff"), FieldKind::Info),
             ("GT", number(&[-4]), FieldKind::Format),
+            ("GT", Stored::Floats(vec![5]), FieldKind::Format),
+            ("GT", text(b"a/b"), FieldKind::Format),
         ] {
             let record = stored(&[("X", Stored::Flag), (name, values.clone())]);
             let error = cells(kind, Notation::Lists, &record).unwrap_err();
@@ -560,7 +566,12 @@ mod tests {
             assert!(push_filters(wrong, filters, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
         }
         assert!(push_alleles(b"A", Notation::Lists, &mut Cells::new(CellKind::Texts)).is_err());
-        assert!(push_id(b"", Notation::Lists, &mut Cells::new(CellKind::Text)).is_err());
+        for wrong in [&b",\0"[..], b"A,\0", b"A,,C\0"] {
+            assert!(push_alleles(wrong, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
+        }
+        for wrong in [&b""[..], b"\0"] {
+            assert!(push_id(wrong, Notation::Lists, &mut Cells::new(CellKind::Text)).is_err());
+        }
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {

@@ -175,13 +175,20 @@ impl<'a> Values<'a> {
     }
 
     /// Appends a genotype: allele numbers (0 is the reference), separated by `|` if they are phased, otherwise by `/`.
-    /// Each is stored as twice its number plus 2, plus 1 if it is phased with the previous one.
+    /// Each is stored as twice its number plus 2, plus 1 if it is phased with the previous one. A text must have this
+    /// notation already.
     ///
     /// # Errors
-    /// As for [`Values::append`], and if a value is not an allele.
-    pub(super) fn append_genotype(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let Some(alleles) = self.alleles() else { return self.append(ends, out) };
+    /// If a value is not an allele.
+    pub(super) fn append_genotype(self, out: &mut Vec<u8>) -> Result<bool> {
         let before = out.len();
+        let Some(alleles) = self.alleles() else {
+            return match self {
+                Values::Text(MISSING_TEXT) => self.append(b"", out),
+                Values::Text(text) if is_genotype(unpadded(text)) => self.append(b"", out),
+                _ => Err(Error::damaged("a genotype that is not numbers")),
+            };
+        };
         for (number, allele) in alleles.enumerate() {
             let (allele, is_phased) = allele?;
             if number > 0 {
@@ -194,6 +201,12 @@ impl<'a> Values<'a> {
         }
         Ok(out.len() > before)
     }
+}
+
+/// Returns whether a text consists of numbers of alleles, or dots, between `/` or `|`.
+fn is_genotype(text: &[u8]) -> bool {
+    let is_allele = |allele: &[u8]| allele == b"." || !allele.is_empty() && allele.iter().all(u8::is_ascii_digit);
+    text.is_empty() || text.split(|byte| b"/|".contains(byte)).all(is_allele)
 }
 
 /// Appends values, separated by commas.
@@ -285,7 +298,7 @@ mod tests {
 
     fn genotype(alleles: &[i32]) -> Result<String> {
         let (bytes, mut out) = (Stored::Integers(alleles.to_vec()).bytes(), Vec::new());
-        extracted(&bytes)?.unwrap().append_genotype(b":", &mut out)?;
+        extracted(&bytes)?.unwrap().append_genotype(&mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -317,6 +330,27 @@ mod tests {
         assert_eq!(genotype(&[4, INTEGER_END]).unwrap(), "1");
         assert_eq!(genotype(&[i32::MAX]).unwrap(), "1073741822");
         assert!(genotype(&[-4]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_genotype_is_an_error() {
+        let of = |values: Stored| {
+            let (bytes, mut out) = (values.bytes(), Vec::new());
+            extracted(&bytes)?.unwrap().append_genotype(&mut out)?;
+            Ok::<_, Error>(String::from_utf8(out).unwrap())
+        };
+        let text = |text: &str| of(Stored::Text(text.as_bytes().to_vec()));
+        for sound in ["0/1", ".|10", "1", ".", ""] {
+            assert_eq!(text(sound).unwrap(), sound);
+        }
+        assert_eq!(text("0/1\0\0").unwrap(), "0/1");
+        assert_eq!(text("\x07").unwrap(), ".");
+        for wrong in ["a", "0/", "/1", "0:1", "-1", "0//1", "0,1", "0\t1"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+        // The bits of 5 are the float 7e-45.
+        assert!(of(Stored::Floats(vec![5, 4])).is_err());
+        assert!(of(Stored::Floats(Vec::new())).is_err() && of(Stored::Flag).is_err());
     }
 
     #[test]
@@ -366,7 +400,7 @@ mod tests {
             let bytes = [&count.to_le_bytes()[..], &bytes].concat();
             for field in fields(&bytes).unwrap_or_default() {
                 let _ = field.values.append(b";", &mut Vec::new());
-                let _ = field.values.append_genotype(b":", &mut Vec::new());
+                let _ = field.values.append_genotype(&mut Vec::new());
             }
         }
 

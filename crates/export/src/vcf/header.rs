@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::cancellation;
 
 use super::check_text;
 
@@ -18,7 +19,10 @@ const COLUMNS: &[u8] = b"#CHROM";
 /// The names of the columns that every VCF file has.
 const FIXED_COLUMNS: &[u8] = b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO";
 
-/// A header as TileDB-VCF stores it. Memory: its text, and a few words for each line that defines a name.
+/// Number of lines after which cancellation is checked: a header may define millions of contigs.
+pub(super) const LINES_OF_A_CHECK: usize = 1 << 12;
+
+/// A header as TileDB-VCF stores it. Memory: its text, and a few words for each line that defines a filter or a field.
 ///
 /// Names of filters, INFO and FORMAT fields share one dictionary. htslib numbers them in the order in which their
 /// lines first define them, from 1, because `PASS` is 0; an `IDX` in a line gives its number explicitly.
@@ -27,7 +31,6 @@ pub struct Header {
     /// The lines before the column names, each with its line break.
     lines: Vec<u8>,
     filters: HashMap<u32, Vec<u8>>,
-    contigs: Vec<Vec<u8>>,
     info: HashMap<Vec<u8>, Definition>,
     format: HashMap<Vec<u8>, Definition>,
 }
@@ -79,7 +82,10 @@ impl Header {
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         let mut dictionary = Dictionary::new();
         let mut header = Header::empty();
-        for line in text.split(|&byte| byte == b'\n') {
+        for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            if number % LINES_OF_A_CHECK == 0 {
+                cancellation::check()?;
+            }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.starts_with(COLUMNS) {
                 break;
@@ -105,13 +111,7 @@ impl Header {
     }
 
     fn empty() -> Self {
-        Header {
-            lines: Vec::new(),
-            filters: HashMap::new(),
-            contigs: Vec::new(),
-            info: HashMap::new(),
-            format: HashMap::new(),
-        }
+        Header { lines: Vec::new(), filters: HashMap::new(), info: HashMap::new(), format: HashMap::new() }
     }
 
     /// Returns the header for a merge of files with these headers, as `bcftools merge` makes it: the lines of the first
@@ -133,7 +133,10 @@ impl Header {
                 merged.define(PASS_LINE.trim_ascii_end(), &mut dictionary)?;
             }
             let (mut keys, mut own) = (Vec::new(), HashSet::new());
-            for line in lines {
+            for (number, line) in lines.enumerate() {
+                if number % LINES_OF_A_CHECK == 0 {
+                    cancellation::check()?;
+                }
                 let line = match structured(line) {
                     Some((kind, attributes)) => {
                         let Some(name) = attribute(attributes, b"ID") else { continue };
@@ -172,10 +175,7 @@ impl Header {
         };
         let Some(name) = attribute(attributes, b"ID") else { return Ok(()) };
         if kind == b"contig" {
-            if dictionary.contigs.insert(name.to_vec()) {
-                self.contigs.push(check_text(name, b"", "the name of a contig")?.to_vec());
-            }
-            return Ok(());
+            return check_text(name, b"", "the name of a contig").map(|_| ());
         }
         let explicit = match attribute(attributes, b"IDX") {
             Some(text) => Some(
@@ -220,9 +220,20 @@ impl Header {
         self.format.get(name).copied().unwrap_or(Definition::NONE)
     }
 
-    /// Returns the names of the contigs in the order of their lines.
-    pub fn contigs(&self) -> &[Vec<u8>] {
-        &self.contigs
+    /// Returns the names of the contigs in the order of their lines. One that is defined twice is there twice.
+    pub fn contigs(&self) -> impl Iterator<Item = &[u8]> {
+        self.contig_lines().filter_map(|attributes| attribute(attributes, b"ID"))
+    }
+
+    /// Returns the length of a contig, if its line gives one.
+    pub fn contig_length(&self, name: &[u8]) -> Option<u64> {
+        let attributes = self.contig_lines().find(|attributes| attribute(attributes, b"ID") == Some(name))?;
+        str::from_utf8(attribute(attributes, b"length")?).ok()?.parse().ok()
+    }
+
+    /// Returns the attributes of the lines that define contigs.
+    fn contig_lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.lines().filter_map(structured).filter(|(kind, _)| *kind == b"contig").map(|(_, attributes)| attributes)
     }
 
     /// Returns the filter with a number.
@@ -270,9 +281,8 @@ impl Header {
     }
 }
 
-/// The numbers of names; contigs have numbers of their own.
+/// The numbers of the names of filters and fields.
 pub(super) struct Dictionary {
-    contigs: HashSet<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
     names: HashMap<u32, Vec<u8>>,
     next: u32,
@@ -282,7 +292,6 @@ impl Dictionary {
     pub(super) fn new() -> Self {
         let (number, name) = PASS;
         Dictionary {
-            contigs: HashSet::new(),
             numbers: HashMap::from([(name.to_vec(), number)]),
             names: HashMap::from([(number, name.to_vec())]),
             next: number + 1,
@@ -384,7 +393,9 @@ mod tests {
         for number in [1, 4, 5, u32::MAX] {
             assert!(header.filter(number).is_err(), "{number}");
         }
-        assert_eq!(header.contigs(), [b"20".to_vec(), b"chr1".to_vec()]);
+        assert_eq!(header.contigs().collect::<Vec<_>>(), [&b"20"[..], b"chr1", b"20"]);
+        assert_eq!(header.contig_length(b"20"), Some(62_435_964));
+        assert_eq!(header.contig_length(b"2"), None);
         assert!(header.defines_end());
     }
 
@@ -419,7 +430,8 @@ mod tests {
              ##FORMAT=<ID=DP,Number=G,Type=Float>\n##contig=<ID=1>\n\
              #CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\ta\tb\n"
         );
-        assert_eq!(merged.contigs(), [b"2", b"1"]);
+        assert_eq!(merged.contigs().collect::<Vec<_>>(), [b"2", b"1"]);
+        assert_eq!(merged.contig_length(b"1"), None);
         assert_eq!(merged.info(b"DP"), Definition { count: ValueCount::Other, is_numeric: true });
         assert_eq!(merged.format(b"DP").count, ValueCount::PerGenotype);
         assert!(Header::merged(std::iter::empty()).unwrap().lines.ends_with(PASS_LINE));

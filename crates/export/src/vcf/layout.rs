@@ -9,12 +9,15 @@
 //! Positions count from 0. In versions 2 and 3 a position also counts the lengths of all contigs before its own, and a
 //! sample is a number.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::cancellation;
+
+/// Number of names in a list after which cancellation is checked.
+const PAIRS_OF_A_CHECK: usize = 1 << 12;
 
 /// The layout of a dataset, and its anchor gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +76,12 @@ impl Layout {
             None if self.is_by_end() => *starts.start()..=starts.end().saturating_add(self.anchor_gap),
             None => starts.clone(),
         }
+    }
+
+    /// Returns the lowest first position of a record that a cell at this coordinate can find in a window that is not
+    /// anchored.
+    pub fn first_start(&self, coordinate: u32) -> u32 {
+        if self.is_by_end() { coordinate.saturating_sub(self.anchor_gap) } else { coordinate }
     }
 
     /// Returns whether this is the cell that finds a record of a window. Each record has exactly one.
@@ -148,18 +157,32 @@ impl Layout {
     }
 }
 
-/// The contigs of a dataset of version 2 or 3, by their positions.
+/// The contigs of a dataset of version 2 or 3, by their positions. Memory: their names, and 20 bytes for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contigs {
     /// Sorted by the first position.
     contigs: Vec<Contig>,
+    /// All names.
+    names: Vec<u8>,
+    /// The numbers of the contigs, sorted by name.
+    by_name: Vec<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Contig {
     start: u32,
     length: u32,
-    name: Vec<u8>,
+    /// The range of its name among all names.
+    name: [u32; 2],
+}
+
+/// Consecutive positions of a dataset of version 2 or 3: a contig, or a gap between contigs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch<'c> {
+    /// The contig; `None` for a gap.
+    pub contig: Option<&'c [u8]>,
+    /// Its positions in the dataset.
+    pub positions: RangeInclusive<u32>,
 }
 
 impl Contigs {
@@ -168,51 +191,89 @@ impl Contigs {
     /// # Errors
     /// Fails if they are not lists of names and numbers, or if contigs overlap.
     pub fn parse(offsets: &[u8], lengths: &[u8]) -> Result<Self> {
-        let lengths: HashMap<Vec<u8>, u32> = pairs(lengths, "contig_lengths")?.into_iter().collect();
-        let contigs = pairs(offsets, "contig_offsets")?.into_iter().map(|(name, start)| {
-            let length = lengths.get(&name).copied();
-            let length = length.ok_or_else(|| Error::damaged("a contig in contig_offsets and not contig_lengths"))?;
-            Ok(Contig { start, length, name })
-        });
-        let mut contigs = contigs.collect::<Result<Vec<_>>>()?;
-        contigs.sort_by_key(|contig| (contig.start, contig.length));
-        let overlaps = |two: &[Contig]| u64::from(two[0].start) + u64::from(two[0].length) > u64::from(two[1].start);
-        if contigs.windows(2).any(overlaps) {
+        let lengths = decoded(lengths, "contig_lengths")?;
+        let mut lengths = pairs(&lengths, "contig_lengths").collect::<Result<Vec<_>>>()?;
+        lengths.sort_by_key(|(name, _)| *name);
+        let offsets = decoded(offsets, "contig_offsets")?;
+        let mut all = pairs(&offsets, "contig_offsets")
+            .map(|pair| {
+                let (name, start) = pair?;
+                let place = lengths.binary_search_by_key(&name, |(name, _)| *name);
+                let length = place.ok().and_then(|place| lengths.get(place)).map(|(_, length)| *length);
+                let missing = || Error::damaged("a contig in contig_offsets and not contig_lengths");
+                Ok((start, length.ok_or_else(missing)?, name))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        all.sort_by_key(|(start, length, _)| (*start, *length));
+        let overlaps = |two: &[(u32, u32, &[u8])]| u64::from(two[0].0) + u64::from(two[0].1) > u64::from(two[1].0);
+        if all.windows(2).any(overlaps) {
             return Err(Error::damaged("contigs that overlap, in contig_offsets"));
         }
-        Ok(Contigs { contigs })
+        let too_many = |_| Error::unsupported("names of contigs of 2^32 bytes");
+        let (mut contigs, mut names) = (Vec::with_capacity(all.len()), Vec::new());
+        for (start, length, name) in all {
+            let begin = u32::try_from(names.len()).map_err(too_many)?;
+            names.extend_from_slice(name);
+            contigs.push(Contig { start, length, name: [begin, u32::try_from(names.len()).map_err(too_many)?] });
+        }
+        let mut found = Contigs { contigs, names, by_name: Vec::new() };
+        // No more than bytes of names, of which there are less than 2^32.
+        let mut by_name: Vec<u32> = (0..found.contigs.len() as u32).collect();
+        by_name.sort_by_key(|&number| found.contigs.get(number as usize).map(|contig| found.name(contig)));
+        found.by_name = by_name;
+        Ok(found)
+    }
+
+    fn name(&self, contig: &Contig) -> &[u8] {
+        let [start, end] = contig.name;
+        self.names.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Returns the contig of a name.
+    fn contig(&self, name: &[u8]) -> Option<&Contig> {
+        let contig = |number: &u32| self.contigs.get(*number as usize);
+        let before = |number: &u32| contig(number).is_some_and(|contig| self.name(contig) < name);
+        let found = self.by_name.get(self.by_name.partition_point(before)).and_then(contig)?;
+        (self.name(found) == name).then_some(found)
     }
 
     /// Returns the names of the contigs in the order of their positions.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.contigs.iter().map(|contig| contig.name.as_slice())
+        self.contigs.iter().map(|contig| self.name(contig))
+    }
+
+    /// Returns the length of a contig, if it exists.
+    pub fn length(&self, name: &[u8]) -> Option<u32> {
+        self.contig(name).map(|contig| contig.length)
     }
 
     /// Returns the contig at a position of the dataset: its name, and the position at which it begins.
     pub fn contig_at(&self, position: u32) -> Option<(&[u8], u32)> {
-        let count = self.contigs.partition_point(|contig| contig.start <= position);
-        let contig = self.contigs.get(count.checked_sub(1)?)?;
-        let is_within = position - contig.start < contig.length;
-        is_within.then_some((contig.name.as_slice(), contig.start))
+        let Stretch { contig, positions } = self.stretch_at(position);
+        Some((contig?, *positions.start()))
     }
 
-    /// Returns the ranges of positions without a contig.
-    pub fn gaps(&self) -> Vec<RangeInclusive<u32>> {
-        let (mut gaps, mut next) = (Vec::new(), 0u64);
-        for contig in &self.contigs {
-            gaps.push((next, u64::from(contig.start)));
-            next = u64::from(contig.start) + u64::from(contig.length);
+    /// Returns the contig or the gap that contains a position of the dataset.
+    pub fn stretch_at(&self, position: u32) -> Stretch<'_> {
+        let count = self.contigs.partition_point(|contig| contig.start <= position);
+        let before = count.checked_sub(1).and_then(|last| self.contigs.get(last));
+        // The end of the contigs so far, as none overlap: contigs without positions come first.
+        let end = before.map_or(0, |contig| u64::from(contig.start) + u64::from(contig.length));
+        match before {
+            Some(contig) if u64::from(position) < end => {
+                Stretch { contig: Some(self.name(contig)), positions: contig.start..=(end - 1) as u32 }
+            }
+            _ => {
+                let next = self.contigs.get(count).map(|contig| contig.start - 1);
+                Stretch { contig: None, positions: end as u32..=next.unwrap_or(u32::MAX) }
+            }
         }
-        gaps.push((next, 1 << 32));
-        let gap =
-            |(start, end): (u64, u64)| Some(u32::try_from(start).ok()?..=u32::try_from(end.checked_sub(1)?).ok()?);
-        gaps.into_iter().filter_map(gap).filter(|gap| !gap.is_empty()).collect()
     }
 
     /// Converts positions on a contig to positions of the dataset, clipped to the contig; `None` if none are left, or
     /// the contig does not exist.
     pub fn positions_of(&self, name: &[u8], positions: &RangeInclusive<u32>) -> Option<RangeInclusive<u32>> {
-        let contig = self.contigs.iter().find(|contig| contig.name == name)?;
+        let contig = self.contig(name)?;
         let last = contig.length.checked_sub(1)?.min(*positions.end());
         let place = |position: u32| contig.start.checked_add(position);
         (*positions.start() <= last).then(|| Some(place(*positions.start())?..=place(last)?)).flatten()
@@ -224,22 +285,30 @@ impl Contigs {
 /// # Errors
 /// Fails if it is not a list of names and numbers.
 pub fn sample_numbers(stored: &[u8]) -> Result<Vec<(Vec<u8>, u32)>> {
-    pairs(stored, "sample_ids")
+    let text = decoded(stored, "sample_ids")?;
+    pairs(&text, "sample_ids").map(|pair| pair.map(|(name, number)| (name.to_vec(), number))).collect()
 }
 
-/// Parses a list of names and numbers: Base64 of pairs separated by commas, with a tab between name and number.
-fn pairs(stored: &[u8], what: &str) -> Result<Vec<(Vec<u8>, u32)>> {
-    let wrong = || Error::damaged(format!("{what} is not a list of names and numbers in Base64"));
-    let text = STANDARD.decode(stored).map_err(|_| wrong())?;
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    let pair = |pair: &[u8]| {
-        let tab = pair.iter().position(|&byte| byte == b'\t').ok_or_else(wrong)?;
-        let number = str::from_utf8(&pair[tab + 1..]).ok().and_then(|number| number.parse().ok()).ok_or_else(wrong)?;
-        Ok((pair[..tab].to_vec(), number))
-    };
-    text.split(|&byte| byte == b',').map(pair).collect()
+fn not_a_list(what: &str) -> Error {
+    Error::damaged(format!("{what} is not a list of names and numbers in Base64"))
+}
+
+/// Decodes the text of a list of names and numbers: Base64 of pairs separated by commas.
+fn decoded(stored: &[u8], what: &str) -> Result<Vec<u8>> {
+    STANDARD.decode(stored).map_err(|_| not_a_list(what))
+}
+
+/// Parses pairs separated by commas, with a tab between name and number.
+fn pairs<'t>(text: &'t [u8], what: &str) -> impl Iterator<Item = Result<(&'t [u8], u32)>> {
+    let all = text.split(|&byte| byte == b',').filter(|_| !text.is_empty());
+    all.enumerate().map(move |(place, pair)| {
+        if place % PAIRS_OF_A_CHECK == 0 {
+            cancellation::check()?;
+        }
+        let tab = pair.iter().position(|&byte| byte == b'\t').ok_or_else(|| not_a_list(what))?;
+        let number = str::from_utf8(&pair[tab + 1..]).ok().and_then(|number| number.parse().ok());
+        Ok((&pair[..tab], number.ok_or_else(|| not_a_list(what))?))
+    })
 }
 
 #[cfg(test)]
@@ -255,9 +324,27 @@ mod tests {
     #[test]
     fn positions_belong_to_contigs() {
         let contigs = Contigs::parse(&encoded("b\t100,a\t0,c\t100"), &encoded("a\t100,b\t50,c\t0")).unwrap();
-        assert_eq!(contigs.gaps(), [150..=u32::MAX]);
-        let apart = Contigs::parse(&encoded("a\t5,b\t100"), &encoded("a\t10,b\t50")).unwrap();
-        assert_eq!(apart.gaps(), [0..=4, 15..=99, 150..=u32::MAX]);
+        assert_eq!(contigs.names().collect::<Vec<_>>(), [b"a", b"c", b"b"]);
+        let stretches = |contigs: &Contigs| {
+            let (mut found, mut next) = (Vec::new(), Some(0));
+            while let Some(position) = next {
+                let Stretch { contig, positions } = contigs.stretch_at(position);
+                assert_eq!(contigs.contig_at(position), contig.map(|name| (name, position)));
+                assert_eq!(*positions.start(), position);
+                assert_eq!(contigs.stretch_at(*positions.end()).positions, positions);
+                found.push((contig.map_or("", |name| str::from_utf8(name).unwrap()).to_owned(), *positions.end()));
+                next = positions.end().checked_add(1);
+            }
+            found
+        };
+        let of = |all: &[(&str, u32)]| all.iter().map(|(name, end)| ((*name).to_owned(), *end)).collect::<Vec<_>>();
+        assert_eq!(stretches(&contigs), of(&[("a", 99), ("b", 149), ("", u32::MAX)]));
+        let apart = Contigs::parse(&encoded("b\t100,a\t5"), &encoded("a\t10,b\t50")).unwrap();
+        assert_eq!(stretches(&apart), of(&[("", 4), ("a", 14), ("", 99), ("b", 149), ("", u32::MAX)]));
+        let to_the_end = Contigs::parse(&encoded("a\t1"), &encoded("a\t4294967295")).unwrap();
+        assert_eq!(stretches(&to_the_end), of(&[("", 0), ("a", u32::MAX)]));
+        let none = Contigs::parse(b"", b"").unwrap();
+        assert_eq!(stretches(&none), of(&[("", u32::MAX)]));
         assert_eq!(contigs.positions_of(b"b", &(0..=u32::MAX)), Some(100..=149));
         assert_eq!(contigs.positions_of(b"b", &(49..=60)), Some(149..=149));
         assert_eq!(contigs.positions_of(b"b", &(50..=60)), None);

@@ -26,7 +26,7 @@ pub use bgzf::{Bgzf, BgzfForward};
 pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
 pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
-pub use layout::{CellPositions, Contigs, Layout, Window, sample_numbers};
+pub use layout::{CellPositions, Contigs, Layout, Stretch, Window, sample_numbers};
 pub use merge::{FileRecord, MergedFile, Merger};
 pub use record::Record;
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};

@@ -75,6 +75,9 @@ impl Record<'_> {
 
     /// Appends the contig and the position, each with a tab.
     pub(super) fn append_place(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.contig.is_empty() {
+            return Err(Error::damaged("a record of a contig without a name"));
+        }
         out.extend_from_slice(check_text(self.contig, b"", "the name of a contig")?);
         out.push(b'\t');
         out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.start) + 1).as_bytes());
@@ -84,7 +87,7 @@ impl Record<'_> {
 
     /// Returns the identifier; `.` if there is none.
     pub(super) fn id_text(&self) -> Result<&[u8]> {
-        one_text(self.id, b" ")
+        id_text(self.id)
     }
 
     /// Returns the alleles, the reference first.
@@ -94,11 +97,17 @@ impl Record<'_> {
 
     /// Appends the reference allele and the alternative ones.
     fn append_alleles(&self, out: &mut Vec<u8>) -> Result<()> {
-        let alleles = one_text(self.alleles, b" ")?;
-        let (reference, others) = alleles.split_at(reference_length(alleles));
-        out.extend_from_slice(if reference.is_empty() { b"." } else { reference });
-        out.push(b'\t');
-        out.extend_from_slice(others.get(1..).filter(|others| !others.is_empty()).unwrap_or(b"."));
+        let alleles = self.allele_list()?;
+        for (number, allele) in alleles.iter().enumerate() {
+            if number > 0 {
+                out.push(if number == 1 { b'\t' } else { b',' });
+            }
+            // Only a record without alleles has an empty one.
+            out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
+        }
+        if alleles.len() == 1 {
+            out.extend_from_slice(b"\t.");
+        }
         Ok(())
     }
 
@@ -185,7 +194,7 @@ impl Record<'_> {
                 out.push(b':');
             }
             let has_values = match field.name {
-                GENOTYPE => field.values.append_genotype(b":", out),
+                GENOTYPE => field.values.append_genotype(out),
                 _ => field.values.append(b":", out),
             }?;
             if !has_values {
@@ -232,14 +241,26 @@ fn with_extracted<'a>(
     Ok(all)
 }
 
-/// Parses the stored alleles of a record; the reference comes first.
+/// Parses the stored alleles of a record; the reference comes first. A record without alleles has one empty text.
 pub(super) fn allele_list(stored: &[u8]) -> Result<Vec<&[u8]>> {
     let mut alleles: Vec<&[u8]> = one_text(stored, b" ")?.split(|&byte| byte == b',').collect();
-    // Only the reference allele may be an empty text or a dot.
-    if let [_, b"" | b"."] = alleles.as_slice() {
+    if alleles.len() > 1 && alleles.iter().any(|allele| allele.is_empty()) {
+        return Err(Error::damaged("an empty allele"));
+    }
+    // Only the reference allele may be a dot.
+    if let [_, b"."] = alleles.as_slice() {
         alleles.pop();
     }
     Ok(alleles)
+}
+
+/// Parses the stored identifier of a record, which is `.` if there is none.
+pub(super) fn id_text(stored: &[u8]) -> Result<&[u8]> {
+    let id = one_text(stored, b" ")?;
+    if id.is_empty() {
+        return Err(Error::damaged("an empty identifier"));
+    }
+    Ok(id)
 }
 
 /// Parses the stored filters of a record: their count, then their numbers.
@@ -362,7 +383,18 @@ mod tests {
         let broken = stored(&[("A", Stored::Text(b"x;y".to_vec()))]);
         assert_eq!(attribute_of(Record { alleles: b"A,C", ..sound }), "alleles");
         assert_eq!(attribute_of(Record { alleles: b"A\tC\0", ..sound }), "alleles");
-        assert_eq!(attribute_of(Record { id: b"", ..sound }), "id");
+        for alleles in [&b",\0"[..], b",C\0", b"A,\0", b"A,,C\0", b",.\0"] {
+            assert_eq!(attribute_of(Record { alleles, ..sound }), "alleles", "{alleles:?}");
+        }
+        assert!(line(&Record { alleles: b"\0", ..sound }).unwrap().starts_with("1\t1\t.\t.\t.\t"));
+        for id in [&b""[..], b"\0", b"a b\0"] {
+            assert_eq!(attribute_of(Record { id, ..sound }), "id", "{id:?}");
+        }
+        for genotype in [Stored::Floats(vec![5, 4]), Stored::Flag, Stored::Text(b"a/b".to_vec())] {
+            let format = stored(&[("GT", genotype)]);
+            assert_eq!(attribute_of(Record { format: &format, ..sound }), "fmt");
+        }
+        assert!(line(&Record { contig: b"", ..sound }).is_err());
         for filters in [&[0; 3][..], &[0; 5], &[1, 0, 0, 0], &[], &unknown] {
             assert_eq!(attribute_of(Record { filters, ..sound }), "filter_ids", "{filters:?}");
         }

@@ -6,7 +6,11 @@
 //! 2^14 positions. A `.csi` has six levels, and such a place for each bin. The index of a BCF file identifies contigs
 //! by their number in the file's header, others by name.
 //!
-//! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index").
+//! Behind the bins of a contig with records there is one that no record can have: as samtools and bcftools make it, it
+//! has the part of the file with the contig's records, and their number.
+//!
+//! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index", with the "metadata
+//! pseudo-bin").
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -41,6 +45,12 @@ impl IndexFormat {
             IndexFormat::Tbi => 5,
             IndexFormat::Csi => 6,
         }
+    }
+
+    /// Returns the number of the bin with the extent and the number of a contig's records: the second one behind the last
+    /// bin.
+    fn bin_of_counts(self) -> u32 {
+        first_bin(self.depth() + 1) + 1
     }
 
     /// Positions from here on have no bin.
@@ -203,6 +213,9 @@ struct Contig {
     /// For each window, the virtual offset of the first record that overlaps it; 0 if none does.
     windows: Vec<u64>,
     last: u64,
+    records: u64,
+    /// The virtual offsets at which the first record begins, and the last one ends.
+    extent: (u64, u64),
 }
 
 impl Index {
@@ -233,6 +246,8 @@ impl Index {
         }
         contig.last = record.start;
         let (from, to) = (virtual_offset(from), virtual_offset(to));
+        contig.extent = (if contig.records == 0 { from } else { contig.extent.0 }, to);
+        contig.records += 1;
         let runs = contig.bins.entry(bin_of(record.start, record.end, self.format.depth())).or_default();
         match runs.last_mut().filter(|last| last.1 >> 16 == from >> 16) {
             // Few records lie between the two runs, so join them.
@@ -275,24 +290,29 @@ impl Index {
         }
         for contig in &self.contigs {
             let windows = contig.filled_windows();
-            number(&mut out, contig.bins.len());
-            for (bin, runs) in &contig.bins {
+            number(&mut out, contig.bins.len() + usize::from(contig.records > 0));
+            let mut bin = |bin: u32, first: u64, runs: &[(u64, u64)]| {
                 out.extend_from_slice(&bin.to_le_bytes());
                 if self.format == IndexFormat::Csi {
-                    let first = windows.get(first_window(*bin, self.format.depth())).copied().unwrap_or(0);
                     out.extend_from_slice(&first.to_le_bytes());
                 }
                 number(&mut out, runs.len());
-                for (from, to) in runs {
-                    out.extend_from_slice(&from.to_le_bytes());
-                    out.extend_from_slice(&to.to_le_bytes());
-                }
+                out.extend(runs.iter().flat_map(|(from, to)| [*from, *to]).flat_map(u64::to_le_bytes));
+            };
+            for (place, runs) in &contig.bins {
+                bin(*place, windows.get(first_window(*place, self.format.depth())).copied().unwrap_or(0), runs);
+            }
+            if contig.records > 0 {
+                // Readers of alignments count those without a place, too; all records of VCF have one.
+                bin(self.format.bin_of_counts(), 0, &[contig.extent, (contig.records, 0)]);
             }
             if self.format == IndexFormat::Tbi {
                 number(&mut out, windows.len());
                 windows.iter().for_each(|window| out.extend_from_slice(&window.to_le_bytes()));
             }
         }
+        // The number of records without a contig.
+        out.extend_from_slice(&[0; 8]);
         out
     }
 }
@@ -348,6 +368,27 @@ mod tests {
         for (start, end) in [(0, 1), (1 << 20, (1 << 20) + 5), (1 << 30, 3 << 29), (5 << 26, 6 << 26), (0, 1 << 32)] {
             let window = first_window(bin_of(start, end, 6), 6) as u64;
             assert!(window << WINDOW_BITS <= start && (start == 0 || window > 0), "{start}");
+        }
+    }
+
+    #[test]
+    fn the_last_bin_of_a_contig_counts_its_records() {
+        let line = |contig: &str, position: u64| format!("{contig}\t{position}\t.\tA\tC\t.\t.\t.\n");
+        let (first, second) = (line("1", 5) + &line("1", 16_384), line("2", 9));
+        let text = [first.as_bytes(), second.as_bytes()].concat();
+        let ends = [0, first.len() as u64, text.len() as u64].map(virtual_offset);
+        for (format, bin, behind) in [(IndexFormat::Tbi, 37_450u32, 0), (IndexFormat::Csi, 299_594, 8)] {
+            let bytes = index_of_text(&text, format).unwrap().bytes();
+            for (from, to, records) in [(ends[0], ends[1], 2u64), (ends[1], ends[2], 1)] {
+                let values: Vec<u8> = [from, to, records, 0].into_iter().flat_map(u64::to_le_bytes).collect();
+                let wanted = [&bin.to_le_bytes()[..], &vec![0; behind], &2u32.to_le_bytes(), &values].concat();
+                let count = bytes.windows(wanted.len()).filter(|window| *window == wanted.as_slice()).count();
+                assert_eq!(count, 1, "{format:?}: {records} records from {from} to {to}");
+            }
+            assert!(bytes.ends_with(&[0; 8]));
+            // A contig without records has no bins.
+            let none = index_of_bcf(&bcf(""), &header()).unwrap().bytes();
+            assert_eq!(none.len(), 20 + 4 * 4 + 8);
         }
     }
 

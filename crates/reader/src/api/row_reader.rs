@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Descent;
+use tilefs_format::scalar::Range;
 
 use super::values::Values;
 use crate::array::Array;
@@ -101,6 +103,17 @@ impl RowReader {
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
     pub fn select(self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         let view = Arc::new(self.view.select(ranges)?);
+        Ok(RowReader { view, ..self })
+    }
+
+    /// Selects the rows of the tiles that `decide` does not skip, by the range of a dimension in boxes; see
+    /// [`SparseView::within_boxes`].
+    ///
+    /// # Errors
+    /// Those of `decide`; any damage in the R-trees.
+    #[doc(hidden)]
+    pub fn within_boxes(self, dimension: usize, decide: impl FnMut(&Range) -> Result<Descent>) -> Result<Self> {
+        let view = Arc::new(self.view.within_boxes(dimension, decide)?);
         Ok(RowReader { view, ..self })
     }
 

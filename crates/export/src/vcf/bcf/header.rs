@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::cancellation;
 
 use super::super::check_text;
-use super::super::header::{Dictionary, PASS, PASS_LINE, attribute, structured, without_number};
+use super::super::header::{Dictionary, LINES_OF_A_CHECK, PASS, PASS_LINE, attribute, structured, without_number};
 use super::Kind;
 
 /// The first bytes of a file: the format and its version.
@@ -55,6 +56,9 @@ impl BcfHeader {
             structured(line).is_some_and(|(kind, rest)| kind == b"FILTER" && attribute(rest, b"ID") == Some(PASS.1))
         });
         for (number, line) in lines().enumerate() {
+            if number % LINES_OF_A_CHECK == 0 {
+                cancellation::check()?;
+            }
             if line.starts_with(b"##") {
                 header.add_line(line, &mut dictionary)?;
                 if number == 0 && !defines_pass {

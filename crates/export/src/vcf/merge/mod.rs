@@ -87,9 +87,9 @@ impl Merger {
         Ok(Merger { files, header, columns })
     }
 
-    /// Returns the contigs of all headers.
-    pub fn contigs(&self) -> &[Vec<u8>] {
-        self.header.contigs()
+    /// Returns the merged header.
+    pub fn header(&self) -> &Header {
+        &self.header
     }
 
     /// Returns the merged files.

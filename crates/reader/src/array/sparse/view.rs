@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
+use tilefs_format::scalar::Range;
 
 use super::build::build;
 use super::cells::FragmentCells;
@@ -19,7 +20,7 @@ use super::selection::{CoordinateRange, Selection, Share};
 use super::store::Store;
 use crate::array::Array;
 use crate::array::single_flight::SingleFlight;
-use crate::storage::{EntryKey, together};
+use crate::storage::{EntryKey, KeyWriter, together};
 use crate::threads::{LogInterval, cancellation};
 
 /// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
@@ -205,6 +206,53 @@ impl SparseView {
         };
         let selected = Self::with(Arc::new(query), None, format!("selected {ranges:?}"));
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
+    }
+
+    /// Returns the rows of the tiles that `decide` does not skip, in the same order. It is passed the range of a dimension
+    /// in the box of a fragment, then in boxes of its R-tree down to its tiles. A box has all coordinates of the cells in
+    /// it, and may be larger. Boxes without selected cells are not passed.
+    ///
+    /// # Errors
+    /// Those of `decide`; any damage in the R-trees.
+    pub fn within_boxes(&self, dimension: usize, mut decide: impl FnMut(&Range) -> Result<Descent>) -> Result<Self> {
+        let Query { array, plan, selection, .. } = &*self.query;
+        let mut decide = |ranges: &[Range]| {
+            cancellation::check()?;
+            let is_selected = selection.as_ref().is_none_or(|s| s.share(&plan.axes, ranges.iter()) != Share::None);
+            match ranges.get(dimension).filter(|_| is_selected) {
+                Some(range) => decide(range),
+                None => Ok(if is_selected { Descent::Enter } else { Descent::Skip }),
+            }
+        };
+        let mut cells = Vec::with_capacity(self.query.cells.len());
+        for (fragment, own) in self.query.cells.iter().enumerate() {
+            let domain = array.outline(fragment)?.facts.non_empty_ranges().unwrap_or_default();
+            let descent = if own.count() == 0 { Descent::Skip } else { decide(&domain)? };
+            let mut tiles = Vec::new();
+            if matches!(descent, Descent::Enter) {
+                let boxes = array.folder().mbrs(array.number(fragment))?;
+                let descended = boxes.descend(&mut decide, |some| tiles.push(some));
+                descended.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
+            }
+            cells.push(match descent {
+                Descent::Take => own.clone(),
+                Descent::Skip | Descent::Enter => own.restricted(tiles.into_iter())?,
+            });
+        }
+        // Which cells these are distinguishes saved data about them from that of other boxes.
+        let mut key = KeyWriter::new();
+        cells.iter().for_each(|own| key.part(format_args!("{own:?}")));
+        let description = format!("{} within boxes {:?}", self.description, key.finish());
+        let query = Query {
+            array: array.clone(),
+            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            deletes: self.query.deletes.clone(),
+            selection: selection.clone(),
+            cells,
+            is_narrowed: false,
+            portions: self.query.portions,
+        };
+        Ok(Self::with(Arc::new(query), None, description))
     }
 
     /// Returns the same rows sorted by coordinates, the first dimension being the most significant. The sort is stable.
