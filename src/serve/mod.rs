@@ -27,6 +27,7 @@ mod counts;
 mod dav;
 mod exchange;
 mod files;
+mod host_paths;
 mod listener;
 mod listing;
 mod page;
