@@ -92,6 +92,7 @@ impl Service {
         };
         let question = Question {
             path: head.uri.path().to_owned(),
+            token: self.access.token_in(head.uri.query()),
             query: head.uri.query().map(str::to_owned),
             method: head.method,
             headers: head.headers,

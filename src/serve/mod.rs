@@ -41,4 +41,4 @@ mod timed_stream;
 mod validators;
 mod workers;
 
-pub use server::{ServeOptions, Server};
+pub use server::{ServeOptions, Server, is_loopback};

@@ -96,7 +96,7 @@ impl Server {
         let no_thread = |error| failed("cannot start a thread", error);
         refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(no_thread)?;
 
-        let only_local_names = address.ip().is_loopback() && options.cors.is_none();
+        let only_local_names = is_local_only(&address, options.cors.as_deref());
         let service = Arc::new(Service {
             site: Arc::clone(&site),
             workers: Arc::new(Workers::new()),
@@ -158,6 +158,18 @@ impl Server {
             }
         }
     }
+}
+
+/// Returns whether only programs of this machine should reach a server at this address, and no web page that gives its
+/// own name that address. Where pages of any origin may read, none needs to.
+fn is_local_only(address: &SocketAddr, cors: Option<&str>) -> bool {
+    is_loopback(address) && cors != Some("*")
+}
+
+/// Returns whether only this machine can connect to an address.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    // An IPv4 address may be written as one of IPv6.
+    address.ip().to_canonical().is_loopback()
 }
 
 impl Drop for Server {
