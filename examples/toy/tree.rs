@@ -9,6 +9,7 @@ use tilefs::tree::{Entry, EntryKind, File, Folder, Node};
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
+use tilefs_reader::threads::cancellation;
 
 /// The modification time of everything in the tree, in milliseconds since the Unix epoch.
 pub const MODIFIED_MS: u64 = 1_706_696_100_500;
@@ -25,6 +26,9 @@ pub const SLOW: Duration = Duration::from_millis(200);
 /// The offset from which `damaged.bin` cannot be read.
 pub const DAMAGED_FROM: u64 = 1 << 20;
 
+/// The offset from which reads of `stuck.bin` do not end.
+pub const STUCK_FROM: u64 = 1 << 20;
+
 /// The number of names in `many/`.
 pub const MANY: u64 = 100_000;
 
@@ -35,6 +39,8 @@ pub struct Counters {
     pub prepared: AtomicU64,
     pub live_slices: AtomicU64,
     pub gate: Gate,
+    /// Reads of `endless.bin` and `stuck.bin` that have begun and not ended.
+    pub endless: AtomicU64,
 }
 
 /// A gate: reads of `gated.bin` wait until it is open.
@@ -92,6 +98,10 @@ enum Kind {
     Slow,
     /// Reads wait until the gate is open.
     Gated,
+    /// Reads end when they are cancelled.
+    Endless,
+    /// The same from [`STUCK_FROM`] on.
+    Stuck,
     /// The first read of each MiB takes 2 ms, as if it had to be decoded; prefetching it counts as a read.
     Decoded,
     Damaged,
@@ -111,8 +121,9 @@ impl Folder for Root {
             return Err(Error::unsupported("format version 99").in_array("/data/toy"));
         }
         let listed = FILES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
-        // `gated.bin` is not listed, so that a reader of all listed files does not block.
-        let kind = listed.or_else(|| (name == "gated.bin").then_some(Kind::Gated));
+        // Not listed, so that a reader of all listed files does not block.
+        let unlisted = [("gated.bin", Kind::Gated), ("endless.bin", Kind::Endless), ("stuck.bin", Kind::Stuck)];
+        let kind = listed.or_else(|| unlisted.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind));
         Ok(kind.map(|kind| Node::File(Arc::new(Computed { kind, counters: Arc::clone(&self.0) }))))
     }
 
@@ -153,7 +164,7 @@ impl File for Computed {
             Kind::Empty => Ok(0),
             Kind::Big => Ok(BIG),
             Kind::Memory | Kind::Decoded => Ok(MEMORY),
-            Kind::Slow | Kind::Gated | Kind::Damaged | Kind::Panics => Ok(4 << 20),
+            Kind::Slow | Kind::Gated | Kind::Endless | Kind::Stuck | Kind::Damaged | Kind::Panics => Ok(4 << 20),
             Kind::Lengthless => Err(Error::damaged("the offsets end early").in_file("a0.tdb")),
         }
     }
@@ -194,6 +205,17 @@ impl Opened {
             }
         }
     }
+
+    fn wait_for_cancellation(&self) -> Result<()> {
+        self.counters.endless.fetch_add(1, Ordering::Relaxed);
+        let mut checked = cancellation::check();
+        while checked.is_ok() {
+            thread::sleep(Duration::from_millis(5));
+            checked = cancellation::check();
+        }
+        self.counters.endless.fetch_sub(1, Ordering::Relaxed);
+        checked
+    }
 }
 
 impl Content for Opened {
@@ -216,6 +238,8 @@ impl Content for Opened {
             Kind::Slow => thread::sleep(SLOW),
             Kind::Gated => self.counters.gate.pass(),
             Kind::Decoded => self.decode(offset, buf.len() as u64),
+            Kind::Endless => return self.wait_for_cancellation(),
+            Kind::Stuck if offset + buf.len() as u64 > STUCK_FROM => return self.wait_for_cancellation(),
             Kind::Damaged if offset + buf.len() as u64 > DAMAGED_FROM => {
                 return Err(Error::damaged("the checksum does not match").at(77).in_file("a0.tdb").in_fragment("__1"));
             }

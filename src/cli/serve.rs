@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, service};
 use tilefs::fuse::Signals;
-use tilefs::serve::{ServeOptions, Server};
+use tilefs::serve::{ServeOptions, Server, is_loopback};
 use tilefs::tree::Links;
 
 const EXAMPLES: &str = "\
@@ -107,7 +107,7 @@ impl Serve {
         };
         signals.wait();
         let server = Server::start(tree, &serving)?;
-        if !server.address().ip().is_loopback() && self.token.is_none() {
+        if !is_loopback(&server.address()) && self.token.is_none() {
             ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
         }
         // Without standard output, as a service, the log has the address.

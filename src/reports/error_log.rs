@@ -31,7 +31,12 @@ struct Written {
 impl ErrorLog {
     /// Logs the error with the current activity, unless the same error was logged recently.
     pub fn report(&self, doing: &str, error: &str) {
-        self.recent.add(doing, error);
+        self.report_as(doing, error, error);
+    }
+
+    /// Like [`report`](Self::report), with another text for those who read the recent errors.
+    pub fn report_as(&self, doing: &str, error: &str, shown: &str) {
+        self.recent.add(doing, shown);
         let line = {
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             written.line(doing, error, Instant::now())

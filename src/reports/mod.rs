@@ -6,7 +6,7 @@ mod own_files;
 mod recent_errors;
 
 pub use error_log::{ErrorLog, reason_of_panic};
-pub use own_files::{OwnFolder, RootWithOwn};
+pub use own_files::{OwnFolder, RootWithOwn, is_report};
 
 /// The log target of lines that a signal requested. They are informational, and written at every level except `off`.
 pub const ASKED_FOR: &str = "tilefs::asked_for";

@@ -99,6 +99,12 @@ const ERRORS: &str = "errors.txt";
 /// The files of statistics and their formats.
 const FILES: [(&str, Format); 2] = [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
 
+/// Returns whether this is the path of a report, which costs little to read.
+pub fn is_report(path: &[String]) -> bool {
+    let [folder, name] = path else { return false };
+    folder == OWN_FOLDER && (name == ERRORS || FILES.iter().any(|(known, _)| known == name))
+}
+
 impl Folder for OwnFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         if name == ERRORS {
@@ -203,6 +209,9 @@ mod tests {
         let names: Vec<String> = own.list().unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["stats.json", "stats.prom", "errors.txt", "views.txt"]);
         assert!(names.iter().all(|name| matches!(own.lookup(name), Ok(Some(Node::File(_))))));
+        let reports = names.iter().filter(|name| is_report(&[OWN_FOLDER.to_owned(), (*name).clone()]));
+        assert_eq!(reports.collect::<Vec<_>>(), ["stats.json", "stats.prom", "errors.txt"]);
+        assert!(!is_report(&["stats.json".to_owned()]) && !is_report(&["a".to_owned(), "stats.json".to_owned()]));
         let Ok(Some(Node::File(file))) = own.lookup("errors.txt") else { panic!("it is not there") };
         let before = file.len().unwrap();
         errors.add("read", "bad chunk");

@@ -44,10 +44,15 @@ impl Access {
             let given = given.or_else(|| token_of(query));
             return if given.is_some_and(|given| hash(&given) == *token) { Ok(()) } else { Err(Denied::Token) };
         }
-        let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
         // Browsers always send a host.
-        let is_local = host.is_none_or(is_address_or_localhost);
+        let is_local = headers.get_all(HOST).iter().all(|host| host.to_str().is_ok_and(is_address_or_localhost));
         if self.only_local_names && !is_local { Err(Denied::Host) } else { Ok(()) }
+    }
+
+    /// Returns the token in a query, if it is that of the server.
+    pub fn token_in(&self, query: Option<&str>) -> Option<String> {
+        let own = self.token.as_ref()?;
+        token_of(query).filter(|given| hash(given) == *own)
     }
 }
 
@@ -70,14 +75,16 @@ fn credentials(header: &str) -> Option<String> {
 }
 
 /// Returns the token in a query.
-pub fn token_of(query: Option<&str>) -> Option<String> {
+fn token_of(query: Option<&str>) -> Option<String> {
     decode(query?.split('&').find_map(|pair| pair.strip_prefix("token="))?).ok()
 }
 
 fn is_address_or_localhost(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
-        // An IPv6 address.
-        Some(rest) => return rest.contains(']'),
+        Some(rest) => {
+            let (address, port) = rest.split_once(']').unwrap_or_default();
+            return address.parse::<std::net::Ipv6Addr>().is_ok() && (port.is_empty() || port.starts_with(':'));
+        }
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
@@ -109,18 +116,40 @@ mod tests {
         for query in [None, Some(""), Some("token"), Some("token="), Some("nottoken=s3cret:%2F%2B")] {
             assert_eq!(check(&access, None, query), Err(Denied::Token), "{query:?}");
         }
+        // Links repeat the token of the server, and no other text of the client.
+        assert_eq!(access.token_in(Some("json&token=s3cret:%2F%2B")).as_deref(), Some("s3cret:/+"));
+        assert_eq!(access.token_in(Some("token=other")), None);
+        assert_eq!(Access::new(None, true).token_in(Some("token=other")), None);
     }
 
     #[test]
     fn a_page_that_renames_this_machine_is_refused() {
         let local = Access::new(None, true);
-        for host in ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST:1"] {
+        for host in
+            ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "[::ffff:127.0.0.1]:80", "LOCALHOST:1"]
+        {
             assert_eq!(check(&local, Some(("host", host)), None), Ok(()), "{host}");
         }
-        for host in ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example:80", ""] {
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "",
+            "[evil.example]:80",
+            "[::1].evil.example",
+            "[::1",
+        ] {
             assert_eq!(check(&local, Some(("host", host)), None), Err(Denied::Host), "{host}");
         }
         assert_eq!(check(&local, None, None), Ok(()));
+        let both = [("localhost", "evil.example"), ("evil.example", "localhost")];
+        for (first, second) in both {
+            let mut headers = HeaderMap::new();
+            headers.append(HOST, first.parse().unwrap());
+            headers.append(HOST, second.parse().unwrap());
+            assert_eq!(local.check(&headers, None), Err(Denied::Host), "{first}, {second}");
+        }
         assert_eq!(check(&Access::new(None, false), Some(("host", "data.example")), None), Ok(()));
         assert_eq!(check(&Access::new(Some("t"), true), Some(("host", "data.example")), Some("token=t")), Ok(()));
     }

@@ -34,6 +34,8 @@ pub struct Question {
     /// The path of the URL, with its escapes.
     pub path: String,
     pub query: Option<String>,
+    /// The token of the server, if the query has it.
+    pub token: Option<String>,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
@@ -240,7 +242,7 @@ impl Request<'_> {
                 if self.wants_json() {
                     return Ok(ListingPieces::new(members, Form::Json, "[".to_owned(), "\n]\n".to_owned()));
                 }
-                let page = page::Page::new(self.path, &found.node, self.asked)?;
+                let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
                 Ok(ListingPieces::new(members, Form::Html { query: page.query() }, page.before(), page.after()))
             },
         )?;

@@ -1,46 +1,87 @@
-//! Limits the number of open connections. If it is exceeded, the connection that has been idle for longest is closed.
+//! Limits the number of open connections, and of those whose requests are answered. A connection beyond a limit makes
+//! the server close the one whose client keeps it waiting for longest.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// One in this many connections is reserved for clients that have not sent a whole request yet.
+const RESERVED: usize = 16;
+
+/// How long a client must have taken nothing of its reply before it may be cut off for the request of another one.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// Limits the open connections. Memory for each: that of its reply (`body.rs`), and some 20 KiB.
 pub struct Connections {
     most: usize,
+    /// Maximum number of connections whose requests are answered. All others wait for a request and can be closed, so
+    /// there is always room for a new one.
+    most_busy: usize,
     permits: Arc<Semaphore>,
-    idle: Mutex<Idle>,
+    state: Mutex<State>,
 }
 
-/// The connections without a request, in the order in which they became idle.
 #[derive(Default)]
-struct Idle {
-    by_age: BTreeMap<u64, Arc<Notify>>,
+struct State {
+    /// The connections without a whole request, in the order in which they began to wait for it.
+    waiting: BTreeMap<u64, Arc<Shared>>,
+    /// The busy ones whose clients take nothing of their replies, in the order in which they stopped, with the time.
+    stalled: BTreeMap<u64, (Instant, Arc<Shared>)>,
+    /// Number of connections whose requests are answered.
+    busy: usize,
     next: u64,
-    /// Whether connections close as soon as they are idle.
+    /// Whether connections close as soon as they wait for a request.
     are_closing: bool,
+    /// Notified when a busy connection has become free.
+    room: Arc<Notify>,
 }
 
-/// An open connection, until dropped. It is idle at first.
+/// What the limits know of a connection.
+#[derive(Default)]
+struct Shared {
+    /// Notified when it should close.
+    close: Notify,
+    /// Changed only while the state of all connections is locked.
+    place: Mutex<Place>,
+}
+
+/// Where a connection is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    /// Among those without a whole request.
+    Waiting(u64),
+    /// Among the busy ones.
+    Busy,
+    /// Among the busy ones, and its client takes nothing.
+    Stalled(u64),
+    /// Its request does not count, because it is answered at once.
+    Exempt,
+    /// It is being cut off.
+    Cut,
+}
+
+/// An open connection, until dropped. It waits for a request at first.
 pub struct Connection {
     connections: Arc<Connections>,
-    /// Notified when it should close.
-    close: Arc<Notify>,
-    /// Its place among the idle ones.
-    place: Mutex<Option<u64>>,
+    shared: Arc<Shared>,
     had_requests: AtomicBool,
     _permit: OwnedSemaphorePermit,
 }
 
-/// A request of a connection that is being answered, until dropped.
+/// A whole request of a connection that is being answered, until dropped.
 pub struct Busy(Arc<Connection>);
 
 impl Connections {
     /// Allows `most` connections.
     pub fn new(most: usize) -> Arc<Self> {
         let most = most.clamp(1, u32::MAX as usize);
-        Arc::new(Connections { most, permits: Arc::new(Semaphore::new(most)), idle: Mutex::default() })
+        let most_busy = most.saturating_sub((most / RESERVED).max(1)).max(1);
+        Arc::new(Connections { most, most_busy, permits: Arc::new(Semaphore::new(most)), state: Mutex::default() })
     }
 
     /// Returns the number of open connections.
@@ -48,24 +89,27 @@ impl Connections {
         self.most.saturating_sub(self.permits.available_permits())
     }
 
-    /// Waits until there is room for another connection. If there is none, asks the one that has been idle for longest
-    /// to close.
+    /// Waits until there is room for another connection. If there is little room, asks the one that has been without a
+    /// whole request for longest to close; if there is none and no such connection, the one that has been stalled for
+    /// longest.
     pub async fn admit(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
-                let oldest = self.idle().by_age.pop_first();
-                if let Some((_, close)) = oldest {
-                    close.notify_one();
-                }
+                let mut state = self.state();
+                let _ = state.close_waiting() || state.cut_stalled();
+                drop(state);
                 // The semaphore is never closed.
                 Arc::clone(&self.permits).acquire_owned().await.ok()?
             }
         };
+        if self.permits.available_permits() < self.most / RESERVED {
+            // The next one need not wait.
+            self.state().close_waiting();
+        }
         let connection = Arc::new(Connection {
             connections: Arc::clone(self),
-            close: Arc::default(),
-            place: Mutex::default(),
+            shared: Arc::default(),
             had_requests: AtomicBool::new(false),
             _permit: permit,
         });
@@ -73,11 +117,11 @@ impl Connections {
         Some(connection)
     }
 
-    /// Asks all connections to close as soon as they are idle.
+    /// Asks all connections to close as soon as they wait for a request.
     pub fn close_all(&self) {
-        let mut idle = self.idle();
-        idle.are_closing = true;
-        idle.by_age.values().for_each(|close| close.notify_one());
+        let mut state = self.state();
+        state.are_closing = true;
+        state.waiting.values().for_each(|one| one.close.notify_one());
     }
 
     /// Waits until no connection is open.
@@ -86,62 +130,143 @@ impl Connections {
         let _ = self.permits.acquire_many(self.most as u32).await;
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Asks the connection to close that has been without a whole request for longest. Returns whether there is one.
+    fn close_waiting(&mut self) -> bool {
+        let Some((_, longest)) = self.waiting.pop_first() else { return false };
+        // It still waits for a request, and may get one before it closes.
+        *longest.place() = Place::Nowhere;
+        longest.close.notify_one();
+        true
+    }
+
+    /// Cuts off the connection that has been stalled for longest, if for long enough. Returns whether there is one.
+    fn cut_stalled(&mut self) -> bool {
+        let has_stalled = self.stalled.first_key_value().is_some_and(|(_, (since, _))| since.elapsed() >= STALLED);
+        let longest = if has_stalled { self.stalled.pop_first() } else { None };
+        let Some((_, (_, longest))) = longest else { return false };
+        *longest.place() = Place::Cut;
+        self.busy = self.busy.saturating_sub(1);
+        longest.close.notify_one();
+        true
+    }
+
+    /// Takes a connection out of its place, and returns the place.
+    fn remove(&mut self, shared: &Shared) -> Place {
+        let place = std::mem::take(&mut *shared.place());
+        match place {
+            Place::Waiting(number) => drop(self.waiting.remove(&number)),
+            Place::Stalled(number) => drop(self.stalled.remove(&number)),
+            Place::Nowhere | Place::Busy | Place::Exempt | Place::Cut => {}
+        }
+        if matches!(place, Place::Busy | Place::Stalled(_)) {
+            self.busy = self.busy.saturating_sub(1);
+            self.room.notify_one();
+        }
+        place
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+impl Shared {
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Connection {
-    /// Marks the connection as busy until the result is dropped.
-    pub fn begin(self: &Arc<Self>) -> Busy {
+    /// Marks the connection as busy with a whole request until the result is dropped. If too many are busy, cuts off
+    /// the one that has been stalled for longest; returns `None` if none has. A request that is exempt always begins.
+    pub fn begin(self: &Arc<Self>, is_exempt: bool) -> Option<Busy> {
+        let mut state = self.connections.state();
+        if !is_exempt && state.busy >= self.connections.most_busy && !state.cut_stalled() {
+            return None;
+        }
+        if state.remove(&self.shared) == Place::Cut {
+            *self.shared.place() = Place::Cut;
+            return None;
+        }
+        state.busy += usize::from(!is_exempt);
+        *self.shared.place() = if is_exempt { Place::Exempt } else { Place::Busy };
         self.had_requests.store(true, Ordering::Relaxed);
-        self.stir();
-        Busy(Arc::clone(self))
+        Some(Busy(Arc::clone(self)))
     }
 
-    /// Returns whether the connection has never had a request.
+    /// Waits until fewer connections are busy. May return earlier.
+    pub async fn room(&self) {
+        let room = Arc::clone(&self.connections.state().room);
+        room.notified().await;
+    }
+
+    /// Notes that the client takes nothing of its reply.
+    pub fn stall(&self) {
+        let mut state = self.connections.state();
+        let mut place = self.shared.place();
+        if *place == Place::Busy {
+            let number = state.number();
+            *place = Place::Stalled(number);
+            state.stalled.insert(number, (Instant::now(), Arc::clone(&self.shared)));
+        }
+    }
+
+    /// Notes that the client has taken bytes again.
+    pub fn go_on(&self) {
+        let mut state = self.connections.state();
+        let mut place = self.shared.place();
+        if let Place::Stalled(number) = *place {
+            state.stalled.remove(&number);
+            *place = Place::Busy;
+        }
+    }
+
+    /// Returns whether the connection has never had a whole request.
     pub fn is_fresh(&self) -> bool {
         !self.had_requests.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the connection has no request.
-    pub fn is_idle(&self) -> bool {
-        self.place().is_some()
+    /// Returns whether no request of the connection is being answered.
+    pub fn is_waiting(&self) -> bool {
+        matches!(*self.shared.place(), Place::Waiting(_) | Place::Nowhere)
+    }
+
+    /// Returns whether the connection is cut off for the request of another one.
+    pub fn is_cut(&self) -> bool {
+        *self.shared.place() == Place::Cut
     }
 
     /// Waits until the connection should close.
     pub async fn asked_to_close(&self) {
-        self.close.notified().await;
+        self.shared.close.notified().await;
     }
 
-    /// Adds the connection to the idle ones, as the youngest.
+    /// Adds the connection to those without a request, as the youngest.
     fn rest(&self) {
-        let mut idle = self.connections.idle();
-        let place = idle.next;
-        idle.next += 1;
-        idle.by_age.insert(place, Arc::clone(&self.close));
-        if idle.are_closing {
-            self.close.notify_one();
+        let mut state = self.connections.state();
+        if state.remove(&self.shared) == Place::Cut {
+            *self.shared.place() = Place::Cut;
+            return;
         }
-        *self.place() = Some(place);
-    }
-
-    /// Removes the connection from the idle ones.
-    fn stir(&self) {
-        let mut idle = self.connections.idle();
-        if let Some(place) = self.place().take() {
-            idle.by_age.remove(&place);
+        let number = state.number();
+        state.waiting.insert(number, Arc::clone(&self.shared));
+        *self.shared.place() = Place::Waiting(number);
+        if state.are_closing {
+            self.shared.close.notify_one();
         }
-    }
-
-    fn place(&self) -> MutexGuard<'_, Option<u64>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.stir();
+        self.connections.state().remove(&self.shared);
     }
 }
 
@@ -166,38 +291,96 @@ mod tests {
         }
     }
 
+    fn admit(connections: &Arc<Connections>) -> Option<Arc<Connection>> {
+        now(connections.admit()).flatten()
+    }
+
+    fn asked(connections: &[Arc<Connection>]) -> Vec<bool> {
+        connections.iter().map(|one| now(one.asked_to_close()).is_some()).collect()
+    }
+
     #[test]
-    fn the_longest_idle_one_makes_room() {
+    fn the_one_without_a_request_for_longest_makes_room() {
         let connections = Connections::new(3);
-        let admitted: Vec<_> = (0..3).map(|_| now(connections.admit()).flatten().unwrap()).collect();
-        // The first has been busy since, so the second has been idle for longest; the third is busy.
-        drop(admitted[0].begin());
-        let _busy = admitted[2].begin();
+        let admitted: Vec<_> = (0..3).map(|_| admit(&connections).unwrap()).collect();
+        // The first has had a request since, so the second has been without one for longest; the third has one.
+        drop(admitted[0].begin(false));
+        let busy = admitted[2].begin(false);
         assert_eq!(connections.count(), 3);
-        let asked = || admitted.iter().map(|one| now(one.asked_to_close()).is_some()).collect::<Vec<_>>();
-        assert!(now(connections.admit()).is_none(), "there is no room yet");
-        assert_eq!(asked(), [false, true, false]);
-        assert!(now(connections.admit()).is_none());
-        assert_eq!(asked(), [true, false, false]);
-        assert!(now(connections.admit()).is_none());
-        assert_eq!(asked(), [false; 3], "a busy one is left alone");
+        assert!(admit(&connections).is_none(), "there is no room yet");
+        assert_eq!(asked(&admitted), [false, true, false]);
+        assert!(admit(&connections).is_none());
+        assert_eq!(asked(&admitted), [true, false, false]);
+        assert!(admit(&connections).is_none());
+        assert_eq!(asked(&admitted), [false; 3], "a busy one is left alone");
         assert!(!admitted[2].is_fresh() && admitted[1].is_fresh());
         drop(admitted);
         assert_eq!(connections.count(), 1, "the busy one holds itself");
+        drop(busy);
+        assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn requests_never_take_the_last_connections() {
+        let connections = Connections::new(64);
+        let admitted: Vec<_> = (0..64).map(|_| admit(&connections).unwrap()).collect();
+        assert_eq!(asked(&admitted).iter().filter(|asked| **asked).count(), 4, "the next four need not wait");
+        let mut busy: Vec<_> = admitted.iter().filter_map(|one| one.begin(false)).collect();
+        assert_eq!(busy.len(), 60, "one in {RESERVED} is reserved");
+        assert!(admitted[63].begin(false).is_none() && admitted[63].is_fresh());
+        assert!(admitted[63].begin(true).is_some(), "a request that is exempt begins nevertheless");
+        // Those without a request are closed as before.
+        assert!(admit(&connections).is_none());
+        assert_eq!(asked(&admitted).iter().position(|asked| *asked), Some(60));
+        assert!(now(admitted[63].room()).is_none());
+        busy.pop();
+        assert!(now(admitted[63].room()).is_some());
+        assert!(admitted[63].begin(false).is_some());
+        assert_eq!(connections.state().busy, 59);
+    }
+
+    #[test]
+    fn the_client_that_has_taken_nothing_for_longest_makes_room_for_a_request() {
+        let connections = Connections::new(3);
+        let admitted: Vec<_> = (0..3).map(|_| admit(&connections).unwrap()).collect();
+        let busy = [admitted[0].begin(false), admitted[1].begin(false)];
+        admitted[1].stall();
+        admitted[0].stall();
+        admitted[2].stall();
+        assert!(admitted[2].begin(false).is_none(), "they have stalled only now");
+        let long_ago = Instant::now().checked_sub(2 * STALLED).unwrap();
+        connections.state().stalled.values_mut().for_each(|(since, _)| *since = long_ago);
+        let third = admitted[2].begin(false);
+        assert!(third.is_some() && admitted[1].is_cut());
+        assert_eq!(asked(&admitted), [false, true, false]);
+        // One that goes on is not stalled.
+        admitted[0].go_on();
+        assert!(connections.state().stalled.is_empty());
+        assert_eq!(connections.state().busy, 2);
+        drop(busy);
+        assert!(admitted[1].is_cut() && admitted[1].begin(true).is_none(), "it stays cut off");
+        drop(third);
+        assert_eq!((connections.state().busy, connections.state().waiting.len()), (0, 2));
     }
 
     #[test]
     fn closed_connections_leave_nothing_behind() {
         let connections = Connections::new(2);
-        for _ in 0..1000 {
-            let connection = now(connections.admit()).flatten().unwrap();
-            drop(connection.begin());
+        for number in 0..1000 {
+            let connection = admit(&connections).unwrap();
+            let busy = connection.begin(number % 3 == 0);
+            connection.stall();
+            if number % 2 == 0 {
+                drop(busy);
+            }
         }
-        assert!(connections.idle().by_age.is_empty());
+        let state = connections.state();
+        assert!(state.waiting.is_empty() && state.stalled.is_empty() && state.busy == 0);
+        drop(state);
         assert!(now(connections.wait_for_end()).is_some());
-        let open = now(connections.admit()).flatten().unwrap();
+        let open = admit(&connections).unwrap();
         assert!(now(connections.wait_for_end()).is_none());
-        let busy = open.begin();
+        let busy = open.begin(false);
         connections.close_all();
         assert!(now(open.asked_to_close()).is_none());
         drop(busy);

@@ -16,6 +16,7 @@ pub struct Counts {
     requests: [Counter; KINDS.len()],
     errors: [Counter; Error::KINDS.len()],
     denied: Counter,
+    refused: Counter,
     sent: Counter,
     refreshes: Counter,
 }
@@ -39,6 +40,11 @@ impl Counts {
         self.denied.add(1);
     }
 
+    /// Counts a request for which there were no means.
+    pub fn refused(&self) {
+        self.refused.add(1);
+    }
+
     /// Counts bytes of replies.
     pub fn sent(&self, bytes: usize) {
         self.sent.add(bytes as u64);
@@ -60,6 +66,7 @@ impl Counts {
         let others = [
             total("sent_bytes", "Bytes of the bodies of replies", &self.sent),
             total("denied", "Requests without the token, or for another host", &self.denied),
+            total("refused", "Requests that were refused because too many were being answered", &self.refused),
             total("refreshes", "Refreshes that showed changes", &self.refreshes),
         ];
         requests.chain(others).chain(errors).collect()

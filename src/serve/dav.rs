@@ -7,9 +7,9 @@ use hyper::body::Bytes;
 
 use super::body::Pieces;
 use super::content_type;
-use super::listing::{Member, Members};
+use super::listing::{ENOUGH, Member, Members};
 use super::path::{TreePath, encode_name};
-use super::properties::{AFTER, Asked, BEFORE, Resource};
+use super::properties::{AFTER, Asked, Resource};
 use super::site::{Failure, Refusal, Site, Snapshot, modified};
 use super::validators;
 use crate::tree::recent::Found;
@@ -87,7 +87,7 @@ impl PropertyPieces {
             resource.etag = snapshot.etag(&path.text(), &found, length);
             resource.content_type = Some(content_type::of_file(&resource.name));
         }
-        let mut before = BEFORE.to_owned();
+        let mut before = asked.before();
         asked.respond(&resource, &mut before);
         let members = if is_folder && depth == Depth::Members {
             Some(Members::of(site, &found, path.text(), true)?)
@@ -125,17 +125,19 @@ impl Pieces for PropertyPieces {
         if let Some(before) = self.before.take() {
             return Ok(Some(before.into()));
         }
-        let Some(members) = &mut self.members else { return Ok(None) };
-        let members = members.next()?;
+        let Some(mut members) = self.members.take() else { return Ok(None) };
         let mut text = String::new();
-        if members.is_empty() {
-            text += AFTER;
-            self.members = None;
+        for _ in 0..members.most_in_piece() {
+            let Some(member) = members.next()? else {
+                text += AFTER;
+                return Ok(Some(text.into()));
+            };
+            self.asked.respond(&self.resource(member), &mut text);
+            if text.len() >= ENOUGH {
+                break;
+            }
         }
-        for member in members {
-            let resource = self.resource(member);
-            self.asked.respond(&resource, &mut text);
-        }
+        self.members = Some(members);
         Ok(Some(text.into()))
     }
 }

@@ -2,25 +2,28 @@
 //! replies.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HeaderName, REFERRER_POLICY, VARY,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HeaderName, REFERRER_POLICY, RETRY_AFTER,
+    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use tilefs_reader::threads::cancellation::Token;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::access::{Access, Denied};
 use super::answer::{Answer, Question, answer};
-use super::body::{CancelOnDrop, ReplyBody};
-use super::connections::{Busy, Connection};
+use super::body::{Ongoing, ReplyBody};
+use super::path::TreePath;
+use super::peer::{LOOK, Peer, Watch};
 use super::site::Site;
 use super::workers::Workers;
+use crate::reports::is_report;
 
 /// The supported methods.
 const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
@@ -28,43 +31,67 @@ const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 /// Maximum size of the body of a PROPFIND.
 const MAX_BODY: usize = 16 << 10;
 
+/// A request whose first bytes are not made after this time is a long one.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Maximum number of long requests: half of the threads of [`Workers`], so that short ones always find a thread.
+const MOST_LONG: usize = 128;
+
+/// Maximum number of threads that answer for the files in which the server reports about itself.
+const REPORT_THREADS: usize = 4;
+
 /// The state that all requests of a server share.
 pub struct Service {
     pub site: Arc<Site>,
-    pub workers: Arc<Workers>,
-    pub access: Access,
+    workers: Arc<Workers>,
+    /// The threads for reports, which must be readable when all others are busy.
+    report_workers: Arc<Workers>,
+    access: Access,
     /// The origin whose pages may read, or `*`.
-    pub cors: Option<String>,
+    cors: Option<String>,
     /// How long a client may take to send the head of a request or its body, and how long it may receive nothing of a
     /// reply.
     pub client_timeout: Duration,
+    /// A permit for each long request.
+    long: Semaphore,
 }
 
 impl Service {
-    /// Replies to a request of a connection.
+    pub fn new(site: Arc<Site>, access: Access, cors: Option<String>, client_timeout: Duration) -> Arc<Self> {
+        Arc::new(Service {
+            site,
+            workers: Arc::new(Workers::new(MOST_LONG * 2)),
+            report_workers: Arc::new(Workers::new(REPORT_THREADS)),
+            access,
+            cors,
+            client_timeout,
+            long: Semaphore::new(MOST_LONG),
+        })
+    }
+
+    /// Replies to a request of a client.
     ///
     /// # Errors
     /// None: each failure has a status.
     pub async fn reply(
         self: Arc<Self>,
-        connection: Arc<Connection>,
+        peer: Arc<Peer>,
         request: Request<Incoming>,
     ) -> Result<Response<ReplyBody>, Infallible> {
-        let busy = connection.begin();
         self.site.counts.request(request.method());
-        let cancel = CancelOnDrop(Token::new());
+        let mut ongoing = Ongoing::new(peer, self.client_timeout);
         let has_unread_body = !request.body().is_end_stream() && request.method().as_str() != "PROPFIND";
-        let answer = self.answer(request, &cancel).await;
+        let answer = self.answer(request, &mut ongoing).await;
         let answer = if has_unread_body {
             // The body is not read, so the next request on this connection could not be found.
             answer.with(CONNECTION, "close")
         } else {
             answer
         };
-        Ok(self.response(answer, cancel, busy))
+        Ok(self.response(answer, ongoing))
     }
 
-    async fn answer(&self, request: Request<Incoming>, cancel: &CancelOnDrop) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, ongoing: &mut Ongoing) -> Answer {
         let (head, body) = request.into_parts();
         // Browsers first ask whether they may send a request (a preflight), without the token that the request will
         // have.
@@ -78,6 +105,7 @@ impl Service {
             self.site.counts.denied();
             return refuse(denied);
         }
+        // While a body is awaited, the connection counts as one that waits for a request, and can be closed.
         let body = match head.method.as_str() {
             "GET" | "HEAD" => Bytes::new(),
             "PROPFIND" => match timeout(self.client_timeout, read_all(body)).await {
@@ -90,27 +118,72 @@ impl Service {
                 return answer.with(ALLOW, METHODS);
             }
         };
+        let is_report = TreePath::parse(head.uri.path()).is_ok_and(|path| is_report(path.names()));
+        if !ongoing.begin(is_report).await {
+            return self.overloaded("as many requests as possible are being answered");
+        }
         let question = Question {
             path: head.uri.path().to_owned(),
+            token: self.access.token_in(head.uri.query()),
             query: head.uri.query().map(str::to_owned),
             method: head.method,
             headers: head.headers,
             body,
         };
-        let site = Arc::clone(&self.site);
-        let answered = self.workers.run(cancel.0.clone(), move || answer(&site, &question));
-        let failed = || Answer::line(StatusCode::SERVICE_UNAVAILABLE, "no thread could answer; the log says why");
-        answered.await.unwrap_or_else(|_| failed())
+        self.made(question, is_report, ongoing).await
     }
 
-    fn response(&self, answer: Answer, cancel: CancelOnDrop, busy: Busy) -> Response<ReplyBody> {
+    /// Has an answer made on a thread. Ends the work if the client is gone, or if it is long and there are many such.
+    async fn made(&self, question: Question, is_report: bool, ongoing: &Ongoing) -> Answer {
+        let (site, token) = (Arc::clone(&self.site), ongoing.cancel.0.clone());
+        let began = Arc::new(OnceLock::new());
+        let begin = Arc::clone(&began);
+        let workers = if is_report { &self.report_workers } else { &self.workers };
+        let mut answered = pin!(workers.run(token.clone(), move || {
+            begin.get_or_init(Instant::now);
+            answer(&site, &question)
+        }));
+        let (asked, mut watch, mut permit) = (Instant::now(), Watch::default(), None);
+        loop {
+            if let Ok(answered) = timeout(LOOK, answered.as_mut()).await {
+                let failed =
+                    || Answer::line(StatusCode::SERVICE_UNAVAILABLE, "no thread could answer; the log says why");
+                return answered.unwrap_or_else(|_| failed());
+            }
+            if watch.is_gone(&ongoing.peer) {
+                token.cancel();
+                return Answer::line(StatusCode::SERVICE_UNAVAILABLE, "nobody waits for the reply any more");
+            }
+            let is_late = match began.get() {
+                Some(began) if began.elapsed() >= LONG && permit.is_none() && !is_report => {
+                    permit = self.long.try_acquire().ok();
+                    permit.is_none()
+                }
+                Some(_) => false,
+                None => asked.elapsed() >= self.client_timeout,
+            };
+            if is_late {
+                token.cancel();
+                return self.overloaded("too many requests are being answered that take long");
+            }
+        }
+    }
+
+    /// Returns the answer to a request for which there are no means now.
+    fn overloaded(&self, why: &str) -> Answer {
+        self.site.counts.refused();
+        let answer = Answer::line(StatusCode::SERVICE_UNAVAILABLE, &format!("{why}; ask again in a while"));
+        answer.with(RETRY_AFTER, "1").with(CONNECTION, "close")
+    }
+
+    fn response(&self, answer: Answer, ongoing: Ongoing) -> Response<ReplyBody> {
         let answer = answer.with(X_CONTENT_TYPE_OPTIONS, "nosniff").with(REFERRER_POLICY, "no-referrer");
         let answer = match &self.cors {
             None => answer,
             Some(origin) => share(answer, origin),
         };
         let Answer { status, headers, first, length, rest } = answer;
-        let body = ReplyBody::new(first, length, rest, &self.workers, cancel, &self.site.counts, busy);
+        let body = ReplyBody::new(first, length, rest, &self.workers, &self.site.counts, ongoing);
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connections::{Connection, Connections};
 use super::exchange::Service;
+use super::peer::Peer;
 use super::timed_stream::TimedStream;
 
 /// Maximum size of the head of a request. Also limits how much of a reply the HTTP library takes before it sends it.
@@ -27,6 +28,13 @@ const MAX_HEADERS: usize = 64;
 
 /// How long an idle connection may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may wait for room. Connections that should close do so earlier.
+const ADMIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The reply to a connection for which there is no room: that many clients are taking bytes of their replies.
+const NO_ROOM: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// After a request to stop, how long replies may take.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -75,8 +83,13 @@ impl Listener {
             };
             let admitted = {
                 let stopped = pin!(stop.wait_for(|stop| *stop));
-                match select(pin!(self.connections.admit()), stopped).await {
-                    Either::Left((Some(connection), _)) => connection,
+                match select(pin!(timeout(ADMIT_TIMEOUT, self.connections.admit())), stopped).await {
+                    Either::Left((Ok(Some(connection)), _)) => connection,
+                    Either::Left((Err(_), _)) => {
+                        // Dropped if the client does not take it at once.
+                        let _ = stream.try_write(NO_ROOM);
+                        continue;
+                    }
                     _ => break,
                 }
             };
@@ -92,9 +105,8 @@ impl Listener {
 
 /// Serves one connection to its end.
 async fn drive(stream: TcpStream, connection: Arc<Connection>, service: Arc<Service>) {
-    // Small replies should not wait for more bytes.
-    let _ = stream.set_nodelay(true);
-    let (own, client_timeout) = (Arc::clone(&connection), service.client_timeout);
+    let (peer, client_timeout) = (Peer::new(stream, Arc::clone(&connection)), service.client_timeout);
+    let own = Arc::clone(&peer);
     let replies = service_fn(move |request| Arc::clone(&service).reply(Arc::clone(&own), request));
     let mut http = pin!(
         http1::Builder::new()
@@ -102,23 +114,36 @@ async fn drive(stream: TcpStream, connection: Arc<Connection>, service: Arc<Serv
             .header_read_timeout(client_timeout)
             .max_buf_size(MAX_HEAD)
             .max_headers(MAX_HEADERS)
-            .serve_connection(TimedStream::new(stream, client_timeout), replies)
+            // A client that sends nothing more may wait for its reply; `peer.rs` finds out.
+            .half_close(true)
+            .serve_connection(TimedStream::new(peer, client_timeout), replies)
     );
     let outcome = match select(http.as_mut(), pin!(connection.asked_to_close())).await {
         Either::Left((outcome, _)) => outcome,
-        Either::Right(_) if connection.is_fresh() => Ok(()),
+        Either::Right(_) if connection.is_fresh() || connection.is_cut() => Ok(()),
         Either::Right(_) => {
             // If a request has just begun, its reply is the last one.
             http.as_mut().graceful_shutdown();
             let end = timeout(CLOSE_TIMEOUT, http.as_mut()).await;
             match end {
                 Ok(outcome) => outcome,
-                Err(_) if connection.is_idle() => Ok(()),
-                Err(_) => http.await,
+                Err(_) if connection.is_waiting() => Ok(()),
+                Err(_) => until_cut(&connection, http.as_mut()).await,
             }
         }
     };
     if let Err(error) = outcome {
         log::debug!("a connection ended: {error}");
+    }
+}
+
+/// Serves a connection that is about to close until its reply has ended, or it is cut off.
+async fn until_cut<E>(connection: &Connection, mut http: impl Future<Output = Result<(), E>> + Unpin) -> Result<(), E> {
+    loop {
+        match select(&mut http, pin!(connection.asked_to_close())).await {
+            Either::Left((outcome, _)) => return outcome,
+            Either::Right(_) if connection.is_cut() => return Ok(()),
+            Either::Right(_) => {}
+        }
     }
 }

@@ -21,6 +21,9 @@ const MAX_SIZED: usize = 1000;
 const ENTRIES: usize = 1000;
 const LOOKED_UP: usize = 32;
 
+/// A piece of this many bytes gets no further entry, because an entry may contain a long path or name.
+pub const ENOUGH: usize = 64 << 10;
+
 /// The members of a folder, in the order of the tree.
 pub struct Members {
     site: Arc<Site>,
@@ -73,24 +76,26 @@ impl Members {
         Ok(Members { site: site.clone(), folder: folder.clone(), path, entries: entries.into_iter(), with_facts })
     }
 
-    /// Returns the next few members; none at the end.
+    /// Returns the maximum number of members of a piece.
+    pub fn most_in_piece(&self) -> usize {
+        if self.with_facts { LOOKED_UP } else { ENTRIES }
+    }
+
+    /// Returns the next member; `None` at the end.
     ///
     /// # Errors
     /// Only [`Refusal::Cancelled`]: a member that cannot be looked up is marked, and the log says why.
-    pub fn next(&mut self) -> Result<Vec<Member>, Refusal> {
-        let most = if self.with_facts { LOOKED_UP } else { ENTRIES };
-        let mut members: Vec<Member> = self.entries.by_ref().take(most).collect();
-        if self.with_facts {
-            for member in members.iter_mut().filter(|member| member.kind == EntryKind::File) {
-                let doing = || format!("look-up of {}/{}", self.path, member.name);
-                match self.site.attempt(doing, || facts(&*self.folder, &member.name)) {
-                    Ok(facts) => member.facts = facts,
-                    Err(Refusal::Cancelled) => return Err(Refusal::Cancelled),
-                    Err(_) => member.has_failed = true,
-                }
+    pub fn next(&mut self) -> Result<Option<Member>, Refusal> {
+        let Some(mut member) = self.entries.next() else { return Ok(None) };
+        if self.with_facts && member.kind == EntryKind::File {
+            let doing = || format!("look-up of {}/{}", self.path, member.name);
+            match self.site.attempt(doing, || facts(&*self.folder, &member.name)) {
+                Ok(facts) => member.facts = facts,
+                Err(Refusal::Cancelled) => return Err(Refusal::Cancelled),
+                Err(_) => member.has_failed = true,
             }
         }
-        Ok(members)
+        Ok(Some(member))
     }
 }
 
@@ -132,11 +137,11 @@ impl Pieces for ListingPieces {
             return Ok(None);
         }
         let mut text = self.before.take().unwrap_or_default();
-        let members = self.members.next()?;
-        if members.is_empty() {
-            text += &self.after.take().unwrap_or_default();
-        }
-        for member in members {
+        for _ in 0..self.members.most_in_piece() {
+            let Some(member) = self.members.next()? else {
+                text += &self.after.take().unwrap_or_default();
+                break;
+            };
             match &self.form {
                 Form::Html { query } => row(&member, query, &mut text),
                 Form::Json => {
@@ -145,6 +150,9 @@ impl Pieces for ListingPieces {
                 }
             }
             self.has_members = true;
+            if text.len() >= ENOUGH {
+                break;
+            }
         }
         Ok(Some(text.into()))
     }

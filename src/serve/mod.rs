@@ -6,16 +6,17 @@
 //!
 //! The path of a request:
 //!
-//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: an idle one makes room for a new
-//!    one.
+//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: one that keeps the server waiting
+//!    makes room for a new one.
 //! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` whether it may read, and hands it to
-//!    a thread of `workers.rs`, because reading an array blocks.
+//!    a thread of `workers.rs`, because reading an array blocks. It ends requests that take long if there are many.
 //! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`) or properties (`dav.rs`).
 //!    `site.rs` finds the nodes.
 //! 4. `body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
 //!    slow client occupies no thread.
 //!
-//! A request is cancelled when its client is gone: the HTTP library then drops the reply, which cancels its token.
+//! A request is cancelled when its client is gone: `peer.rs` finds that out while a piece is being made, and the HTTP
+//! library when it sends one. Dropping the reply cancels its token.
 
 mod access;
 mod answer;
@@ -27,10 +28,12 @@ mod counts;
 mod dav;
 mod exchange;
 mod files;
+mod host_paths;
 mod listener;
 mod listing;
 mod page;
 mod path;
+mod peer;
 mod properties;
 mod ranges;
 mod refresh;
@@ -40,4 +43,4 @@ mod timed_stream;
 mod validators;
 mod workers;
 
-pub use server::{ServeOptions, Server};
+pub use server::{ServeOptions, Server, is_loopback};

@@ -8,18 +8,25 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::HOST;
 use sha2::{Digest, Sha256};
 
-use super::access::token_of;
 use super::answer::Question;
 use super::path::{TreePath, encode_name, escape_markup};
-use super::site::Failure;
+use super::site::{Failure, Site};
 use crate::tree::texts::shell_word;
 use crate::tree::{EntryKind, Folder, Node};
 
 /// Maximum number of bytes of a text that is shown on the page.
 const MAX_TEXT: u64 = 64 << 10;
 
+/// Maximum length of the URL of a folder whose page has commands, and of all links to the folders around it, in bytes.
+/// A path may have thousands of names.
+const MAX_COMMAND_URL: usize = 1 << 10;
+const MAX_TRAIL: usize = 16 << 10;
+
 /// The texts that describe an array or a group; the first that exists is shown.
 const DESCRIPTIONS: [&str; 2] = ["schema.txt", "README.txt"];
+
+/// The folder of an array or a group as Zarr.
+const ZARR: &str = "zarr";
 
 /// An array's schema for programs: only folders of arrays have it.
 const SCHEMA: &str = "schema.json";
@@ -50,7 +57,7 @@ pub struct Page {
     /// Commands, each with a line that explains it.
     commands: Vec<(&'static str, String)>,
     is_array: bool,
-    /// The token of the request, for the links.
+    /// The token of the server, for the links, if the request has it in its query.
     token: Option<String>,
 }
 
@@ -59,14 +66,18 @@ impl Page {
     ///
     /// # Errors
     /// Those of a lookup. A text that cannot be read is left out.
-    pub fn new(path: &TreePath, node: &Node, asked: &Question) -> Result<Self, Failure> {
+    pub fn new(site: &Site, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, Failure> {
         let Node::Folder(folder) = node else { return Err(Failure::Absent(None)) };
         let description = DESCRIPTIONS.iter().find_map(|name| text_of(&**folder, name));
+        let description = description.map(|text| site.host_paths.hide(&text));
         let is_array = folder.lookup(SCHEMA)?.is_some();
         let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
         let url = format!("http://{}{}", host.unwrap_or("localhost"), path.url(true));
-        let commands = if description.is_some() { commands(&**folder, &url)? } else { Vec::new() };
-        Ok(Page { path: path.clone(), description, commands, is_array, token: token_of(asked.query.as_deref()) })
+        let commands = match &description {
+            Some(description) if url.len() <= MAX_COMMAND_URL => commands(&**folder, &url, description)?,
+            _ => Vec::new(),
+        };
+        Ok(Page { path: path.clone(), description, commands, is_array, token: asked.token.clone() })
     }
 
     /// Returns the query of links on the page.
@@ -95,17 +106,23 @@ impl Page {
         page + "<table>\n"
     }
 
-    /// Returns links to the enclosing folders.
+    /// Returns links to the enclosing folders. If their paths are very long, the inner ones are not links.
     fn trail(&self) -> String {
         let query = escape_markup(&self.query());
-        // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member.
-        let (mut trail, mut url) = (Vec::new(), String::from("/"));
+        // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member, and
+        // fsspec takes `/` for the folder itself.
+        let (mut trail, mut url, mut length) = (Vec::new(), String::from("/"), 0);
         for name in std::iter::once("tilefs").chain(self.path.names().iter().map(String::as_str)) {
             if !trail.is_empty() {
                 encode_name(name, &mut url);
                 url.push('/');
             }
-            trail.push(format!("<a href=\"{url}{query}\">{}</a>", escape_markup(name)));
+            length += url.len() + query.len();
+            let dot = if url == "/" && query.is_empty() { "." } else { "" };
+            trail.push(match length <= MAX_TRAIL {
+                true => format!("<a href=\"{url}{dot}{query}\">{}</a>", escape_markup(name)),
+                false => escape_markup(name),
+            });
         }
         // The folder itself is not a link.
         trail.pop();
@@ -120,18 +137,24 @@ impl Page {
         if !self.commands.is_empty() {
             page += "<h2>Commands</h2>\n<pre>";
             for (about, command) in &self.commands {
-                page += &escape_markup(&format!("# {about}\n{command}\n"));
+                page += &without_links(&format!("# {about}\n{command}\n"));
             }
             page += "</pre>\n";
         }
         if let Some(description) = &self.description {
-            page += &format!("<pre>{}</pre>\n", escape_markup(description));
+            page += &format!("<pre>{}</pre>\n", without_links(description));
         }
         if self.is_array {
             page += &format!("<script>{SCRIPT}</script>\n");
         }
         page + "</body></html>\n"
     }
+}
+
+/// Returns a text with escapes for HTML. Programs that look for links in a page, such as fsspec, take every URL in its
+/// source for one, so there is none.
+fn without_links(text: &str) -> String {
+    escape_markup(text).replace("://", "&#58;//")
 }
 
 /// Returns whether a `Host` header can be part of a URL in a command.
@@ -148,8 +171,8 @@ fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns five commands that read the array or group at a URL, each with an explanation.
-fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+/// Returns up to five commands that read the array or group at a URL, each with an explanation.
+fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'static str, String)>, Failure> {
     let known = folder.known_paths();
     let at = |path: &str| {
         let mut full = url.to_owned();
@@ -170,10 +193,8 @@ fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)
     if let Some(file) = listed.iter().find(|entry| entry.kind == EntryKind::File) {
         commands.push(("One file", format!("curl -sO {}", shell_word(&at(&file.name)))));
     }
-    // Looking it up in a group could open all members.
-    if known.iter().any(|path| path == "zarr") {
-        let code = format!("import xarray; print(xarray.open_zarr({:?}))", at("zarr"));
-        commands.push(("All of it in Python: pip install xarray zarr fsspec aiohttp", python(code)));
+    if known.iter().any(|path| path == ZARR) {
+        commands.extend(zarr_code(folder, &at(ZARR), description).map(|(about, code)| (about, python(code))));
     }
     if let Some(image) = known.iter().find(|path| path.starts_with("tiff/") && path.ends_with(".tif")) {
         commands.push(("As a raster in GDAL", format!("gdalinfo {}", shell_word(&format!("/vsicurl/{}", at(image))))));
@@ -195,4 +216,29 @@ fn commands(folder: &dyn Folder, url: &str) -> Result<Vec<(&'static str, String)
     ));
     commands.truncate(5);
     Ok(commands)
+}
+
+/// The packages that read Zarr over HTTP.
+const WITH_XARRAY: &str = "All of it in Python: pip install xarray zarr fsspec aiohttp";
+const WITH_ANNDATA: &str = "All of it in Python: pip install anndata fsspec aiohttp";
+
+/// Returns Python code that reads the Zarr group at a URL, with an explanation. `None` if no program takes the whole
+/// for one dataset.
+fn zarr_code(folder: &dyn Folder, url: &str, description: &str) -> Option<(&'static str, String)> {
+    let xarray = || (WITH_XARRAY, format!("import xarray; print(xarray.open_zarr({url:?}))"));
+    let anndata = || (WITH_ANNDATA, format!("import anndata; print(anndata.read_zarr({url:?}))"));
+    let element =
+        || (WITH_ANNDATA, format!("import anndata, zarr; print(anndata.io.read_elem(zarr.open({url:?}, mode='r')))"));
+    if folder.known_paths().iter().any(|path| path == SCHEMA) {
+        let Ok(Some(Node::Folder(zarr))) = folder.lookup(ZARR) else { return None };
+        let metadata: serde_json::Value = serde_json::from_str(&text_of(&*zarr, "zarr.json")?).ok()?;
+        let is_element = metadata["attributes"]["encoding-type"].is_string();
+        return Some(if is_element { element() } else { xarray() });
+    }
+    // Looking it up in a group could open all members, so the group's README.txt tells for which program it is.
+    match description {
+        text if text.contains("anndata.read_zarr(\"zarr\")") => Some(anndata()),
+        text if text.contains("xarray.open_zarr(\"zarr\")") => Some(xarray()),
+        _ => None,
+    }
 }

@@ -19,26 +19,43 @@
   const axes = [height, width].map(axis);
   const [rows, columns] = axes.map(([from, to, step]) => Math.ceil((to - from) / step));
   const selection = shape.slice(0, -2).map(() => "0").concat(axes.map((axis) => axis.join(":"))).join(",");
-  const path = `islice/${encodeURIComponent(selection)}/${encodeURIComponent(attribute.files[0])}`;
-  const reply = await fetch(path + query);
-  if (!reply.ok) return;
-  const values = new views[attribute.datatype](await reply.arrayBuffer());
+  const bytes = async (file) => {
+    const reply = await fetch(`islice/${encodeURIComponent(selection)}/${encodeURIComponent(file)}${query}`);
+    return reply.ok ? reply.arrayBuffer() : new ArrayBuffer(0);
+  };
+  const values = new views[attribute.datatype](await bytes(attribute.files[0]));
+  const validity = attribute.nullable && new Uint8Array(await bytes(attribute.files.find((file) => file.endsWith(".valid.u8"))));
   const fill = Number(attribute.fill);
-  const isValue = (value) => Number.isFinite(value) && value !== fill;
-  // Between the 2nd and the 98th percentile, so that a few extreme values do not hide the others.
+  const isValue = (value, at) => Number.isFinite(value) && (validity ? validity[at] === 1 : value !== fill);
   const sorted = values.filter(isValue).sort();
   if (values.length !== rows * columns || sorted.length === 0) return;
-  const low = sorted[Math.floor(0.02 * (sorted.length - 1))], high = sorted[Math.ceil(0.98 * (sorted.length - 1))];
+  const last = sorted.length - 1;
+  // Grey between the 2nd and the 98th percentile, so that a few extreme values do not hide the others.
+  const black = sorted[Math.floor(0.02 * last)], white = sorted[Math.ceil(0.98 * last)];
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
   const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
   values.forEach((value, at) => {
-    const grey = high > low ? (255 * (value - low)) / (high - low) : 128;
+    const grey = white > black ? (255 * (value - black)) / (white - black) : 128;
     // Cells without a value stay transparent.
-    if (isValue(value)) image.data.set([grey, grey, grey, 255], 4 * at);
+    if (isValue(value, at)) image.data.set([grey, grey, grey, 255], 4 * at);
   });
   context.putImageData(image, 0, 0);
+  // The shortest number that is the value.
+  const text = (value) => {
+    const digits = [1, 2, 3, 4, 5, 6, 7, 8].map((count) => Number(value.toPrecision(count)));
+    const short = attribute.datatype === "FLOAT32" && digits.find((number) => Math.fround(number) === value);
+    return String(short || value);
+  };
+  const steps = axes.map(([, , step]) => step);
+  const parts = [
+    shape.length > 2 && "the first plane",
+    !isSmall && "a block in the middle",
+    steps[0] > 1 && `one row in ${steps[0]}`,
+    steps[1] > 1 && `one column in ${steps[1]}`,
+  ].filter(Boolean);
   const caption = document.createElement("figcaption");
-  caption.textContent = `${attribute.name}, ${isSmall ? "all of it" : "a block in the middle"}, ${Number(low.toPrecision(5))} to ${Number(high.toPrecision(5))}`;
+  caption.textContent = `${attribute.name}, ${parts.join(", ") || "all of it"}: the values here are from ` +
+    `${text(sorted[0])} to ${text(sorted[last])}; up to ${text(black)} is black, from ${text(white)} on white`;
   place.append(canvas, caption);
 })();

@@ -1,13 +1,16 @@
 //! WebDAV properties (RFC 4918): which ones a PROPFIND asks for, and their XML.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::path::{append, escape_markup};
 
 const DAV: &str = "DAV:";
 
-/// Maximum number of properties that a request may name. Each is repeated for every member of a folder.
+/// Maximum number of properties that a request may name, and maximum length of a name in bytes. Each is repeated for
+/// every member of a folder.
 const MOST_NAMED: usize = 64;
+const LONGEST_NAME: usize = 256;
 
 /// A property that we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +40,21 @@ pub enum Asked {
     All,
     /// Only the names of all that we know.
     Names,
-    These(Vec<Name>),
+    These(Vec<Named>),
 }
 
-/// The name of a property.
+/// A property that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
-    namespace: String,
-    name: String,
+pub struct Named {
+    known: Option<Property>,
+    /// The name of its element in a reply, with the prefix of its namespace.
+    element: String,
+    /// The namespace, if the reply has to declare its prefix.
+    declared: Option<(String, String)>,
 }
+
+/// The namespace of the prefix `xml`, which is never declared.
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// A file or folder with the values of its properties. Values that are not known are missing.
 #[derive(Debug, Default)]
@@ -63,8 +72,7 @@ pub struct Resource {
     pub has_failed: bool,
 }
 
-/// The beginning and the end of a reply.
-pub const BEFORE: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
+/// The end of a reply.
 pub const AFTER: &str = "</D:multistatus>\n";
 
 impl Asked {
@@ -85,21 +93,19 @@ impl Asked {
         }
         let child = |name: &str| root.children().find(|child| child.has_tag_name((DAV, name)));
         if let Some(named) = child("prop") {
-            let names: Vec<Name> = named
-                .children()
-                .filter(|child| child.is_element())
-                .map(|child| Name {
-                    namespace: child.tag_name().namespace().unwrap_or_default().to_owned(),
-                    name: child.tag_name().name().to_owned(),
-                })
-                .take(MOST_NAMED + 1)
-                .collect();
-            if names.len() > MOST_NAMED {
-                return Err(format!("more than {MOST_NAMED} properties"));
-            }
-            return Ok(Asked::These(names));
+            return Ok(Asked::These(named_in(named)?));
         }
         if child("propname").is_some() { Ok(Asked::Names) } else { Ok(Asked::All) }
+    }
+
+    /// Returns the beginning of a reply. It declares each namespace once, however many properties and members follow.
+    pub fn before(&self) -> String {
+        let mut before = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\"".to_owned();
+        let named = if let Asked::These(named) = self { &named[..] } else { &[] };
+        for (prefix, namespace) in named.iter().filter_map(|one| one.declared.as_ref()) {
+            append!(before, " xmlns:{prefix}=\"{}\"", escape_markup(namespace));
+        }
+        before + ">\n"
     }
 
     /// Appends the `response` element of a resource.
@@ -121,20 +127,16 @@ impl Asked {
                     append!(found, "<D:{name}/>");
                 }
             }),
-            Asked::These(names) => {
-                for name in names {
-                    let known = KNOWN.iter().find(|(_, known)| name.namespace == DAV && name.name == *known);
-                    match known.and_then(|(property, known)| Some((resource.value(*property)?, known))) {
-                        Some((value, known)) => {
-                            append!(found, "<D:{known}>{value}</D:{known}>");
-                        }
-                        // Names of elements that were parsed need no escapes, but namespaces do.
-                        None => {
-                            append!(missing, "<{} xmlns=\"{}\"/>", name.name, escape_markup(&name.namespace));
-                        }
+            Asked::These(named) => named.iter().for_each(|Named { known, element, .. }| {
+                match known.and_then(|property| resource.value(property)) {
+                    Some(value) => {
+                        append!(found, "<{element}>{value}</{element}>");
+                    }
+                    None => {
+                        append!(missing, "<{element}/>");
                     }
                 }
-            }
+            }),
         }
         let mut group = |properties: &str, status: &str| {
             append!(
@@ -150,6 +152,40 @@ impl Asked {
         }
         out.push_str("</D:response>\n");
     }
+}
+
+/// Returns the properties that the children of an element name, each once.
+///
+/// # Errors
+/// If there are too many or their names are too long, in one line.
+fn named_in(element: roxmltree::Node<'_, '_>) -> Result<Vec<Named>, String> {
+    let (mut all, mut prefixes) = (Vec::<Named>::new(), HashMap::new());
+    for child in element.children().filter(|child| child.is_element()) {
+        let (namespace, name) = (child.tag_name().namespace().unwrap_or_default(), child.tag_name().name());
+        if name.len() > LONGEST_NAME {
+            return Err(format!("a name of more than {LONGEST_NAME} bytes"));
+        }
+        let next = format!("n{}", prefixes.len());
+        let (prefix, is_new) = match namespace {
+            "" => (None, false),
+            DAV => (Some("D".to_owned()), false),
+            XML => (Some("xml".to_owned()), false),
+            _ => {
+                let is_new = !prefixes.contains_key(namespace);
+                (Some(prefixes.entry(namespace).or_insert(next).clone()), is_new)
+            }
+        };
+        let known = KNOWN.iter().find(|(_, known)| namespace == DAV && name == *known).map(|(property, _)| *property);
+        let element = prefix.as_ref().map_or_else(|| name.to_owned(), |prefix| format!("{prefix}:{name}"));
+        let declared = prefix.filter(|_| is_new).map(|prefix| (prefix, namespace.to_owned()));
+        if all.iter().all(|one| one.element != element) {
+            all.push(Named { known, element, declared });
+        }
+        if all.len() > MOST_NAMED {
+            return Err(format!("more than {MOST_NAMED} properties"));
+        }
+    }
+    Ok(all)
 }
 
 impl Resource {
@@ -183,8 +219,7 @@ mod tests {
     }
 
     fn texts(xml: &str, status: &str) -> Vec<(String, String)> {
-        let xml = format!("{BEFORE}{xml}{AFTER}");
-        let document = roxmltree::Document::parse(&xml).unwrap();
+        let document = roxmltree::Document::parse(xml).unwrap();
         let groups = document.descendants().filter(|node| node.has_tag_name((DAV, "propstat")));
         let of_status = groups.filter(|group| {
             let text =
@@ -201,19 +236,34 @@ mod tests {
     }
 
     fn response(body: &str, resource: &Resource) -> String {
-        let mut out = String::new();
-        Asked::parse(body.as_bytes()).unwrap().respond(resource, &mut out);
-        out
+        let asked = Asked::parse(body.as_bytes()).unwrap();
+        let mut out = asked.before();
+        asked.respond(resource, &mut out);
+        out + AFTER
     }
 
     #[test]
     fn known_properties_have_values_and_others_are_not_found() {
         let body = "<?xml version='1.0'?><a:propfind xmlns:a='DAV:' xmlns:b='urn:x&quot;&lt;'><a:prop>\
-                    <a:getcontentlength/><a:quota-used-bytes/><b:getcontentlength/><c xmlns=''/></a:prop></a:propfind>";
+                    <a:getcontentlength/><a:quota-used-bytes/><b:getcontentlength/><c xmlns=''/><xml:d/></a:prop></a:propfind>";
         let xml = response(body, &file());
         assert_eq!(texts(&xml, "200"), [("{DAV:}getcontentlength".to_owned(), "12".to_owned())]);
         let missing: Vec<String> = texts(&xml, "404").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(missing, ["{DAV:}quota-used-bytes", "{urn:x\"<}getcontentlength", "{}c"]);
+        assert_eq!(missing, ["{DAV:}quota-used-bytes", "{urn:x\"<}getcontentlength", "{}c", &format!("{{{XML}}}d")]);
+    }
+
+    #[test]
+    fn a_namespace_is_declared_once_and_a_property_named_once() {
+        let names: String = (0..MOST_NAMED).map(|number| format!("<b:a{number}/><b:a0/>")).collect();
+        let body = format!("<propfind xmlns='DAV:' xmlns:b='urn:{}'><prop>{names}</prop></propfind>", "x".repeat(1000));
+        let asked = Asked::parse(body.as_bytes()).unwrap();
+        let mut out = asked.before();
+        let before = out.len();
+        (0..10).for_each(|_| asked.respond(&file(), &mut out));
+        assert!(before < 1200 && out.len() - before < 10 * 1000, "{before}, {}", out.len());
+        let missing = texts(&(out + AFTER), "404");
+        assert_eq!(missing.len(), 10 * MOST_NAMED);
+        assert!(missing.iter().all(|(name, _)| name.starts_with("{urn:xxx")));
     }
 
     #[test]
@@ -231,9 +281,13 @@ mod tests {
 
     #[test]
     fn malformed_bodies_are_refused() {
-        let many = format!("<propfind xmlns='DAV:'><prop>{}</prop></propfind>", "<x/>".repeat(MOST_NAMED + 1));
+        let many = format!(
+            "<propfind xmlns='DAV:'><prop>{}</prop></propfind>",
+            (0..=MOST_NAMED).map(|number| format!("<x{number}/>")).collect::<String>()
+        );
+        let long = format!("<propfind xmlns='DAV:'><prop><{}/></prop></propfind>", "x".repeat(LONGEST_NAME + 1));
         let bomb = "<!DOCTYPE a [<!ENTITY b 'bbbb'><!ENTITY c '&b;&b;'>]><propfind xmlns='DAV:'>&c;</propfind>";
-        for body in ["<", "<propfind/>", "<prop xmlns='DAV:'/>", "text", &many, bomb] {
+        for body in ["<", "<propfind/>", "<prop xmlns='DAV:'/>", "text", &many, &long, bomb] {
             assert!(Asked::parse(body.as_bytes()).is_err(), "{body}");
         }
         assert!(Asked::parse(&[0xFF, 0xFE]).is_err());

@@ -19,7 +19,6 @@ use super::exchange::Service;
 use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
-use super::workers::Workers;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
@@ -96,14 +95,8 @@ impl Server {
         let no_thread = |error| failed("cannot start a thread", error);
         refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(no_thread)?;
 
-        let only_local_names = address.ip().is_loopback() && options.cors.is_none();
-        let service = Arc::new(Service {
-            site: Arc::clone(&site),
-            workers: Arc::new(Workers::new()),
-            access: Access::new(options.token.as_deref(), only_local_names),
-            cors: options.cors.clone(),
-            client_timeout: options.client_timeout,
-        });
+        let access = Access::new(options.token.as_deref(), is_local_only(&address, options.cors.as_deref()));
+        let service = Service::new(Arc::clone(&site), access, options.cors.clone(), options.client_timeout);
         let (stop, stopped) = watch::channel(false);
         // From here on, dropping the server stops its threads.
         let mut server = Server { address, site, refresh, stop, threads: Vec::new() };
@@ -158,6 +151,18 @@ impl Server {
             }
         }
     }
+}
+
+/// Returns whether only programs of this machine should reach a server at this address, and no web page that gives its
+/// own name that address. Where pages of any origin may read, none needs to.
+fn is_local_only(address: &SocketAddr, cors: Option<&str>) -> bool {
+    is_loopback(address) && cors != Some("*")
+}
+
+/// Returns whether only this machine can connect to an address.
+pub fn is_loopback(address: &SocketAddr) -> bool {
+    // An IPv4 address may be written as one of IPv6.
+    address.ip().to_canonical().is_loopback()
 }
 
 impl Drop for Server {

@@ -13,6 +13,7 @@ use super::buffers::Buffers;
 use super::connections::Connections;
 use super::counts::Counts;
 use super::files::ServedFile;
+use super::host_paths::HostPaths;
 use super::validators;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
@@ -32,6 +33,8 @@ pub struct Site {
     pub buffers: Arc<Buffers>,
     pub errors: ErrorLog,
     pub counts: Arc<Counts>,
+    /// Removes paths of this machine from texts for clients.
+    pub host_paths: HostPaths,
     connections: Arc<Connections>,
     /// Triggered when stored data is missing, if the tree is refreshed periodically: it may have been vacuumed.
     missing: Option<RefreshTrigger>,
@@ -97,6 +100,7 @@ impl Site {
             let versions = Versions { run: random(), all: 0, by_source: HashMap::new() };
             let root = Arc::new(RootWithOwn::new(tree.root(), own.clone()));
             Site {
+                host_paths: HostPaths::new(tree.path().as_deref()),
                 tree,
                 own,
                 snapshot: RwLock::new(Arc::new(Snapshot::new(root, versions))),
@@ -172,6 +176,7 @@ impl Site {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(Failure::Absent(reason))) => {
+                let reason = reason.map(|reason| self.host_paths.hide(&reason));
                 if let Some(reason) = &reason {
                     self.errors.recent().add(&doing(), reason);
                 }
@@ -179,23 +184,24 @@ impl Site {
             }
             Ok(Err(Failure::Error(Error::Cancelled))) => Err(Refusal::Cancelled),
             Ok(Err(Failure::Error(error @ (Error::NotFound { .. } | Error::Usage { .. })))) => {
-                Err(Refusal::Absent(Some(error.to_string())))
+                Err(Refusal::Absent(Some(self.host_paths.hide_in_error(&error))))
             }
             Ok(Err(Failure::Error(error))) => {
-                self.counts.error(error.kind());
                 if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.missing) {
                     trigger.trigger();
                 }
-                self.errors.report(&doing(), &error.to_string());
-                Err(Refusal::Failed(error.to_string()))
+                Err(self.failed(&doing(), &error))
             }
-            Err(panic) => {
-                let error = Error::internal(reason_of_panic(&*panic));
-                self.counts.error(error.kind());
-                self.errors.report(&doing(), &error.to_string());
-                Err(Refusal::Failed(error.to_string()))
-            }
+            Err(panic) => Err(self.failed(&doing(), &Error::internal(reason_of_panic(&*panic)))),
         }
+    }
+
+    /// Counts an error and logs it. Returns the refusal, which does not say where on this machine the data are.
+    fn failed(&self, doing: &str, error: &Error) -> Refusal {
+        self.counts.error(error.kind());
+        let shown = self.host_paths.hide_in_error(error);
+        self.errors.report_as(doing, &error.to_string(), &shown);
+        Refusal::Failed(shown)
     }
 }
 

@@ -16,13 +16,10 @@ use crate::reports::reason_of_panic;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Maximum number of threads. Further jobs wait.
-const MOST: usize = 256;
-
 /// Idle time after which a thread ends.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// The threads and their jobs. Memory: the stacks of at most [`MOST`] threads, and the waiting jobs, of which each
+/// The threads and their jobs. Memory: the stacks of at most `most` threads, and the waiting jobs, of which each
 /// connection has at most one.
 pub struct Workers {
     jobs: Sender<Job>,
@@ -30,6 +27,8 @@ pub struct Workers {
 }
 
 struct Shared {
+    /// Maximum number of threads. Further jobs wait.
+    most: usize,
     jobs: Mutex<Receiver<Job>>,
     state: Mutex<State>,
 }
@@ -42,10 +41,10 @@ struct State {
 }
 
 impl Workers {
-    /// Creates the queue. Threads start with the first jobs.
-    pub fn new() -> Self {
+    /// Creates the queue for at most `most` threads. They start with the first jobs.
+    pub fn new(most: usize) -> Self {
         let (jobs, receiver) = mpsc::channel();
-        Workers { jobs, shared: Arc::new(Shared { jobs: Mutex::new(receiver), state: Mutex::default() }) }
+        Workers { jobs, shared: Arc::new(Shared { most, jobs: Mutex::new(receiver), state: Mutex::default() }) }
     }
 
     /// Runs `work` on a thread, under a token. The receiver gets the result; it gets an error if the work panicked or
@@ -95,7 +94,7 @@ impl Shared {
     /// Starts another thread if all are busy. Returns whether there is any.
     fn has_thread(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
-        if state.unfinished > state.threads && state.threads < MOST {
+        if state.unfinished > state.threads && state.threads < self.most {
             let shared = Arc::clone(self);
             match threads::start("tilefs-serve", move || shared.work()) {
                 Ok(_) => state.threads += 1,
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn jobs_that_block_delay_no_others() {
-        let (workers, gate) = (Workers::new(), Arc::new(Barrier::new(9)));
+        let (workers, gate) = (Workers::new(256), Arc::new(Barrier::new(9)));
         let blocked: Vec<_> = (0..8)
             .map(|number| {
                 let gate = gate.clone();
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_panic_and_a_cancelled_job_are_told_and_cost_no_thread() {
-        let workers = Workers::new();
+        let workers = Workers::new(256);
         for _ in 0..10 {
             assert!(workers.run(Token::new(), || panic!("on purpose")).blocking_recv().is_err());
             let token = Token::new();
@@ -186,7 +185,7 @@ mod tests {
     /// Idle threads end at about the same time, not one after the other.
     #[test]
     fn idle_threads_end() {
-        let (workers, gate) = (Workers::new(), Arc::new(Barrier::new(41)));
+        let (workers, gate) = (Workers::new(256), Arc::new(Barrier::new(41)));
         let wait = |gate: Arc<Barrier>| {
             move || {
                 gate.wait();
@@ -206,7 +205,7 @@ mod tests {
 
     #[test]
     fn threads_end_with_their_queue() {
-        let workers = Workers::new();
+        let workers = Workers::new(256);
         workers.run(Token::new(), || ()).blocking_recv().unwrap();
         let shared = workers.shared.clone();
         drop(workers);

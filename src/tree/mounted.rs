@@ -86,6 +86,10 @@ impl Tree for MountedTree {
         self.state().root.folder()
     }
 
+    fn path(&self) -> Option<String> {
+        Some(self.path.to_string())
+    }
+
     /// Costs a few listings of each array and group that was opened. Arrays of a group that have not changed stay open.
     fn refresh(&self) -> Result<Option<Refreshed>> {
         let _alone = self.refreshing.take()?;

@@ -31,6 +31,11 @@ pub trait Tree: Send + Sync {
         Ok(None)
     }
 
+    /// Returns the path of the stored data, if they are in a folder.
+    fn path(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the counters of reads from it.
     fn statistics(&self) -> Vec<Statistic> {
         Vec::new()

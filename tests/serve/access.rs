@@ -20,7 +20,9 @@ fn without_its_token_a_server_gives_nothing() {
         assert_eq!(ask(address, "PROPFIND", "/", &[header, "Depth: 0"]).status, 207);
     }
     assert_eq!(get(address, "/hello.txt?token=s3cret").body, b"hello\n");
-    // Links on a page keep the token.
+    // Links on a page keep the token, and no other text of the client.
+    let headers = ["Authorization: Bearer s3cret"];
+    assert!(!ask(address, "GET", "/?token=s3cret2", &headers).text().contains("s3cret"));
     assert!(get(address, "/?token=s3cret").text().contains("<a href=\"hello.txt?token=s3cret\">"));
     assert!(get(address, "/.tilefs/stats.json?token=s3cret").json()["denied"].as_u64().unwrap() >= 28);
     server.stop();
@@ -97,4 +99,81 @@ fn a_server_of_this_machine_is_not_reached_under_another_name() {
         assert_eq!(status(host), Some(421), "{host}");
     }
     server.stop();
+}
+
+/// The pages of one origin may read. Those of others still must not, whatever name they give this machine.
+#[test]
+fn an_origin_that_may_read_does_not_let_in_others_under_their_names() {
+    for (cors, of_others) in [("https://viewer.example", 421), ("*", 200)] {
+        let (server, address, _) =
+            serve_toy_with(&tilefs::serve::ServeOptions { cors: Some(cors.to_owned()), ..options() });
+        let status = |host: &str| {
+            let request = format!(
+                "GET /hello.txt HTTP/1.1\r\nHost: {host}\r\nOrigin: https://viewer.example\r\nConnection: close\r\n\r\n"
+            );
+            send(address, request.as_bytes()).map(|reply| reply.status)
+        };
+        assert_eq!((status("localhost"), status("evil.example")), (Some(200), Some(of_others)), "{cors}");
+        server.stop();
+    }
+}
+
+/// An address of IPv4 that is written as one of IPv6 is still that of this machine.
+#[test]
+fn a_mapped_address_of_this_machine_is_reached_under_no_other_name() {
+    let listen = "[::ffff:127.0.0.1]:0".parse().unwrap();
+    let Ok(server) = tilefs::serve::Server::start(
+        crate::toy::root(&std::sync::Arc::default()),
+        &tilefs::serve::ServeOptions { listen, ..options() },
+    ) else {
+        return crate::skip::skipped(crate::skip::Need::BareSystem, "there is no IPv6");
+    };
+    let address = format!("127.0.0.1:{}", server.address().port()).parse().unwrap();
+    let status = |host: &str| {
+        let request = format!("GET /hello.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        send(address, request.as_bytes()).map(|reply| reply.status)
+    };
+    assert_eq!((status("[::ffff:127.0.0.1]:80"), status("evil.example")), (Some(200), Some(421)));
+    server.stop();
+}
+
+/// The log names the folder, for those who run the server.
+#[test]
+fn clients_do_not_learn_where_the_files_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("of this machine/data");
+    std::fs::create_dir_all(&place).unwrap();
+    for name in ["demo", "other"] {
+        copy(&demo(), &place.join(name));
+    }
+    // Damages each tile of one attribute.
+    for fragment in std::fs::read_dir(place.join("demo/__fragments")).unwrap() {
+        let file = fragment.unwrap().path().join("a0.tdb");
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.iter_mut().skip(20).for_each(|byte| *byte ^= 0x5A);
+        std::fs::write(file, bytes).unwrap();
+    }
+    for (served, to_demo) in [(place.join("demo"), "/"), (place.clone(), "/demo/")] {
+        let server = Program::start(&served, &[]);
+        let get = |name: &str| get(server.address, &format!("{to_demo}{name}"));
+        let refused = get("temp.f32");
+        assert!(refused.status == 500 && refused.text().contains("damaged data"), "{refused:?}");
+        let texts = [
+            refused.text(),
+            get("slice/none/temp.f32").text(),
+            get("").text(),
+            ask(server.address, "PROPFIND", to_demo, &["Depth: 1"]).text(),
+            crate::client::get(server.address, "/").text(),
+            crate::client::get(server.address, "/.tilefs/errors.txt").text(),
+        ];
+        for text in texts {
+            assert!(!text.contains("of this machine") && !text.contains("/tmp"), "{text}");
+        }
+        assert!(crate::client::get(server.address, "/.tilefs/errors.txt").text().contains("demo"));
+    }
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let status = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status();
+    assert!(status.unwrap().success());
 }

@@ -24,7 +24,7 @@ fn a_folder_is_listed_as_json_and_as_links() {
     // Views that are only found by name are not in the table.
     assert!(html.contains("<a href=\"zarr/\">") && !html.contains("<a href=\"zarr2/\">"));
     let inner = get(server.address, "/dims/").text();
-    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/\">tilefs</a> / dims"), "{inner}");
+    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/.\">tilefs</a> / dims"), "{inner}");
 }
 
 #[test]
@@ -67,6 +67,51 @@ fn a_member_that_cannot_be_read_costs_no_other_its_line() {
     assert!(get(address, "/.tilefs/errors.txt").text().contains("not/a/name"));
     let refused = get(address, "/unsupported/");
     assert!(refused.status == 500 && refused.text().contains("format version 99"), "{refused:?}");
+    server.stop();
+}
+
+/// Programs that look for links in a page take every URL in its source for one.
+#[test]
+fn a_page_has_no_urls_but_its_links() {
+    let experiment = tilefs_fixtures::corpus().join("real/pbmc_soma");
+    for (array, target) in
+        [(demo(), "/"), (demo(), "/slice/0..1,0..1/"), (experiment.clone(), "/"), (experiment, "/obs/")]
+    {
+        let server = Program::start(&array, &[]);
+        let page = get(server.address, target).text();
+        let has_commands = page.contains("<h2>Commands</h2>") && page.contains("http&#58;//");
+        assert!(has_commands && !page.contains("http:"), "{page}");
+    }
+}
+
+/// The page names a program that reads all of a group only if there is one.
+#[test]
+fn a_page_suggests_programs_that_read_the_folder() {
+    let experiment = tilefs_fixtures::corpus().join("real/pbmc_soma");
+    let variants = tilefs_fixtures::fixtures().join("variants/v4");
+    for (array, target, suggested, others) in [
+        (demo(), "/", "xarray.open_zarr(&quot;http&#58;//localhost/zarr&quot;)", "anndata"),
+        (experiment.clone(), "/", "anndata.read_zarr(&quot;http&#58;//localhost/zarr&quot;)", "xarray"),
+        (experiment.clone(), "/obs/", "read_elem(zarr.open(&quot;http&#58;//localhost/obs/zarr&quot;", "xarray"),
+        (experiment, "/ms/", "curl", "open_zarr"),
+        (variants, "/", "curl", "open_zarr"),
+    ] {
+        let server = Program::start(&array, &[]);
+        let page = get(server.address, target).text();
+        let commands = page.split("<h2>Commands</h2>").nth(1).unwrap().split("</pre>").next().unwrap();
+        assert!(commands.contains(suggested) && !commands.contains(others), "{}: {commands}", array.display());
+    }
+}
+
+/// Each link of the trail repeats the names before it.
+#[test]
+fn a_long_path_has_a_short_page() {
+    let (server, address, _) = serve_toy();
+    let path = "/slice/7".to_owned();
+    let short = get(address, &format!("{path}/")).text();
+    assert!(short.contains("<a href=\"/slice/\">slice</a> / 7"), "{short}");
+    let long = get(address, &format!("/slice/{}7/", "0".repeat(14_000)));
+    assert!(long.status == 200 && long.body.len() < 100_000, "{}", long.body.len());
     server.stop();
 }
 

@@ -15,7 +15,9 @@ mod skip;
 
 mod access;
 mod client;
+mod crowds;
 mod files;
+mod gone;
 mod hostile;
 mod listings;
 mod refresh;

@@ -189,6 +189,56 @@ fn tasks_of_a_job_share_a_server() {
     assert_eq!(servers.len(), 1);
 }
 
+/// fsspec takes everything that looks like a URL in a page for a member.
+#[test]
+fn fsspec_lists_the_members_of_a_folder_and_nothing_else() {
+    let Some(python) = python_with("fsspec, aiohttp") else { return };
+    let experiment = tilefs_fixtures::corpus().join("real/pbmc_soma");
+    for (array, target) in [(demo(), ""), (demo(), "dims/"), (experiment.clone(), ""), (experiment, "obs/")] {
+        let server = Program::start(&array, &[]);
+        let script = "
+import sys, fsspec, urllib.request, json
+url = sys.argv[1]
+members = json.load(urllib.request.urlopen(url + '?json'))
+expected = sorted(url + entry['name'] + '/' * (entry['type'] == 'directory') for entry in members)
+listed = sorted(fsspec.filesystem('http', use_listings_cache=False).ls(url, detail=False))
+assert listed == expected, (listed, expected)
+";
+        output(Command::new(&python).args(["-c", script]).arg(server.url() + target));
+    }
+}
+
+/// The script of a page, run as a browser does, says of which values the picture is.
+#[test]
+fn the_caption_of_a_picture_has_the_least_and_the_greatest_value() {
+    if !has("node") {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/run_picture.js");
+    let caption = |array: &Path| {
+        let server = Program::start(array, &[]);
+        String::from_utf8(output(Command::new("node").arg(&script).arg(server.url()))).unwrap()
+    };
+    let server = Program::start(&demo(), &[]);
+    let values: Vec<f32> =
+        temp(&server).chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect();
+    let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+    let greatest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let told = caption(&demo());
+    assert!(
+        told.starts_with(&format!("temp, all of it: the values here are from {least} to {greatest}; up to ")),
+        "{told}"
+    );
+    // Null cells have stored values that do not count.
+    let nullable = tilefs_fixtures::fixtures().join("arrays/dense/nullable");
+    let cells = output(Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("cat").arg(&nullable).arg("text/i.txt"));
+    let cells = String::from_utf8(cells).unwrap();
+    let numbers: Vec<i64> = cells.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+    let (least, greatest) = (numbers.iter().min().unwrap(), numbers.iter().max().unwrap());
+    let told = caption(&nullable);
+    assert!(told.contains(&format!("from {least} to {greatest};")), "{told}: {cells}");
+}
+
 /// The commands on a page work as printed.
 #[test]
 fn the_commands_on_the_page_work() {
@@ -196,7 +246,7 @@ fn the_commands_on_the_page_work() {
     let page = get(server.address, "/").text();
     let text = page.split("<h2>Commands</h2>\n<pre>").nth(1).unwrap().split("</pre>").next().unwrap();
     let text = text.replace("&#39;", "'").replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<");
-    let text = text.replace("&amp;", "&").replace("localhost/", &format!("{}/", server.address));
+    let text = text.replace("&#58;", ":").replace("&amp;", "&").replace("localhost/", &format!("{}/", server.address));
     let commands: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(commands.len(), 5, "{commands:?}");
     let folder = tempfile::tempdir().unwrap();
