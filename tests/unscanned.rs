@@ -329,7 +329,8 @@ fn a_column_of_sorted_rows_is_opened_without_sorting() {
     };
     let Node::Folder(dims) = find(&tree.root(), "by-row/dims") else { panic!() };
     let columns = dims.list().unwrap().into_iter().map(|entry| dims.lookup(&entry.name).unwrap().unwrap());
-    let columns: Vec<_> = columns.filter_map(|node| if let Node::File(file) = node { Some(file) } else { None }).collect();
+    let columns: Vec<_> =
+        columns.filter_map(|node| if let Node::File(file) = node { Some(file) } else { None }).collect();
     assert_eq!(columns.len(), 2);
     let contents: Vec<_> = columns.iter().map(|file| file.open().unwrap()).collect();
     assert_eq!(sorted_cells(), 0);
