@@ -75,7 +75,7 @@ fn check_fields(array: &Array, condition: &Condition) -> Result<()> {
         None => Ok(()),
         Some(field) => {
             let reason = "a delete condition on a field that no schema of the array has";
-            Err(Error::damaged(reason).in_field(*field))
+            Err(Error::damaged(reason).in_field(field))
         }
     }
 }
