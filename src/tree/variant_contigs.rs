@@ -75,7 +75,7 @@ fn in_order_of<'h, T>(
 ) -> Result<Vec<T>> {
     let mut taken = Vec::new();
     for (number, name) in header.enumerate() {
-        if number % NAMES_OF_A_CHECK == 0 {
+        if number.is_multiple_of(NAMES_OF_A_CHECK) {
             cancellation::check()?;
         }
         taken.extend(take(name));
@@ -218,7 +218,7 @@ mod tests {
         // In layout 2, the first record of a contig may begin before it, as far as coordinates tell.
         let dataset = dataset("v2");
         assert_eq!(occupied(&dataset, "B 2", &header).unwrap(), of_one[1]);
-        assert_eq!(occupied(&dataset, "", &header).unwrap(), [&["chrEmpty"], of_all[1]].concat());
+        assert_eq!(occupied(&dataset, "", &header).unwrap(), [&["chrEmpty"][..], of_all[1]].concat());
     }
 
     #[test]

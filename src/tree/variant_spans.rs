@@ -152,7 +152,7 @@ impl FileSamples<'_> {
             if wanted.is_empty() {
                 break;
             }
-            if place % NAMES_OF_A_CHECK == 0 {
+            if place.is_multiple_of(NAMES_OF_A_CHECK) {
                 cancellation::check()?;
             }
             if let Some(name) = wanted.take(name) {

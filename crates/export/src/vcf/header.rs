@@ -83,7 +83,7 @@ impl Header {
         let mut dictionary = Dictionary::new();
         let mut header = Header::empty();
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
-            if number % LINES_OF_A_CHECK == 0 {
+            if number.is_multiple_of(LINES_OF_A_CHECK) {
                 cancellation::check()?;
             }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -134,7 +134,7 @@ impl Header {
             }
             let (mut keys, mut own) = (Vec::new(), HashSet::new());
             for (number, line) in lines.enumerate() {
-                if number % LINES_OF_A_CHECK == 0 {
+                if number.is_multiple_of(LINES_OF_A_CHECK) {
                     cancellation::check()?;
                 }
                 let line = match structured(line) {

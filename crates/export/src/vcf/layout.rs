@@ -302,7 +302,7 @@ fn decoded(stored: &[u8], what: &str) -> Result<Vec<u8>> {
 fn pairs<'t>(text: &'t [u8], what: &str) -> impl Iterator<Item = Result<(&'t [u8], u32)>> {
     let all = text.split(|&byte| byte == b',').filter(|_| !text.is_empty());
     all.enumerate().map(move |(place, pair)| {
-        if place % PAIRS_OF_A_CHECK == 0 {
+        if place.is_multiple_of(PAIRS_OF_A_CHECK) {
             cancellation::check()?;
         }
         let tab = pair.iter().position(|&byte| byte == b'\t').ok_or_else(|| not_a_list(what))?;

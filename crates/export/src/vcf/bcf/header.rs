@@ -56,7 +56,7 @@ impl BcfHeader {
             structured(line).is_some_and(|(kind, rest)| kind == b"FILTER" && attribute(rest, b"ID") == Some(PASS.1))
         });
         for (number, line) in lines().enumerate() {
-            if number % LINES_OF_A_CHECK == 0 {
+            if number.is_multiple_of(LINES_OF_A_CHECK) {
                 cancellation::check()?;
             }
             if line.starts_with(b"##") {
