@@ -135,7 +135,7 @@ def check_zarr(pyramid):
     [scales] = attributes["ome"]["multiscales"]
     assert [axis["name"] for axis in scales["axes"]] == list(axes), scales["axes"]
     # One pyramid lacks a level.
-    levels = [level for level in scales["datasets"] if os.path.exists(f"{pyramid}/{level['path'].split('/')[0]}")]
+    levels = [level for level in scales["datasets"] if os.path.exists(f"mnt_{pyramid}/{level['path'].split('/')[0]}")]
     assert levels
     for level in levels:
         array = json.load(open(f"mnt_{pyramid}/zarr/{level['path']}/zarr.json"))
