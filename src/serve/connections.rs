@@ -360,7 +360,8 @@ mod tests {
         drop(busy);
         assert!(admitted[1].is_cut() && admitted[1].begin(true).is_none(), "it stays cut off");
         drop(third);
-        assert_eq!((connections.state().busy, connections.state().waiting.len()), (0, 2));
+        let state = connections.state();
+        assert_eq!((state.busy, state.waiting.len()), (0, 2));
     }
 
     #[test]
