@@ -96,9 +96,7 @@ impl Connections {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
-                let mut state = self.state();
-                let _ = state.close_waiting() || state.cut_stalled();
-                drop(state);
+                self.state().make_room();
                 // The semaphore is never closed.
                 Arc::clone(&self.permits).acquire_owned().await.ok()?
             }
@@ -136,6 +134,13 @@ impl Connections {
 }
 
 impl State {
+    /// Makes room for a connection, if one can be closed.
+    fn make_room(&mut self) {
+        if !self.close_waiting() {
+            self.cut_stalled();
+        }
+    }
+
     /// Asks the connection to close that has been without a whole request for longest. Returns whether there is one.
     fn close_waiting(&mut self) -> bool {
         let Some((_, longest)) = self.waiting.pop_first() else { return false };
@@ -360,7 +365,8 @@ mod tests {
         drop(busy);
         assert!(admitted[1].is_cut() && admitted[1].begin(true).is_none(), "it stays cut off");
         drop(third);
-        assert_eq!((connections.state().busy, connections.state().waiting.len()), (0, 2));
+        let state = connections.state();
+        assert_eq!((state.busy, state.waiting.len()), (0, 2));
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Service {
         };
         let is_report = TreePath::parse(head.uri.path()).is_ok_and(|path| is_report(path.names()));
         if !ongoing.begin(is_report).await {
-            return self.overloaded("as many requests as possible are being answered");
+            return self.overloaded("as many requests as possible are being answered; ask again in a while");
         }
         let question = Question {
             path: head.uri.path().to_owned(),
@@ -164,7 +164,7 @@ impl Service {
             };
             if is_late {
                 token.cancel();
-                return self.overloaded("too many requests are being answered that take long");
+                return self.overloaded("too many requests are being answered that take long; ask again in a while");
             }
         }
     }
@@ -172,8 +172,8 @@ impl Service {
     /// Returns the answer to a request for which there are no means now.
     fn overloaded(&self, why: &str) -> Answer {
         self.site.counts.refused();
-        let answer = Answer::line(StatusCode::SERVICE_UNAVAILABLE, &format!("{why}; ask again in a while"));
-        answer.with(RETRY_AFTER, "1").with(CONNECTION, "close")
+        let answer = Answer::line(StatusCode::SERVICE_UNAVAILABLE, why).with(RETRY_AFTER, "1");
+        answer.with(CONNECTION, "close")
     }
 
     fn response(&self, answer: Answer, ongoing: Ongoing) -> Response<ReplyBody> {

@@ -53,9 +53,6 @@ pub struct Named {
     declared: Option<(String, String)>,
 }
 
-/// The namespace of the prefix `xml`, which is never declared.
-const XML: &str = "http://www.w3.org/XML/1998/namespace";
-
 /// A file or folder with the values of its properties. Values that are not known are missing.
 #[derive(Debug, Default)]
 pub struct Resource {
@@ -169,7 +166,6 @@ fn named_in(element: roxmltree::Node<'_, '_>) -> Result<Vec<Named>, String> {
         let (prefix, is_new) = match namespace {
             "" => (None, false),
             DAV => (Some("D".to_owned()), false),
-            XML => (Some("xml".to_owned()), false),
             _ => {
                 let is_new = !prefixes.contains_key(namespace);
                 (Some(prefixes.entry(namespace).or_insert(next).clone()), is_new)
@@ -245,11 +241,11 @@ mod tests {
     #[test]
     fn known_properties_have_values_and_others_are_not_found() {
         let body = "<?xml version='1.0'?><a:propfind xmlns:a='DAV:' xmlns:b='urn:x&quot;&lt;'><a:prop>\
-                    <a:getcontentlength/><a:quota-used-bytes/><b:getcontentlength/><c xmlns=''/><xml:d/></a:prop></a:propfind>";
+                    <a:getcontentlength/><a:quota-used-bytes/><b:getcontentlength/><c xmlns=''/></a:prop></a:propfind>";
         let xml = response(body, &file());
         assert_eq!(texts(&xml, "200"), [("{DAV:}getcontentlength".to_owned(), "12".to_owned())]);
         let missing: Vec<String> = texts(&xml, "404").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(missing, ["{DAV:}quota-used-bytes", "{urn:x\"<}getcontentlength", "{}c", &format!("{{{XML}}}d")]);
+        assert_eq!(missing, ["{DAV:}quota-used-bytes", "{urn:x\"<}getcontentlength", "{}c"]);
     }
 
     #[test]
