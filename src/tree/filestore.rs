@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(name(&[("original_file_name", "noext"), ("file_extension", "d/noext")]), "noext");
         assert_eq!(name(&[("original_file_name", "two"), ("file_extension", "")]), "two");
         assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");
-        assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E.");
+        assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E..txt");
         assert_eq!(name(&[("original_file_name", ""), ("file_extension", "txt")]), "contents.txt");
         assert_eq!(name(&[("original_file_name", "/"), ("file_extension", ".pdf")]), "contents.pdf");
         assert_eq!(name(&[]), "contents");

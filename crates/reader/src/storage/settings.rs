@@ -126,7 +126,13 @@ impl Settings {
     /// # Errors
     /// If the file cannot be read; [`Error::Usage`] for a value of the wrong type.
     pub fn read(path: &Path) -> Result<Self> {
-        let (bytes, mode) = read_private(path, MOST_FILE)?;
+        let (bytes, mode) = read_private(path, MOST_FILE).map_err(|error| match error {
+            Error::Key { .. } => {
+                let path = path.display();
+                Error::usage(format!("{path} is not a settings file: it has more than {MOST_FILE} bytes"))
+            }
+            error => error,
+        })?;
         let text = str::from_utf8(&bytes)
             .map_err(|_| Error::usage(format!("{} is not a settings file: it is not text", path.display())))?;
         let (settings, unknown) = Settings::parse(text).in_file(path.display())?;
