@@ -78,6 +78,12 @@ impl<T> PerProcess<T> {
     }
 }
 
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
         let current = *self.current.get_mut();
