@@ -10,6 +10,7 @@ import tilefs
 from tilefs.fs import TilefsFileSystem
 
 from conftest import write_dense
+from forks import in_child
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
@@ -112,3 +113,17 @@ def test_urls_chain_to_a_bucket(demo, bucket):
     pytest.importorskip("s3fs")
     with fsspec.open("tilefs://temp.f32::s3://test/demo", s3={"endpoint_url": bucket}) as file:
         assert file.read() == TilefsFileSystem(demo).cat_file("temp.f32")
+
+
+def test_forked_processes_have_connections_of_their_own(demo, bucket, tmp_path):
+    options = {"config": settings(bucket), "disk_cache": str(tmp_path / "cache")}
+    array, fs = tilefs.open("s3://test/demo", **options), TilefsFileSystem("s3://test/demo", config=settings(bucket))
+    whole = tilefs.open(demo)["temp"][:]
+    assert np.array_equal(array["temp"][:10], whole[:10]) and "temp.f32" in fs.ls("", detail=False)
+
+    def use():
+        assert np.array_equal(array["temp"][:], whole) and fs.cat_file("temp.f32") == whole.tobytes()
+        assert in_child(lambda: array["temp"][0, 0] == 20 or os._exit(5)) == 0
+
+    assert [in_child(use) for _ in range(3)] == [0] * 3
+    assert np.array_equal(array["temp"][:], whole)

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -333,72 +332,6 @@ def test_ctrl_c_ends_a_read_that_waits():
     # was ignored.
     ran = subprocess.run([sys.executable, "-X", "faulthandler", "-c", INTERRUPTED], capture_output=True, text=True, timeout=90)
     assert (ran.returncode, ran.stdout) == (0, "interrupted True\n"), ran
-
-
-def in_child(work):
-    """Returns the exit status of a forked child process that does `work`. The child is killed if it hangs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            os._exit(work() or 0)
-        except BaseException:
-            os._exit(99)
-    timer = threading.Timer(30, os.kill, (child, 9))
-    timer.start()
-    _, status = os.waitpid(child, 0)
-    timer.cancel()
-    return os.waitstatus_to_exitcode(status)
-
-
-def test_a_forked_process_gets_an_exception(demo):
-    array = tilefs.open(demo)
-    array["temp"][:]
-
-    def use():
-        import gc
-
-        outcomes = 0
-        for work in (lambda: array["temp"][0, 0], lambda: tilefs.open(demo), lambda: array.metadata["a"]):
-            try:
-                work()
-            except tilefs.UsageError as error:
-                outcomes += "forked" in str(error)
-        array.close()
-        gc.collect()
-        return outcomes
-
-    assert in_child(use) == 3
-    assert array["temp"][0, 0] == 20
-
-
-def test_forks_during_reads_end(demo):
-    array = tilefs.open(demo)
-    stop = threading.Event()
-
-    def read():
-        while not stop.is_set():
-            array["temp"][:]
-
-    def use():
-        import gc
-
-        try:
-            array["temp"][:]
-        except tilefs.UsageError:
-            array.close()
-            gc.collect()
-            return 7
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    [thread.start() for thread in threads]
-    try:
-        # Each child inherits the locks in the state in which the threads held them.
-        assert [in_child(use) for _ in range(30)] == [7] * 30
-    finally:
-        stop.set()
-        [thread.join() for thread in threads]
 
 
 def test_pickled_arrays_are_opened_again_as_of_the_same_time(tmp_path):

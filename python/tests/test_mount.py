@@ -13,6 +13,7 @@ import pytest
 import tilefs
 
 from conftest import write_dense
+from forks import in_child
 
 pytestmark = pytest.mark.usefixtures("mountable")
 
@@ -128,3 +129,47 @@ def test_ctrl_c_is_for_the_block(demo):
     assert is_mounted(path)
     os.killpg(process.pid, signal.SIGINT)
     assert process.stdout.readline().strip() == "False" and process.wait(30) == 0
+
+
+def test_a_forked_child_does_not_end_the_mount_of_its_parent(demo):
+    mount = tilefs.mount(demo)
+    with mount as path:
+
+        def leave():
+            mount.__exit__(None, None, None)
+            assert (path / "temp.f32").stat().st_size == 80_000
+
+        assert in_child(leave) == 0
+        assert is_mounted(path) and (path / "temp.f32").stat().st_size == 80_000
+    assert not path.exists()
+
+
+# Mounts, forks a child that ends as Python usually does, or one that outlives its parent.
+FORKS = """
+    import os, signal, sys, time, tilefs
+    mount = tilefs.mount(sys.argv[1])
+    path = mount.__enter__()
+    if sys.argv[2] == "ends":
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        os.waitpid(child, 0)
+        print(path, os.path.ismount(path), flush=True)
+    elif os.fork() == 0:
+        os.close(1)
+        sys.stdin.read()
+    else:
+        print(path, os.path.ismount(path), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("child", ["ends", "outlives its parent"])
+def test_a_mount_lasts_as_long_as_the_process_that_mounted(demo, child):
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORKS), str(demo), child]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    path, was_mounted = process.stdout.readline().split()
+    assert was_mounted == "True"
+    process.wait(60)
+    wait_until(lambda: not is_mounted(path))
+    process.stdin.close()

@@ -108,8 +108,9 @@ impl Filesystem for TreeFilesystem {
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            InitFlags::FUSE_EXPORT_SUPPORT,
         ] {
-            // Older kernels lack some of these and are slower, but not wrong.
+            // Older kernels lack some of these and are slower, or cannot be NFS servers of a mount, but not wrong.
             let _ = config.add_capabilities(capability);
         }
         // These calls fail only for zero and for values above the library's limits.
@@ -123,8 +124,10 @@ impl Filesystem for TreeFilesystem {
         let name = name.to_owned();
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("look-up of {}/{}", server.path_of(parent), name.display());
-            match server.attempt(doing, || server.find(parent, &name).map(|inode| server.attributes(&inode))) {
-                Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
+            match server.attempt(doing, || server.find(parent, &name)) {
+                Ok(inode) => {
+                    reply.entry(&FOREVER, &server.attributes(&inode), Generation(inode.handle_generation));
+                }
                 Err(errno) => reply.error(errno),
             }
         });
@@ -261,8 +264,11 @@ impl Filesystem for TreeFilesystem {
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         self.server.counts.request(RequestKind::FileSystem);
-        // No space and no files: `df` omits such file systems, and nothing can be written anyway.
-        reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
+        // `df` omits file systems without blocks. All blocks are used, because nothing can be written. Programs that
+        // compute bytes have signed numbers for them.
+        let bytes = self.server.known_bytes().min(i64::MAX as u64);
+        let blocks = (bytes / u64::from(BLOCK_SIZE)).max(1);
+        reply.statfs(blocks, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
     }
 
     fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

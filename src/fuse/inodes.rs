@@ -11,6 +11,10 @@
 //! When the tree is refreshed, each folder keeps its number and is looked up again on demand. A file that may have
 //! changed becomes outdated: processes that have it open keep it and its cached pages, and its name gets a new number,
 //! as if another file had replaced it.
+//!
+//! File handles hold a number and a *handle generation*, and outlive what the kernel remembers. So forgotten names are
+//! kept for a while ([`ForgottenNames`]), and are looked up again when the kernel asks for their numbers. A refresh gives
+//! files that may have changed another handle generation: a handle never means another file than it was made for.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
@@ -20,8 +24,9 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 
+use super::forgotten::{ForgottenName, ForgottenNames};
 use super::recent::RecentNodes;
-use crate::tree::{EntryKind, File, Folder, Node, Refreshed};
+use crate::tree::{Changed, EntryKind, File, Folder, Node, Refreshed};
 
 /// Approximate limit for the memory of names that the kernel remembers. The kernel keeps names while it has memory,
 /// which is more than ours, so beyond this limit we make it forget the oldest.
@@ -29,6 +34,9 @@ const MOST_BYTES: usize = 12 << 20;
 
 /// Approximate bytes of an inode without its name, including the remains of its node.
 const INODE: usize = 450;
+
+/// The longest path, in names, to a number that the kernel has forgotten; longer paths do not exist.
+const MAX_DEPTH: usize = 256;
 
 /// The number of the root, fixed by the protocol.
 pub const ROOT: u64 = 1;
@@ -42,6 +50,8 @@ pub struct Inode {
     /// Its name there; empty for the root.
     name: Box<str>,
     pub kind: EntryKind,
+    /// With the number, identifies a file for file handles; 0 for a folder, which stays the same folder.
+    pub handle_generation: u64,
     size: AtomicU64,
     /// Identifies the stored object it was made from: see [`Folder::source`].
     source: AtomicU64,
@@ -92,13 +102,15 @@ impl WeakNode {
 }
 
 impl Inode {
-    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64, generation: u64) -> Self {
+    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64, changes: &ChangeTimes) -> Self {
         let source = source_of(node, parent.as_deref());
+        let (kind, generation) = (node.kind(), changes.latest);
         Inode {
             number,
             parent,
             name: name.into(),
-            kind: node.kind(),
+            kind,
+            handle_generation: if kind == EntryKind::File { changes.last_change_of(source) } else { 0 },
             size: AtomicU64::new(size),
             source: AtomicU64::new(source),
             is_outdated: AtomicBool::new(false),
@@ -138,6 +150,11 @@ impl Inode {
     /// Returns the number of the parent folder; the root is its own parent.
     pub fn parent(&self) -> u64 {
         self.parent.as_ref().map_or(self.number, |parent| parent.number)
+    }
+
+    /// Returns the folder that it was found in, and its name there; `None` for the root.
+    pub fn place(&self) -> Option<(&Arc<Inode>, &str)> {
+        Some((self.parent.as_ref()?, &*self.name))
     }
 
     /// Returns the path from the root, for messages.
@@ -191,16 +208,47 @@ pub struct Inodes {
     generation: AtomicU64,
     table: Mutex<Table>,
     recent: RecentNodes,
+    forgotten: ForgottenNames,
     hash: Hash,
 }
 
 #[derive(Default)]
 struct Table {
+    changes: ChangeTimes,
     inodes: HashMap<u64, InodeEntry>,
     /// Approximate memory of the inodes in bytes.
     bytes: usize,
     /// Numbers in the order in which they were assigned; some of them are gone.
     order: VecDeque<u64>,
+}
+
+/// The refreshes at which stored data changed. Memory: two numbers for each array that has changed.
+#[derive(Default)]
+struct ChangeTimes {
+    /// Number of refreshes of the tree.
+    latest: u64,
+    /// The last refresh that may have changed everything.
+    of_all: u64,
+    /// The last refresh that changed a [source](Folder::source), if it came after that.
+    of_sources: HashMap<u64, u64>,
+}
+
+impl ChangeTimes {
+    /// Returns the last refresh at which the data of a source may have changed.
+    fn last_change_of(&self, source: u64) -> u64 {
+        self.of_sources.get(&source).copied().unwrap_or(self.of_all)
+    }
+
+    fn add(&mut self, changed: &Changed) {
+        self.latest += 1;
+        match changed {
+            Changed::All => {
+                self.of_all = self.latest;
+                self.of_sources.clear();
+            }
+            Changed::Sources(sources) => self.of_sources.extend(sources.iter().map(|source| (*source, self.latest))),
+        }
+    }
 }
 
 struct InodeEntry {
@@ -229,14 +277,15 @@ impl Inodes {
 
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
         let root = Node::Folder(root);
-        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0, 0));
         let mut table = Table::default();
+        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0, &table.changes));
         table.inodes.insert(ROOT, InodeEntry { inode, lookups: 1 });
         Inodes {
             root: Mutex::new(root),
             generation: AtomicU64::new(0),
             table: Mutex::new(table),
             recent: RecentNodes::new(),
+            forgotten: ForgottenNames::new(),
             hash,
         }
     }
@@ -256,8 +305,9 @@ impl Inodes {
         let Refreshed { root, changed } = refreshed;
         let root = Node::Folder(root);
         let mut outdated = Outdated::default();
-        let table = self.lock();
-        let generation = self.generation() + 1;
+        let mut table = self.lock();
+        table.changes.add(&changed);
+        let generation = table.changes.latest;
         for InodeEntry { inode, .. } in table.inodes.values().filter(|entry| changed.has(entry.inode.source())) {
             match inode.kind {
                 EntryKind::Folder => outdated.folders.push(inode.number),
@@ -280,6 +330,11 @@ impl Inodes {
         outdated
     }
 
+    /// Returns the root of the current tree.
+    pub fn root(&self) -> Node {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Returns the inode of a number.
     pub fn get(&self, number: u64) -> Option<Arc<Inode>> {
         self.lock().inodes.get(&number).map(|remembered| Arc::clone(&remembered.inode))
@@ -292,7 +347,7 @@ impl Inodes {
     pub fn node(&self, inode: &Inode) -> Result<Option<Node>> {
         let generation = self.generation();
         let Some(parent) = &inode.parent else {
-            return Ok(Some(self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()));
+            return Ok(Some(self.root()));
         };
         let alive = if inode.is_stale(generation) { None } else { inode.last_lookup().node.upgrade() };
         let node = match alive {
@@ -326,6 +381,35 @@ impl Inodes {
         Some(Arc::clone(&remembered.inode))
     }
 
+    /// Returns the inode of a number, if the kernel knows it; counts as one lookup.
+    pub fn look_up_number(&self, number: u64) -> Option<Arc<Inode>> {
+        let mut table = self.lock();
+        let remembered = table.inodes.get_mut(&number)?;
+        remembered.lookups += 1;
+        Some(Arc::clone(&remembered.inode))
+    }
+
+    /// Returns the way to a number that the kernel has forgotten: the innermost folder on it that the kernel knows, and
+    /// the names below that. `None` if it was forgotten too long ago.
+    pub fn way_to(&self, number: u64) -> Option<(Arc<Inode>, Vec<Box<str>>)> {
+        let (mut number, mut names) = (number, Vec::new());
+        while names.len() < MAX_DEPTH {
+            let ForgottenName { folder, name } = self.forgotten.get(number)?;
+            names.push(name);
+            if let Some(known) = self.get(folder) {
+                names.reverse();
+                return Some((known, names));
+            }
+            number = folder;
+        }
+        None
+    }
+
+    /// Returns how many names are kept that the kernel has forgotten.
+    pub fn forgotten(&self) -> usize {
+        self.forgotten.count()
+    }
+
     /// Adds a node that was looked up in this generation; counts as one lookup. If another thread was faster, returns
     /// its inode. Returns `None` if the tree was refreshed meanwhile, because the node may be outdated.
     pub fn insert(
@@ -352,7 +436,7 @@ impl Inodes {
         }
         let table = &mut *guard;
         let remembered = table.inodes.entry(number).or_insert_with(|| {
-            let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size, generation));
+            let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size, &table.changes));
             table.bytes += inode.memory();
             table.order.push_back(number);
             InodeEntry { inode, lookups: 0 }
@@ -360,6 +444,7 @@ impl Inodes {
         remembered.lookups += 1;
         let inode = Arc::clone(&remembered.inode);
         drop(guard);
+        self.forgotten.remove(number);
         self.recent.keep(number, node, inode.folders());
         Some(inode)
     }
@@ -373,8 +458,12 @@ impl Inodes {
         if let Some(remembered) = table.inodes.get_mut(&number) {
             remembered.lookups = remembered.lookups.saturating_sub(lookups);
             if remembered.lookups == 0 {
-                table.remove(number);
+                let inode = table.remove(number);
                 drop(table);
+                // No handle means a file that another one has replaced.
+                if let Some(inode) = inode.filter(|inode| !inode.is_outdated()) {
+                    self.forgotten.put(number, ForgottenName { folder: inode.parent(), name: inode.name.clone() });
+                }
                 self.recent.forget(number);
             }
         }
@@ -436,15 +525,15 @@ impl Inodes {
 }
 
 impl Table {
-    fn remove(&mut self, number: u64) {
-        if let Some(gone) = self.inodes.remove(&number) {
-            self.bytes -= gone.inode.memory();
-        }
+    fn remove(&mut self, number: u64) -> Option<Arc<Inode>> {
+        let gone = self.inodes.remove(&number)?;
+        self.bytes -= gone.inode.memory();
         // Removes dropped numbers from time to time.
         if self.order.len() > 2 * self.inodes.len() + 1000 {
             let inodes = &self.inodes;
             self.order.retain(|number| inodes.contains_key(number));
         }
+        Some(gone.inode)
     }
 }
 
@@ -464,8 +553,8 @@ fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::fuse::recent::MAX_NODES;
+    use crate::tree::Entry;
     use crate::tree::lazy::LazyFile;
-    use crate::tree::{Changed, Entry};
     use std::sync::atomic::AtomicUsize;
 
     /// A folder of folders of files, like slices; counts live nodes and lookups.
@@ -646,6 +735,49 @@ mod tests {
         assert!(outdated.files.is_empty() && outdated.folders.is_empty());
         assert!(inodes.node(&new).unwrap().is_some());
         assert_eq!(find(&inodes, slice.number, "text").number, new.number);
+    }
+
+    #[test]
+    fn numbers_lead_to_names_that_the_kernel_has_forgotten() {
+        let (inodes, _) = inodes();
+        let slice = find(&inodes, ROOT, "slice");
+        let deep = find(&inodes, slice.number, "0..9");
+        let file = find(&inodes, deep.number, "text");
+        assert!(inodes.way_to(file.number).is_none() && inodes.way_to(7).is_none());
+        assert!(inodes.look_up_number(file.number).is_some_and(|found| Arc::ptr_eq(&found, &file)));
+        inodes.forget(file.number, 2);
+        let (known, names) = inodes.way_to(file.number).unwrap();
+        assert_eq!((known.number, names), (deep.number, vec!["text".into()]));
+        inodes.forget(deep.number, 1);
+        inodes.forget(slice.number, 1);
+        let (known, names) = inodes.way_to(file.number).unwrap();
+        assert_eq!((known.number, names), (ROOT, vec!["slice".into(), "0..9".into(), "text".into()]));
+        assert!(inodes.look_up_number(file.number).is_none());
+        assert_eq!(inodes.forgotten(), 3);
+        find(&inodes, ROOT, "slice");
+        assert_eq!(inodes.forgotten(), 2);
+    }
+
+    #[test]
+    fn a_file_has_another_handle_generation_once_its_data_have_changed() {
+        let (inodes, _) = inodes();
+        let generations = |inodes: &Inodes| {
+            let slice = find(inodes, ROOT, "slice");
+            (slice.handle_generation, find(inodes, slice.number, "text").handle_generation)
+        };
+        let refresh = |changed| inodes.refresh(Refreshed { root: Arc::new(Slices::default()), changed });
+        assert_eq!(generations(&inodes), (0, 0));
+        refresh(Changed::Sources(HashSet::from([7])));
+        assert_eq!(generations(&inodes), (0, 0));
+        let old = find(&inodes, find(&inodes, ROOT, "slice").number, "text");
+        refresh(Changed::All);
+        assert_eq!(generations(&inodes), (0, 2));
+        // An outdated file is not found by its number once it is forgotten.
+        inodes.forget(old.number, 100);
+        assert!(inodes.way_to(old.number).is_none());
+        refresh(Changed::Sources(HashSet::from([0])));
+        refresh(Changed::Sources(HashSet::from([7])));
+        assert_eq!(generations(&inodes), (0, 3));
     }
 
     #[test]

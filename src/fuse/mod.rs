@@ -14,6 +14,7 @@ pub mod background;
 mod counts;
 mod detach;
 mod filesystem;
+mod forgotten;
 mod handles;
 mod inodes;
 mod mount;

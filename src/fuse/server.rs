@@ -151,6 +151,7 @@ impl Server {
             now("open_folders", "Folders that are being listed", self.folders.count()),
             now("names", "Names that the kernel remembers", names),
             now("names_bytes", "Approximate memory of these names in bytes", bytes),
+            now("forgotten_names", "Other names that file handles may mean", self.inodes.forgotten()),
         ]);
         statistics.extend(self.read_ahead.statistics());
         statistics.extend(self.tree.statistics());
@@ -208,8 +209,53 @@ impl Server {
         self.inodes.get(number.0).map_or_else(|| format!("inode {}", number.0), |inode| inode.path())
     }
 
+    /// Finds a name in a folder; counts as one lookup. As in every folder, `.` is the folder itself, whether the kernel
+    /// remembers it or not, and `..` the folder around it: the kernel looks these up for file handles.
     pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
         let name = name.to_str().ok_or(Failure::Errno(Errno::ENOENT))?;
+        match name {
+            "." => self.find_number(parent.0),
+            ".." => {
+                let inode = self.inode(parent)?;
+                match inode.place().map(|(folder, _)| folder) {
+                    Some(folder) => match folder.place() {
+                        Some((around, name)) => self.find_in(around, name),
+                        None => Ok(Arc::clone(folder)),
+                    },
+                    None => Ok(inode),
+                }
+            }
+            name => self.find_in(&self.inode(parent)?, name),
+        }
+    }
+
+    /// Finds the inode of a number, also if the kernel has forgotten it; counts as one lookup.
+    fn find_number(&self, number: u64) -> std::result::Result<Arc<Inode>, Failure> {
+        if let Some(inode) = self.inodes.look_up_number(number) {
+            return Ok(inode);
+        }
+        let (mut inode, names) = self.inodes.way_to(number).ok_or(Failure::Errno(Errno::ESTALE))?;
+        let mut passed = Vec::new();
+        let found = names.iter().try_for_each(|name| {
+            inode = self.find_in(&inode, name)?;
+            passed.push(inode.number);
+            Ok(())
+        });
+        let is_it = found.is_ok() && inode.number == number;
+        if is_it {
+            passed.pop();
+        }
+        // The kernel did not look these up. As their paths are those of `inode`, its memory is bounded all the same.
+        passed.iter().for_each(|number| self.inodes.forget(*number, 1));
+        match found {
+            Ok(()) if is_it => Ok(inode),
+            Err(failure) => Err(failure),
+            // Another file has the name now.
+            Ok(()) => Err(Failure::Errno(Errno::ESTALE)),
+        }
+    }
+
+    fn find_in(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Arc<Inode>, Failure> {
         loop {
             if let Some(inode) = self.find_once(parent, name)? {
                 return Ok(inode);
@@ -217,14 +263,13 @@ impl Server {
         }
     }
 
-    /// Like [`Server::find`], but returns `None` if the tree was refreshed meanwhile.
-    fn find_once(&self, parent: INodeNo, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
+    /// Like [`Server::find_in`], but returns `None` if the tree was refreshed meanwhile.
+    fn find_once(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
         let generation = self.inodes.generation();
-        if let Some(inode) = self.inodes.look_up(parent.0, name) {
+        if let Some(inode) = self.inodes.look_up(parent.number, name) {
             return Ok(Some(inode));
         }
-        let parent = self.inode(parent)?;
-        let Node::Folder(folder) = self.node(&parent)? else {
+        let Node::Folder(folder) = self.node(parent)? else {
             return Err(Failure::Errno(Errno::ENOTDIR));
         };
         let Some(node) = folder.lookup(name)? else {
@@ -251,12 +296,17 @@ impl Server {
         };
         // A cancelled lookup may have returned incomplete data.
         cancellation::check()?;
-        let inode = self.inodes.insert(&parent, name, &node, size, generation);
+        let inode = self.inodes.insert(parent, name, &node, size, generation);
         if self.inodes.remembers_too_many() {
             // Fails if a signal is pending already, which suffices.
             let _ = self.triggers.too_many_names.try_send(());
         }
         Ok(inode)
+    }
+
+    /// Returns the bytes of the files that the mount lists, as far as their lengths are known. Reads nothing.
+    pub(super) fn known_bytes(&self) -> u64 {
+        self.inodes.root().known_bytes()
     }
 
     /// Attributes of a folder that no longer exists are an error; those of an open file stay the same.

@@ -68,6 +68,10 @@ impl Folder for RootWithOwn {
         self.root.memory()
     }
 
+    fn known_bytes(&self) -> u64 {
+        self.root.known_bytes()
+    }
+
     fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
         self.root.extended_attributes()
     }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::lazy::{FixedFolder, LazyFile};
 use super::listing::Listing;
-use super::node::{Folder, Node};
+use super::node::{File as _, Folder, Node};
 use super::parts::PartsFolder;
 use super::shown::ShownViews;
 use super::texts::{FileFacts, Files, Format};
@@ -76,7 +76,7 @@ impl FolderBuilder {
             path: format!("{}{name}", self.prefix),
             format,
             field: field.map(str::to_owned),
-            bytes: file.known_length(),
+            bytes: file.known_len(),
             listing: listing.clone(),
             is_folder_listed: self.listed,
         });

@@ -254,6 +254,11 @@ impl Folder for DirectoryFolder {
         UNIX_EPOCH
     }
 
+    /// Those of the folders that are open.
+    fn known_bytes(&self) -> u64 {
+        self.kept.all().into_iter().fold(0, |bytes, (_, inside)| bytes.saturating_add(inside.known_bytes()))
+    }
+
     fn extended_attributes(&self) -> ExtendedAttributes {
         xattrs::of_directory(&self.directory.path)
     }

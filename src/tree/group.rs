@@ -301,6 +301,11 @@ impl Folder for GroupFolder {
         self.modified
     }
 
+    /// Those of the members that are open.
+    fn known_bytes(&self) -> u64 {
+        self.kept.all().into_iter().fold(0, |bytes, (_, member)| bytes.saturating_add(member.known_bytes()))
+    }
+
     fn extended_attributes(&self) -> ExtendedAttributes {
         xattrs::of_group(&self.group, self.last_commit)
     }

@@ -93,11 +93,6 @@ impl LazyFile {
         Self::of(modified, Box::new(make), true)
     }
 
-    /// Returns the length, if it is known before the content is made.
-    pub fn known_length(&self) -> Option<u64> {
-        self.length
-    }
-
     /// Sets the extended attributes.
     pub fn described_by(mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) -> Self {
         self.describe = Some(Box::new(describe));
@@ -111,6 +106,10 @@ impl File for LazyFile {
             Some(length) => Ok(length),
             None => self.open().map(|content| content.len()),
         }
+    }
+
+    fn known_len(&self) -> Option<u64> {
+        self.length.or_else(|| self.content.get().map(|content| content.len()))
     }
 
     fn open(&self) -> Result<Arc<dyn Content>> {
@@ -248,6 +247,12 @@ impl Folder for FixedFolder {
         self.memory + self.holds.as_ref().map_or(0, |holds| holds())
     }
 
+    fn known_bytes(&self) -> u64 {
+        let listed = self.listing.iter().filter(|(_, listing)| listing.is_listed());
+        let nodes = listed.filter_map(|(entry, _)| self.nodes.get(&entry.name));
+        nodes.fold(0, |bytes, node| bytes.saturating_add(node.known_bytes()))
+    }
+
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
     }
@@ -311,6 +316,10 @@ impl Folder for LazyFolder {
         self.made.get().map_or(NODE, |made| made.memory())
     }
 
+    fn known_bytes(&self) -> u64 {
+        self.made.get().map_or(0, |made| made.known_bytes())
+    }
+
     fn known_paths(&self) -> Vec<String> {
         self.made.get().map(|made| made.known_paths()).unwrap_or_default()
     }
@@ -340,6 +349,24 @@ mod tests {
         assert_eq!(file.len().unwrap(), 5);
         assert_eq!(file.open().unwrap().len(), 5);
         assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn the_bytes_of_a_folder_are_those_of_listed_files_of_known_length() {
+        let text = |length: usize| LazyFile::text(SystemTime::UNIX_EPOCH, move || Ok("x".repeat(length)));
+        let folder = || FixedFolder::new(SystemTime::UNIX_EPOCH);
+        let later = Arc::new(text(5));
+        let (mut root, mut inner) = (folder(), folder());
+        inner.add_file("file", text(0).with_length(1 << 40));
+        root.add_folder("inner", inner);
+        root.add_file("known", text(0).with_length(100));
+        root.add("later", Node::File(later.clone()));
+        root.add_unlisted("unlisted", Node::File(Arc::new(text(0).with_length(1000))));
+        assert_eq!(root.known_bytes(), (1 << 40) + 100);
+        assert_eq!(later.len().unwrap(), 5);
+        assert_eq!(root.known_bytes(), (1 << 40) + 105);
+        root.add_file("huge", text(0).with_length(u64::MAX));
+        assert_eq!(root.known_bytes(), u64::MAX);
     }
 
     #[test]

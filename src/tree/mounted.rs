@@ -1,6 +1,7 @@
 //! The tree of an array or a group while it is mounted: its root is remade after a commit.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilefs_format::error::Result;
@@ -25,6 +26,8 @@ pub struct MountedTree {
     options: Arc<OpenOptions>,
     /// Never locked during I/O: requests for the root do not wait for a refresh.
     state: Mutex<CurrentRoot>,
+    /// The time as of which the root was opened, in milliseconds since 1970.
+    time: AtomicU64,
     /// One refresh at a time.
     refreshing: Turn,
 }
@@ -65,19 +68,36 @@ impl MountedTree {
     /// As for [`root`](super::root).
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
+        let time = AtomicU64::new(stored.window().end);
         let root = Root::new(stored, &options)?;
         let state = Mutex::new(CurrentRoot { root, is_behind: false });
-        Ok(MountedTree { context, path, options, state, refreshing: Turn::new() })
+        Ok(MountedTree { context, path, options, state, time, refreshing: Turn::new() })
+    }
+
+    /// Opens the same tree as of the same time in another context. Uses only what has no locks of this one, so that a
+    /// forked child can call it with a context of its own.
+    ///
+    /// # Errors
+    /// As for [`open_stored`](super::open_stored).
+    pub fn in_context(&self, context: Arc<Context>) -> Result<Self> {
+        let mut as_of_then = (*self.options).clone();
+        as_of_then.reading.at = Some(self.time.load(Ordering::Relaxed));
+        let tree = Self::new(open_in(context, &self.path, &as_of_then)?, &self.options)?;
+        // Commits since then are in the folders that were just listed, so they will not look like changes.
+        tree.state().is_behind = true;
+        Ok(tree)
     }
 
     fn state(&self) -> MutexGuard<'_, CurrentRoot> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reopens everything.
-    fn reopen(&self) -> Result<Root> {
+    /// Reopens everything; also returns the time as of which it is open.
+    fn reopen(&self) -> Result<(Root, u64)> {
         self.context.watch.forget(None);
-        Root::new(open_in(self.context.clone(), &self.path, &self.options)?, &self.options)
+        let stored = open_in(self.context.clone(), &self.path, &self.options)?;
+        let time = stored.window().end;
+        Ok((Root::new(stored, &self.options)?, time))
     }
 }
 
@@ -105,19 +125,24 @@ impl Tree for MountedTree {
             };
             (std::mem::replace(&mut state.is_behind, true), group)
         };
-        let (root, changed) = match (group, changes) {
+        let (root, time, changed) = match (group, changes) {
             (Some(group), Changes::OfArrays(arrays)) if !was_behind => {
                 let watch = &self.context.watch;
                 watch.forget(Some(&arrays));
                 // The texts of a group also describe its members.
                 let sources = arrays.iter().chain(&watch.groups()).map(source_of).collect();
                 let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
-                let group = group.refreshed(&arrays, self.options.reading.window())?;
-                (Root::Group(Arc::new(group)), Changed::Sources(sources))
+                let window = self.options.reading.window();
+                let group = group.refreshed(&arrays, window)?;
+                (Root::Group(Arc::new(group)), window.end, Changed::Sources(sources))
             }
-            _ => (self.reopen()?, Changed::All),
+            _ => {
+                let (root, time) = self.reopen()?;
+                (root, time, Changed::All)
+            }
         };
         let folder = root.folder();
+        self.time.store(time, Ordering::Relaxed);
         *self.state() = CurrentRoot { root, is_behind: false };
         Ok(Some(Refreshed { root: folder, changed }))
     }

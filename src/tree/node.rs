@@ -87,6 +87,14 @@ impl Node {
         }
     }
 
+    /// Returns the bytes of a file, or of the listed files in a folder, as far as their lengths are known.
+    pub fn known_bytes(&self) -> u64 {
+        match self {
+            Node::Folder(folder) => folder.known_bytes(),
+            Node::File(file) => file.known_len().unwrap_or(0),
+        }
+    }
+
     /// Returns the memory that the node takes, in bytes: for a folder, [`Folder::memory`].
     pub fn memory(&self) -> usize {
         match self {
@@ -143,6 +151,11 @@ pub trait Folder: Send + Sync {
         NODE
     }
 
+    /// Returns the bytes of the listed files in it, of those whose lengths are known without reading anything.
+    fn known_bytes(&self) -> u64 {
+        0
+    }
+
     /// Returns the extended attributes, by full name (`user.tiledb.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
         Vec::new()
@@ -154,6 +167,11 @@ pub trait Folder: Send + Sync {
 pub trait File: Send + Sync {
     /// Returns the exact length in bytes. May read metadata the first time.
     fn len(&self) -> Result<u64>;
+
+    /// Returns the length, if it is known without reading anything.
+    fn known_len(&self) -> Option<u64> {
+        None
+    }
 
     /// Returns the bytes. An opened content never changes.
     fn open(&self) -> Result<Arc<dyn Content>>;

@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::listing::FolderListing;
-use tilefs_reader::array::{Array, Context, ObjectKind};
+use tilefs_reader::array::{Array, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
@@ -67,6 +67,15 @@ impl Stored {
             Stored::Array(array) => array.context(),
             Stored::Group(group) => group.context(),
             Stored::Directory(directory) => directory.context(),
+        }
+    }
+
+    /// Returns the time window as of which the object was opened.
+    pub fn window(&self) -> TimeWindow {
+        match self {
+            Stored::Array(array) => array.window(),
+            Stored::Group(group) => group.window(),
+            Stored::Directory(directory) => directory.window(),
         }
     }
 }

@@ -48,6 +48,10 @@ impl<T: OpenedLater> Folder for T {
         self.opened().map_or(NODE, Folder::memory)
     }
 
+    fn known_bytes(&self) -> u64 {
+        self.opened().map_or(0, Folder::known_bytes)
+    }
+
     /// Contains only the path until the object is opened: `ls -l` requests these attributes, and should open none.
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.opened().map_or_else(|| xattrs::of_unopened(self.path()), Folder::extended_attributes)

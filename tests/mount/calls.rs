@@ -123,3 +123,44 @@ pub fn splice(from: &File, offset: usize, to: &File, length: usize) -> io::Resul
     // The pipe contains as many bytes as it accepted.
     io::copy(&mut &out_of, &mut &*to).map(|_| moved)
 }
+
+/// A file handle, as an NFS server gives them to its clients.
+#[derive(Debug, Clone)]
+pub struct FileHandle([u32; 2 + FileHandle::WORDS]);
+
+impl FileHandle {
+    /// The largest handle of any file system.
+    const WORDS: usize = 32;
+
+    /// Returns the handle of a file or folder.
+    pub fn of(path: &Path) -> FileHandle {
+        let mut handle = [0; 2 + FileHandle::WORDS];
+        handle[0] = 4 * FileHandle::WORDS as u32;
+        let (path, mut mount) = (c_string(path), 0_i32);
+        // SAFETY: the path ends in NUL; the handle begins with the number of bytes for it, and both are places to write to.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_name_to_handle_at,
+                libc::AT_FDCWD,
+                path.as_ptr(),
+                handle.as_mut_ptr(),
+                &raw mut mount,
+                0,
+            )
+        };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        FileHandle(handle)
+    }
+
+    /// Opens it in the file system of this folder.
+    pub fn open(&self, mount: &File) -> io::Result<File> {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        // SAFETY: the handle was filled by the kernel.
+        let opened = unsafe { libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), self.0.as_ptr(), flags) };
+        if opened < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor, so nobody else owns it.
+        Ok(unsafe { std::os::fd::FromRawFd::from_raw_fd(opened as libc::c_int) })
+    }
+}

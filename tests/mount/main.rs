@@ -21,6 +21,7 @@ mod calls;
 mod command;
 mod descriptor;
 mod directory;
+mod file_handles;
 mod harness;
 mod hostile;
 mod life;

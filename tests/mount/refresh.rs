@@ -29,7 +29,7 @@ def write(path, value):
 ";
 
 /// Runs lines of Python after those above.
-fn run(python: &str, path: &Path, script: &str) {
+pub fn run(python: &str, path: &Path, script: &str) {
     let output = Command::new(python).args(["-c", &format!("{BESIDE}{script}")]).arg(path).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
 }

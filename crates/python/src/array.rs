@@ -12,23 +12,31 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
-use tilefs_reader::array::dense::grid::PositionBox;
+use tilefs_reader::array::dense::grid::{Axis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
+use tilefs_reader::threads::PerProcess;
 
 use crate::call;
-use crate::fork::Kept;
+use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};
 use crate::numpy_memory::filled;
 use crate::rows::{RowQuery, Rows};
 
 /// An array at one point in time.
 #[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Array(Kept<Opened>);
+pub struct Array(Arc<OpenedArray>);
 
-struct Opened {
-    array: Arc<tilefs_reader::Array>,
+/// An array in each process that reads it.
+pub struct OpenedArray {
+    context: Arc<ProcessContext>,
+    array: PerProcess<Opened>,
+}
+
+/// An array in one process.
+pub struct Opened {
+    pub array: Arc<tilefs_reader::Array>,
     view: SingleFlight<Arc<DenseView>>,
 }
 
@@ -40,31 +48,47 @@ type AttributeOutline = (String, &'static str, String, Option<String>, Option<u3
 type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
 
 impl Array {
-    pub fn new(array: Arc<tilefs_reader::Array>) -> Self {
-        Array(Kept::new(Opened { array, view: SingleFlight::new() }))
+    pub fn new(array: Arc<tilefs_reader::Array>, context: Arc<ProcessContext>) -> Self {
+        Array(Arc::new(OpenedArray { context, array: PerProcess::of(Opened::new(array)) }))
     }
 
-    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-        call::run_for(py, self.0.array.is_far(), work)
+    /// Runs work that may take long with the array of this process.
+    fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Opened) -> Result<T> + Send) -> PyResult<T> {
+        call::run(py, || work(self.0.here()?))
+    }
+
+    /// Runs work that takes a moment with the array of this process.
+    fn run_short<'a, T: Send>(
+        &'a self,
+        py: Python<'_>,
+        work: impl FnOnce(&'a Opened) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        call::run_short(py, || work(self.0.here()?))
+    }
+
+    /// Makes a column of a dense array. That takes long only if the fragments have to be looked at, or are far away.
+    fn column<T: Send>(&self, py: Python<'_>, make: impl FnOnce(&Opened) -> Result<T> + Send) -> PyResult<T> {
+        let is_short = self.run_short(py, |here| Ok(here.view.get().is_some() && !here.array.is_far()))?;
+        call::run_unless(py, is_short, || make(self.0.here()?))
     }
 }
 
 #[pymethods]
 impl Array {
-    fn uri(&self) -> String {
-        self.0.array.path().to_string()
+    fn uri(&self, py: Python<'_>) -> PyResult<String> {
+        self.run_short(py, |here| Ok(here.array.path().to_string()))
     }
 
-    fn is_sparse(&self) -> bool {
-        self.0.array.schema().is_sparse()
+    fn is_sparse(&self, py: Python<'_>) -> PyResult<bool> {
+        self.run_short(py, |here| Ok(here.array.schema().is_sparse()))
     }
 
     /// Returns the time whose state is read, in milliseconds since 1970.
-    fn time(&self) -> u64 {
-        self.0.array.window().end
+    fn time(&self, py: Python<'_>) -> PyResult<u64> {
+        self.run_short(py, |here| Ok(here.array.window().end))
     }
 
-    fn attributes(&self) -> Vec<AttributeOutline> {
+    fn attributes(&self, py: Python<'_>) -> PyResult<Vec<AttributeOutline>> {
         let outline = |attribute: &Attribute| {
             let values = match attribute.cell_count {
                 CellValNum::Fixed(values) => Some(values),
@@ -74,11 +98,11 @@ impl Array {
             let (one, cell) = (npy::dtype(datatype), values.map(|_| cell_type(attribute).0));
             (attribute.name.clone(), datatype.name(), one, cell, values, attribute.nullable, labels)
         };
-        self.0.array.schema().attributes.iter().map(outline).collect()
+        self.run_short(py, |here| Ok(here.array.schema().attributes.iter().map(outline).collect()))
     }
 
     fn dimensions<'py>(&self, py: Python<'py>) -> PyResult<Vec<DimensionOutline<'py>>> {
-        let schema = self.0.array.schema();
+        let schema = self.run_short(py, |here| Ok(here.array.schema()))?;
         let outline = |(number, dimension): (usize, &tilefs_format::schema::Dimension)| {
             let datatype = dimension.datatype;
             let dtype = (datatype.kind() != Kind::Bytes).then(|| npy::dtype(datatype));
@@ -94,8 +118,8 @@ impl Array {
 
     /// Returns the text of `schema.json` in the array's folder of the tree.
     fn schema_json(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, || {
-            let folder = array_folder(self.0.array.clone(), Arc::default())?;
+        self.run(py, |here| {
+            let folder = array_folder(here.array.clone(), Arc::default())?;
             let Some(Node::File(file)) = folder.lookup("schema.json")? else {
                 return Err(Error::internal("an array without schema.json"));
             };
@@ -111,8 +135,8 @@ impl Array {
     /// Returns the number of cells along each axis of a dense array: of the current domain if one is set, else of the
     /// domain.
     fn shape(&self, py: Python<'_>) -> PyResult<Vec<u128>> {
-        self.run(py, || {
-            let whole = self.0.whole()?;
+        self.run(py, |here| {
+            let whole = here.whole()?;
             Ok(whole.low.iter().zip(&whole.high).map(|(low, high)| u128::from(high - low) + 1).collect())
         })
     }
@@ -120,15 +144,15 @@ impl Array {
     /// Reads the values of an attribute of cells of one size. For each axis: the first position, the step, and the
     /// number of cells.
     fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Vec<(u64, i64, u64)>) -> PyResult<Bound<'py, PyAny>> {
-        let column = self.run(py, || {
-            let field = self.0.attribute(attribute)?;
-            self.0.column(attribute, &axes, FieldFile::Data, field.fill.clone())
+        let (column, is_short, (dtype, values)) = self.column(py, |here| {
+            let field = here.attribute(attribute)?;
+            let column = here.column(attribute, &axes, FieldFile::Data, field.fill.clone())?;
+            let is_short = here.is_short(&column)?;
+            Ok((column, is_short, cell_type(field)))
         })?;
-        let field = call::run(py, || self.0.attribute(attribute))?;
-        let (dtype, values) = cell_type(field);
         let mut shape = column.selection().shape();
         shape.extend(values);
-        filled(py, &shape, &dtype, self.0.array.is_far(), |bytes| column.read(0, bytes))
+        filled(py, &shape, &dtype, is_short, |bytes| column.read(0, bytes))
     }
 
     /// Reads which cells of a nullable attribute are null: true for null.
@@ -138,11 +162,13 @@ impl Array {
         attribute: usize,
         axes: Vec<(u64, i64, u64)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let column = self.run(py, || {
-            let field = self.0.attribute(attribute)?;
-            self.0.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])
+        let (column, is_short) = self.column(py, |here| {
+            let field = here.attribute(attribute)?;
+            let column = here.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])?;
+            let is_short = here.is_short(&column)?;
+            Ok((column, is_short))
         })?;
-        filled(py, &column.selection().shape(), "|b1", self.0.array.is_far(), |bytes| {
+        filled(py, &column.selection().shape(), "|b1", is_short, |bytes| {
             column.read(0, &mut *bytes)?;
             bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte == 0));
             Ok(())
@@ -156,14 +182,14 @@ impl Array {
         attribute: usize,
         axes: Vec<(u64, i64, u64)>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (column, total) = call::run_long(py, || {
-            let field = self.0.attribute(attribute)?;
-            let column = DenseVarColumn::new(self.0.view()?, self.0.selection(&axes)?, attribute, field.fill.clone())?;
+        let (column, total) = self.run(py, |here| {
+            let field = here.attribute(attribute)?;
+            let column = DenseVarColumn::new(here.view()?, here.selection(&axes)?, attribute, field.fill.clone())?;
             let total = column.total()?;
             Ok((column, total))
         })?;
         let count = column.cells().saturating_add(1);
-        let offsets = filled(py, &[count], "<u8", self.0.array.is_far(), |bytes| {
+        let offsets = filled(py, &[count], "<u8", false, |bytes| {
             // A few thousand at a time: the column's offsets are numbers, and these are bytes.
             let mut numbers = vec![0; OFFSETS_AT_ONCE.min(bytes.len() / size_of::<u64>())];
             let mut first = 0;
@@ -177,7 +203,7 @@ impl Array {
             }
             Ok(())
         })?;
-        let values = filled(py, &[total], "|u1", self.0.array.is_far(), |bytes| column.read_values(0, bytes))?;
+        let values = filled(py, &[total], "|u1", false, |bytes| column.read_values(0, bytes))?;
         Ok((offsets, values))
     }
 
@@ -190,15 +216,14 @@ impl Array {
         columns: Option<Vec<String>>,
         by_row: bool,
     ) -> PyResult<Rows> {
-        let query = RowQuery { array: self.0.array.clone(), selection, columns, by_row };
-        Rows::new(py, query)
+        Rows::new(py, RowQuery { array: self.0.clone(), selection, columns, by_row })
     }
 
     /// Returns the lowest and the highest position along each axis of the cells that were written, relative to the
     /// shape; `None` if there are none.
     fn non_empty_box(&self, py: Python<'_>) -> PyResult<Option<Vec<(u64, u64)>>> {
-        self.run(py, || {
-            let (whole, written) = (self.0.whole()?, self.0.view()?.non_empty_box());
+        self.run(py, |here| {
+            let (whole, written) = (here.whole()?, here.view()?.non_empty_box());
             let Some(written) = written.and_then(|written| written.intersection(&whole)) else { return Ok(None) };
             let ends = written.low.iter().zip(&written.high).zip(&whole.low);
             Ok(Some(ends.map(|((first, last), low)| (first - low, last - low)).collect()))
@@ -206,18 +231,41 @@ impl Array {
     }
 
     fn metadata_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        Ok(metadata::keys(py, &*self.run(py, || self.0.array.metadata())?))
+        Ok(metadata::keys(py, &*self.run(py, |here| here.array.metadata())?))
     }
 
     fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
-        metadata::value(py, &self.run(py, || self.0.array.metadata())?, key)
+        metadata::value(py, &self.run(py, |here| here.array.metadata())?, key)
     }
 }
 
 /// The number of offsets that are converted at once.
 const OFFSETS_AT_ONCE: usize = 1 << 16;
 
+impl OpenedArray {
+    /// Returns the array of this process.
+    pub fn here(&self) -> Result<&Opened> {
+        self.array.get_or_make(|parents| {
+            let parents = parents.ok_or_else(|| Error::internal("an array that no process has opened"))?;
+            Ok(Opened::new(Arc::new(parents.array.in_context(self.context.get()?.clone()))))
+        })
+    }
+}
+
 impl Opened {
+    fn new(array: Arc<tilefs_reader::Array>) -> Self {
+        Opened { array, view: SingleFlight::new() }
+    }
+
+    /// Returns whether reading a column takes a moment: it is not far away, and its tiles are small together, even if
+    /// none is decoded yet.
+    fn is_short(&self, column: &DenseColumn) -> Result<bool> {
+        let view = self.view()?;
+        let axes = column.selection().axes().iter().zip(&view.grid().axes);
+        let cells = axes.fold(1u64, |cells, (selected, axis)| cells.saturating_mul(positions_of_tiles(selected, axis)));
+        Ok(!self.array.is_far() && cells.saturating_mul(column.cell_size() as u64) < call::LONG)
+    }
+
     fn view(&self) -> Result<Arc<DenseView>> {
         if self.array.schema().is_sparse() {
             return Err(Error::usage(format!("{} is sparse: read its rows", self.array.path())));
@@ -261,6 +309,16 @@ impl Opened {
         });
         Ok(Arc::new(Selection::new(axes.collect::<Result<_>>()?)?))
     }
+}
+
+/// Returns the most positions along an axis that the tiles of the selected ones have together.
+fn positions_of_tiles(selected: &AxisSelection, axis: &Axis) -> u64 {
+    let tiles_of = |range: &AxisRange| {
+        let last = range.count.saturating_sub(1).saturating_mul(range.step.unsigned_abs());
+        range.count.min((last / axis.extent.max(1)).saturating_add(2))
+    };
+    let tiles = selected.ranges().iter().fold(0u64, |tiles, range| tiles.saturating_add(tiles_of(range)));
+    tiles.saturating_mul(axis.extent)
 }
 
 /// Returns NumPy's type of a cell of fixed size, and the length of a further axis if a cell has several numbers.

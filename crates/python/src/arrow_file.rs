@@ -59,12 +59,12 @@ impl ArrowFile {
         self.schema.clone()
     }
 
-    /// Reads one batch after the other.
+    /// Reads one batch after the other, without the first `skipped` ones.
     ///
     /// # Errors
     /// Any damage in the cells; cells that Arrow cannot hold.
-    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
-        self.batches.iter().map(|block| {
+    pub fn batches(&self, skipped: usize) -> impl Iterator<Item = Result<RecordBatch>> {
+        self.batches.iter().skip(skipped).map(|block| {
             let batch = self.decoder.read_record_batch(block, &read_block(&*self.content, block)?.into());
             batch.map_err(of_arrow)?.ok_or_else(|| Error::internal("an Arrow file with an empty block"))
         })

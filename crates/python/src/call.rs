@@ -1,32 +1,51 @@
-//! Runs work for Python without the interpreter's lock, so that other Python threads run meanwhile.
+//! Runs work for Python without the interpreter's lock, so that other Python threads run meanwhile, and so that Ctrl-C
+//! ends it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads;
-use tilefs_reader::threads::cancellation::Token;
+use tilefs_reader::threads::cancellation::{self, Token};
 
 use crate::errors::exception;
-use crate::fork;
 
 /// How often the main thread checks whether Python has received a signal.
-const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
+pub const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(50);
 
-/// A read of this many bytes takes long.
-pub const LONG: usize = 4 << 20;
+/// A read that decodes this many bytes takes long.
+pub const LONG: u64 = 4 << 20;
 
-/// Runs work that takes long or may wait for a network, so that Ctrl-C ends it. Python handles signals only in the main
-/// thread: called there, this function runs the work on another thread and waits for signals meanwhile.
+/// Cancels calls that other threads make, so that the main thread can end them after a signal.
+#[pyclass(frozen, module = "tilefs._tilefs")]
+pub struct Cancellation(pub Token);
+
+#[pymethods]
+impl Cancellation {
+    #[new]
+    fn new() -> Self {
+        Cancellation(Token::new())
+    }
+
+    /// Ends the calls soon, with an error.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+/// Runs work that may take long. Python handles signals only in the main thread: called there, this function runs the
+/// work on another thread and waits for signals meanwhile.
 ///
 /// # Errors
-/// As for [`run`], and the exception that a signal raised.
-pub fn run_long<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+/// As for [`run_short`], and the exception that a signal raised.
+pub fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     if !is_main_thread(py)? {
-        return run(py, work);
+        return run_short(py, work);
     }
     let outcome = py.detach(|| {
         let (token, (sender, done)) = (Token::new(), mpsc::channel());
@@ -54,30 +73,65 @@ pub fn run_long<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send
     outcome?.map_err(|error| exception(py, &error))
 }
 
-/// Runs `work`, which is short unless `is_long`, without the interpreter's lock.
+/// Runs `work` as [`run`] does, unless it `is_short`: starting a thread takes longer than a small read of a local file.
 ///
 /// # Errors
-/// As for [`run_long`].
-pub fn run_for<T: Send>(py: Python<'_>, is_long: bool, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    // Starting a thread takes longer than a small read of a local file.
-    if is_long { run_long(py, work) } else { run(py, work) }
+/// As for [`run`].
+pub fn run_unless<T: Send>(py: Python<'_>, is_short: bool, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    if is_short { run_short(py, work) } else { run(py, work) }
 }
 
-/// Runs `work` without the interpreter's lock. Errors and panics become exceptions.
+/// Runs work that takes a moment, without the interpreter's lock. Errors and panics become exceptions.
 ///
 /// # Errors
-/// These exceptions, and one in a forked child process.
-pub fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+/// These exceptions.
+pub fn run_short<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(|| guarded(work)).map_err(|error| exception(py, &error))
 }
 
-/// Runs `work`. Panics become errors. In a forked child process, it returns an error at once.
+/// Runs `work`, as part of the calls that `cancellation` ends.
 ///
 /// # Errors
-/// Those of `work`; [`Error::Internal`] for a panic; [`Error::Usage`] in a forked child process.
+/// As for [`run`].
+pub fn run_under<T: Send>(
+    py: Python<'_>,
+    cancellation: Option<&Cancellation>,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    let Some(Cancellation(token)) = cancellation else { return run(py, work) };
+    run_short(py, || token.cover(|| cancellation::check().and_then(|()| work())))
+}
+
+/// Runs `work`. Panics become errors.
+///
+/// # Errors
+/// Those of `work`; [`Error::Internal`] for a panic.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    fork::check()?;
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Error::internal(reason(&*panic))))
+}
+
+/// Returns this thread if it is the one in which Python handles signals.
+///
+/// # Errors
+/// None that are expected.
+pub fn main_thread(py: Python<'_>) -> PyResult<Option<ThreadId>> {
+    Ok(is_main_thread(py)?.then(|| thread::current().id()))
+}
+
+/// Returns whether a signal has raised an exception. This is for calls of other libraries, which could not pass it on:
+/// Python raises a `KeyboardInterrupt` again as soon as it runs, and prints any other exception. Call it only in
+/// [`main_thread`]: another thread might wait for one that holds the interpreter's lock.
+pub fn is_interrupted() -> bool {
+    Python::attach(|py| {
+        let Err(exception) = py.check_signals() else { return false };
+        if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
+            let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+            again.map_or_else(|error| error.write_unraisable(py, None), drop);
+        } else {
+            exception.write_unraisable(py, None);
+        }
+        true
+    })
 }
 
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {

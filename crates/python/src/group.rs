@@ -4,39 +4,51 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tilefs_format::error::Error;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::group::MemberType;
 use tilefs_reader::group::MemberPlace;
+use tilefs_reader::threads::PerProcess;
 
-use crate::fork::Kept;
+use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};
 use crate::{call, open};
 
 /// A group of arrays and groups.
 #[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Group(Kept<Arc<tilefs_reader::Group>>);
+pub struct Group {
+    context: Arc<ProcessContext>,
+    group: PerProcess<tilefs_reader::Group>,
+}
 
 impl Group {
-    pub fn new(group: Arc<tilefs_reader::Group>) -> Self {
-        Group(Kept::new(group))
+    pub fn new(group: tilefs_reader::Group, context: Arc<ProcessContext>) -> Self {
+        Group { context, group: PerProcess::of(group) }
+    }
+
+    /// Returns the group of this process.
+    fn here(&self) -> Result<&tilefs_reader::Group> {
+        self.group.get_or_make(|parents| {
+            let parents = parents.ok_or_else(|| Error::internal("a group that no process has opened"))?;
+            Ok(parents.in_context(self.context.get()?.clone()))
+        })
     }
 }
 
 #[pymethods]
 impl Group {
-    fn uri(&self) -> String {
-        self.0.path().to_string()
+    fn uri(&self, py: Python<'_>) -> PyResult<String> {
+        call::run_short(py, || Ok(self.here()?.path().to_string()))
     }
 
     /// Returns the time whose state is read, in milliseconds since 1970.
-    fn time(&self) -> u64 {
-        self.0.window().end
+    fn time(&self, py: Python<'_>) -> PyResult<u64> {
+        call::run_short(py, || Ok(self.here()?.window().end))
     }
 
     /// Returns the name, the kind, the URI, and the reason if it is missing, of each member.
     #[expect(clippy::type_complexity, reason = "a list of tuples in Python")]
     fn members(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<&'static str>, String, Option<String>)>> {
-        let members = call::run_long(py, || self.0.members())?;
+        let members = call::run(py, || self.here()?.members())?;
         let shown = members.iter().map(|member| {
             let kind = match member.member_type {
                 MemberType::Array => Some("array"),
@@ -54,19 +66,20 @@ impl Group {
 
     /// Opens a member by its number.
     fn open_member(&self, py: Python<'_>, number: usize) -> PyResult<Py<PyAny>> {
-        let opened = call::run_long(py, || {
-            let members = self.0.members()?;
+        let opened = call::run(py, || {
+            let group = self.here()?;
+            let members = group.members()?;
             let member = members.get(number).ok_or_else(|| Error::usage("the group has no such member"))?;
-            self.0.open_object(member)
+            group.open_object(member)
         })?;
-        open::shown(py, opened)
+        open::shown(py, opened, self.context.clone())
     }
 
     fn metadata_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        Ok(metadata::keys(py, &*call::run_long(py, || self.0.metadata())?))
+        Ok(metadata::keys(py, &*call::run(py, || self.here()?.metadata())?))
     }
 
     fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
-        metadata::value(py, &call::run_long(py, || self.0.metadata())?, key)
+        metadata::value(py, &call::run(py, || self.here()?.metadata())?, key)
     }
 }

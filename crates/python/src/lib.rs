@@ -5,8 +5,8 @@
 //! * `tree.rs`: the files of the tree, for fsspec
 //! * `rows.rs`: the Arrow stream; `arrow_file.rs`: reads its batches; `numpy_memory.rs`: reads into the memory of a
 //!   NumPy array
-//! * `options.rs`, `call.rs`, `errors.rs`, `fork.rs`: options, calls without the interpreter's lock, exceptions, and
-//!   forked processes
+//! * `options.rs`, `call.rs`, `errors.rs`: options, calls without the interpreter's lock that signals end, exceptions
+//! * `context.rs`: what objects that were opened together share; a forked child has its own
 
 #![deny(missing_docs)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -14,8 +14,8 @@
 mod array;
 mod arrow_file;
 mod call;
+mod context;
 mod errors;
-mod fork;
 mod group;
 mod metadata;
 mod numpy_memory;
@@ -28,9 +28,13 @@ mod tree;
 #[pyo3::pymodule]
 mod _tilefs {
     use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+    use tilefs_reader::threads;
 
     #[pymodule_export]
     use super::array::Array;
+    #[pymodule_export]
+    use super::call::Cancellation;
     #[pymodule_export]
     use super::group::Group;
     #[pymodule_export]
@@ -42,8 +46,16 @@ mod _tilefs {
     #[pymodule_export]
     use super::tree::Tree;
 
+    #[pyfunction]
+    fn note_fork() {
+        threads::note_fork();
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let in_child = PyDict::new(module.py());
+        in_child.set_item("after_in_child", module.getattr("note_fork")?)?;
+        module.py().import("os")?.call_method("register_at_fork", (), Some(&in_child))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -23,7 +23,7 @@ pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes
 /// Returns the value of a key; `None` if there is no such key. Reads a large value.
 pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
     let Some((_, value)) = metadata.iter().find(|(known, _)| *known == key) else { return Ok(None) };
-    let bytes = call::run(py, || -> Result<Vec<u8>> {
+    let bytes = call::run_unless(py, value.bytes().is_some(), || -> Result<Vec<u8>> {
         if let Some(bytes) = value.bytes() {
             return Ok(bytes.to_vec());
         }

@@ -18,7 +18,7 @@ use tilefs_format::error::Result;
 use crate::call;
 
 /// Returns a new NumPy array of a shape and type whose bytes are those that `fill` writes. It has to write all of them,
-/// and does so without the interpreter's lock. `is_far` says whether it may wait for a network.
+/// and does so without the interpreter's lock. `is_short` says whether that takes a moment, whatever the length.
 ///
 /// # Errors
 /// NumPy's exceptions for a shape that does not fit into memory, and those of `fill`.
@@ -26,7 +26,7 @@ pub fn filled<'py>(
     py: Python<'py>,
     shape: &[u64],
     dtype: &str,
-    is_far: bool,
+    is_short: bool,
     fill: impl FnOnce(&mut [u8]) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     let array = py.import("numpy")?.call_method1("empty", (PyTuple::new(py, shape)?, dtype))?;
@@ -47,6 +47,6 @@ pub fn filled<'py>(
         // compiler the bytes have some value, although nobody has written them.
         fill(unsafe { slice::from_raw_parts_mut(start, length) })
     };
-    call::run_for(py, is_far || length >= call::LONG, fill)?;
+    call::run_unless(py, is_short && (length as u64) < call::LONG, fill)?;
     Ok(array)
 }

@@ -1,7 +1,7 @@
 //! Opens an array or a group.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use tilefs_reader::{Object, threads};
 
 use crate::array::Array;
 use crate::call;
+use crate::context::ProcessContext;
 use crate::group::Group;
 use crate::options::Options;
 
@@ -18,15 +19,19 @@ use crate::options::Options;
 #[pyfunction]
 pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAny>> {
     let options = &options.0;
-    let opened = call::run_long(py, || match stored(uri, options)? {
-        Stored::Array(array) => Ok(Object::Array(array)),
-        Stored::Group(group) => Ok(Object::Group(Box::new(group))),
-        Stored::Directory(directory) => Err(Error::NotAnArray {
-            path: directory.path().to_string(),
-            reason: "a folder of arrays and groups; open one of them".to_owned(),
-        }),
+    let (opened, context) = call::run(py, || {
+        let stored = stored(uri, options)?;
+        let context = ProcessContext::of(&stored, options);
+        match stored {
+            Stored::Array(array) => Ok((Object::Array(array), context)),
+            Stored::Group(group) => Ok((Object::Group(Box::new(group)), context)),
+            Stored::Directory(directory) => Err(Error::NotAnArray {
+                path: directory.path().to_string(),
+                reason: "a folder of arrays and groups; open one of them".to_owned(),
+            }),
+        }
     })?;
-    shown(py, opened)
+    shown(py, opened, context)
 }
 
 /// Opens a path or URI of an array, a group or a folder of these. The first call of a process starts the threads that
@@ -35,15 +40,14 @@ pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAn
 /// # Errors
 /// As for [`open_stored`].
 pub fn stored(uri: PathBuf, options: &OpenOptions) -> Result<Stored> {
-    static TEAM: Once = Once::new();
-    TEAM.call_once(|| threads::start_team(options.reading.threads));
+    threads::start_team(options.reading.threads);
     open_stored(&uri, options)
 }
 
-/// Returns the Python object of an array or a group.
-pub fn shown(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
+/// Returns the Python object of an array or a group that was opened in a context.
+pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
     match object {
-        Object::Array(array) => Array::new(array).into_py_any(py),
-        Object::Group(group) => Group::new(Arc::new(*group)).into_py_any(py),
+        Object::Array(array) => Array::new(array, context).into_py_any(py),
+        Object::Group(group) => Group::new(*group, context).into_py_any(py),
     }
 }

@@ -79,11 +79,17 @@ impl Options {
                 io_timeout: io_timeout
                     .map_err(|error| Error::usage(format!("io_timeout: {error}")))?
                     .unwrap_or(usual.io_timeout),
-                disk_cache: disk_cache.map(|folder| (folder, disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE))),
+                disk_cache: disk_cache
+                    .map(|folder| (absolute(folder), disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE))),
             };
-            reading.index = index_dir.map(IndexOptions::in_folder);
+            reading.index = index_dir.map(|folder| IndexOptions::in_folder(absolute(folder)));
             Ok(options)
         };
         make().map(Options).map_err(|error| exception(py, &error))
     }
+}
+
+/// Returns a path that names the same folder after the process has changed its working directory and forked.
+fn absolute(folder: PathBuf) -> PathBuf {
+    std::path::absolute(&folder).unwrap_or(folder)
 }

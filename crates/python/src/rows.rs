@@ -3,8 +3,10 @@
 //! The batches are those of the Arrow files of the tree's `arrow/parts`.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -15,15 +17,17 @@ use pyo3::types::PyCapsule;
 use tilefs::tree::arrow_parts::ArrowParts;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads;
+use tilefs_reader::threads::PerProcess;
 use tilefs_reader::threads::cancellation::Token;
 
+use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};
 use crate::call;
-use crate::fork::Kept;
 
 /// The rows and columns of an array that are read.
+#[derive(Clone)]
 pub struct RowQuery {
-    pub array: Arc<tilefs_reader::Array>,
+    pub array: Arc<OpenedArray>,
     /// As in the name of a folder in `slice/`; `None` for all rows.
     pub selection: Option<String>,
     /// Names of dimensions and attributes; `None` for all.
@@ -34,19 +38,19 @@ pub struct RowQuery {
 
 impl RowQuery {
     fn parts(&self) -> Result<ArrowParts> {
-        ArrowParts::new(self.array.clone(), self.selection.as_deref(), self.columns.clone(), self.by_row)
+        let array = self.array.here()?.array.clone();
+        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row)
     }
 }
 
 /// The rows of an array. Each stream reads them from the first row on.
 #[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Rows(Kept<RowQuery>);
+pub struct Rows(RowQuery);
 
 impl Rows {
     /// Creates the rows of a query, and checks its names and ranges.
     pub fn new(py: Python<'_>, query: RowQuery) -> PyResult<Self> {
-        let query = Kept::new(query);
-        call::run_long(py, || query.parts().map(drop))?;
+        call::run(py, || query.parts().map(drop))?;
         Ok(Rows(query))
     }
 }
@@ -55,7 +59,7 @@ impl Rows {
 impl Rows {
     /// Returns the number of rows. This may have to read coordinates.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        call::run_long(py, || self.0.parts()?.rows())
+        call::run(py, || self.0.parts()?.rows())
     }
 
     /// Returns a capsule with a stream; see Arrow's PyCapsule interface.
@@ -67,15 +71,22 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows producers to ignore the requested schema.
         drop(requested_schema);
-        let stream = call::run_long(py, || Stream::new(self.0.parts()?, self.0.array.is_far()))?;
-        let shared = SharedStream { schema: stream.schema.clone(), stream: Kept::new(Mutex::new(stream)) };
+        let stream = call::run(py, || Stream::new(&self.0, Place::default()))?;
+        let shared = SharedStream {
+            query: self.0.clone(),
+            schema: stream.schema.clone(),
+            stream: PerProcess::of(Mutex::new(stream)),
+            next: Place::default(),
+            main_thread: call::main_thread(py)?,
+            looked: Instant::now(),
+        };
         let stream = FFI_ArrowArrayStream::new(Box::new(shared));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
     /// Returns a capsule with the schema.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = call::run_long(py, || {
+        let schema = call::run(py, || {
             let schema = ArrowFile::open(self.0.parts()?.part(0)?)?.schema();
             FFI_ArrowSchema::try_from(&*schema).map_err(of_arrow)
         })?;
@@ -90,6 +101,13 @@ const PARTS_AT_ONCE: usize = 2;
 /// The same for storage with high latency, so that there are requests in flight while rows are decoded.
 const FAR_PARTS_AT_ONCE: usize = 4;
 
+/// A place in a stream: a part, and a batch of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    part: usize,
+    batch: usize,
+}
+
 /// The stream that another library reads, on any thread. Memory: for each part that is being read two batches, which
 /// have at most 32 MiB of cells of fixed size each.
 struct Stream {
@@ -99,38 +117,71 @@ struct Stream {
     at_once: usize,
     /// The next part to start reading.
     next: usize,
+    /// How many of its batches are not wanted.
+    skipped: usize,
     /// The batches of the parts that are being read, in order.
     reading: VecDeque<Receiver<Result<RecordBatch>>>,
+    /// The place of the next batch.
+    place: Place,
     /// Cancels the reads.
     token: Token,
 }
 
 impl Stream {
-    fn new(parts: ArrowParts, is_far: bool) -> Result<Self> {
+    /// Starts at a place.
+    fn new(query: &RowQuery, place: Place) -> Result<Self> {
+        let parts = query.parts()?;
         let schema = ArrowFile::open(parts.part(0)?)?.schema();
-        let (parts, at_once) = (Arc::new(parts), if is_far { FAR_PARTS_AT_ONCE } else { PARTS_AT_ONCE });
-        Ok(Stream { schema, parts, at_once, next: 0, reading: VecDeque::new(), token: Token::new() })
+        let is_far = query.array.here()?.array.is_far();
+        let at_once = if is_far { FAR_PARTS_AT_ONCE } else { PARTS_AT_ONCE };
+        let (next, skipped, reading) = (place.part, place.batch, VecDeque::new());
+        Ok(Stream { schema, parts: Arc::new(parts), at_once, next, skipped, reading, place, token: Token::new() })
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    /// Returns the next batch, or an error as soon as `is_interrupted`.
+    fn next_batch(&mut self, is_interrupted: &dyn Fn() -> bool) -> Result<Option<RecordBatch>> {
         loop {
             while self.next < self.parts.count() && self.reading.len() < self.at_once {
-                self.reading.push_back(read_part(&self.parts, self.next, &self.token)?);
+                let skipped = std::mem::take(&mut self.skipped);
+                self.reading.push_back(read_part(&self.parts, self.next, skipped, &self.token)?);
                 self.next += 1;
             }
             let Some(first) = self.reading.front() else { return Ok(None) };
-            match first.recv() {
-                Ok(Ok(batch)) => return Ok(Some(batch)),
+            match first.recv_timeout(call::LOOK_FOR_SIGNALS) {
+                Ok(Ok(batch)) => {
+                    self.place.batch += 1;
+                    return Ok(Some(batch));
+                }
                 Ok(Err(error)) => {
-                    // Later rows would seem to follow the rows before the error.
-                    self.next = self.parts.count();
-                    self.reading.clear();
+                    self.end();
                     return Err(error);
                 }
+                Err(RecvTimeoutError::Timeout) => {
+                    if is_interrupted() {
+                        return Err(self.interrupted());
+                    }
+                }
                 // The part has no more batches.
-                Err(_) => drop(self.reading.pop_front()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.reading.pop_front();
+                    self.place = Place { part: self.place.part + 1, batch: 0 };
+                }
             }
         }
+    }
+
+    /// Ends the stream and its reads after a signal.
+    fn interrupted(&mut self) -> Error {
+        self.token.cancel();
+        self.end();
+        Error::Cancelled
+    }
+
+    /// Ends the stream after an error: later rows would seem to follow the rows before it.
+    fn end(&mut self) {
+        self.next = self.parts.count();
+        self.reading.clear();
+        self.place = Place { part: self.parts.count(), batch: 0 };
     }
 }
 
@@ -140,13 +191,18 @@ impl Drop for Stream {
     }
 }
 
-/// Starts to read a part; returns its batches.
-fn read_part(parts: &Arc<ArrowParts>, number: usize, token: &Token) -> Result<Receiver<Result<RecordBatch>>> {
+/// Starts to read a part; returns its batches without the first `skipped` ones.
+fn read_part(
+    parts: &Arc<ArrowParts>,
+    number: usize,
+    skipped: usize,
+    token: &Token,
+) -> Result<Receiver<Result<RecordBatch>>> {
     let (sender, batches) = mpsc::sync_channel(1);
     let (parts, token) = (Arc::clone(parts), token.clone());
     let read = move || {
         let read = || {
-            for batch in ArrowFile::open(parts.part(number)?)?.batches() {
+            for batch in ArrowFile::open(parts.part(number)?)?.batches(skipped) {
                 if sender.send(Ok(batch?)).is_err() {
                     // The reader has closed the stream.
                     break;
@@ -163,17 +219,42 @@ fn read_part(parts: &Arc<ArrowParts>, number: usize, token: &Token) -> Result<Re
     Ok(batches)
 }
 
-/// A stream for Arrow's interface.
+/// A stream for Arrow's interface. A forked child goes on where its parent was.
 struct SharedStream {
+    query: RowQuery,
     schema: SchemaRef,
-    stream: Kept<Mutex<Stream>>,
+    stream: PerProcess<Mutex<Stream>>,
+    /// The place of the next batch. Unlike the stream, a child can read it.
+    next: Place,
+    /// Where Python handles signals, if the stream was made there.
+    main_thread: Option<ThreadId>,
+    /// When it was last looked for signals: a reader that is no Python code may ask for one batch after the other.
+    looked: Instant,
+}
+
+impl SharedStream {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let next = self.next;
+        let stream = self.stream.get_or_make(|_| Stream::new(&self.query, next).map(Mutex::new))?;
+        let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_main_thread = self.main_thread == Some(thread::current().id());
+        if is_main_thread && self.looked.elapsed() >= call::LOOK_FOR_SIGNALS {
+            self.looked = Instant::now();
+            if call::is_interrupted() {
+                return Err(stream.interrupted());
+            }
+        }
+        let batch = stream.next_batch(&|| is_main_thread && call::is_interrupted())?;
+        self.next = stream.place;
+        Ok(batch)
+    }
 }
 
 impl Iterator for SharedStream {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = call::guarded(|| self.stream.lock().unwrap_or_else(PoisonError::into_inner).next_batch());
+        let next = call::guarded(|| self.next_batch());
         next.map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose()
     }
 }

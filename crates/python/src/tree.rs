@@ -11,19 +11,20 @@ use pyo3::types::PyBytes;
 use tilefs::tree::recent::{Lookup, RecentFiles, RecentNodes};
 use tilefs::tree::{EntryKind, MountedTree, Node, Tree as _};
 use tilefs_export::Content;
-use tilefs_format::error::Result;
-use tilefs_reader::storage::is_object_uri;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::PerProcess;
+use tilefs_reader::threads::cancellation;
 
-use crate::fork::Kept;
+use crate::call::Cancellation;
+use crate::context::ProcessContext;
 use crate::options::Options;
 use crate::{call, errors, open};
 
 /// The tree of an array, a group or a folder of these.
 #[pyclass(frozen, module = "tilefs._tilefs")]
 pub struct Tree {
-    nodes: Kept<Nodes>,
-    /// Whether reads may wait for a network.
-    is_far: bool,
+    context: Arc<ProcessContext>,
+    nodes: PerProcess<Nodes>,
 }
 
 /// A tree, and the recently used nodes and files since its last change.
@@ -46,26 +47,26 @@ impl Tree {
     fn new(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Self> {
         let mut options = options.0.clone();
         options.is_watched = true;
-        let is_far = uri.to_str().is_some_and(is_object_uri);
-        let nodes = call::run_long(py, || {
-            let tree = MountedTree::new(open::stored(uri, &options)?, &options)?;
-            let recent = Mutex::new(Recent::new(&tree));
-            Ok(Nodes { tree, recent })
-        })?;
-        Ok(Tree { nodes: Kept::new(nodes), is_far })
+        call::run(py, || {
+            let stored = open::stored(uri, &options)?;
+            let context = ProcessContext::of(&stored, &options);
+            let nodes = PerProcess::of(Nodes::new(MountedTree::new(stored, &options)?));
+            Ok(Tree { context, nodes })
+        })
     }
 
     /// Returns the size and time of a path.
     fn info(&self, py: Python<'_>, path: &str) -> PyResult<NodeOutline> {
-        self.with(py, path, |node, _| outline(&node))
+        self.with(py, None, path, |node, _| outline(&node))
     }
 
     /// Returns the name, the size and the time of each entry of a folder; `None` for a file.
     fn list(&self, py: Python<'_>, path: &str) -> PyResult<Option<Vec<(String, NodeOutline)>>> {
-        self.with(py, path, |node, _| {
+        self.with(py, None, path, |node, _| {
             let Node::Folder(folder) = node else { return Ok(None) };
             let mut entries = Vec::new();
             for entry in folder.list()? {
+                cancellation::check()?;
                 // The entry may have disappeared since it was listed.
                 let Some(node) = folder.lookup(&entry.name)? else { continue };
                 entries.push((entry.name, outline(&node)?));
@@ -76,22 +77,24 @@ impl Tree {
 
     /// Returns the names of the entries of a folder, and whether each is a folder; `None` for a file.
     fn names(&self, py: Python<'_>, path: &str) -> PyResult<Option<Vec<(String, bool)>>> {
-        self.with(py, path, |node, _| {
+        self.with(py, None, path, |node, _| {
             let Node::Folder(folder) = node else { return Ok(None) };
             Ok(Some(folder.list()?.into_iter().map(|entry| (entry.name, entry.kind == EntryKind::Folder)).collect()))
         })
     }
 
     /// Reads the bytes of a file from `start` up to `end`, clipped to the file. Negative numbers count from its end.
-    #[pyo3(signature = (path, start=None, end=None))]
+    #[pyo3(signature = (path, start=None, end=None, cancellation=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         path: &str,
         start: Option<i64>,
         end: Option<i64>,
+        cancellation: Option<Bound<'py, Cancellation>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let content = self.with(py, path, |node, recent| match node {
+        let cancellation = cancellation.as_ref().map(Bound::get);
+        let content = self.with(py, cancellation, path, |node, recent| match node {
             Node::File(file) => recent.files.get_or_open(path, &*file, |file| file.open()).map(Some),
             Node::Folder(_) => Ok(None),
         })?;
@@ -106,17 +109,16 @@ impl Tree {
         };
         let (start, end) = (start.map_or(0, place), end.map_or(length, place));
         let count = usize::try_from(end.saturating_sub(start))?;
-        PyBytes::new_with(py, count, |bytes| {
-            call::run_for(py, self.is_far || count >= call::LONG, || content.read_at(start, bytes))
-        })
+        PyBytes::new_with(py, count, |bytes| call::run_under(py, cancellation, || content.read_at(start, bytes)))
     }
 
     /// Looks for changes; returns whether there are any. Files that are read afterwards show them.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
-        call::run_long(py, || {
-            let is_changed = self.nodes.tree.refresh()?.is_some();
+        call::run(py, || {
+            let nodes = self.here()?;
+            let is_changed = nodes.tree.refresh()?.is_some();
             if is_changed {
-                self.nodes.forget();
+                nodes.forget();
             }
             Ok(is_changed)
         })
@@ -124,16 +126,25 @@ impl Tree {
 }
 
 impl Tree {
+    /// Returns the nodes of this process.
+    fn here(&self) -> Result<&Nodes> {
+        self.nodes.get_or_make(|parents| {
+            let parents = parents.ok_or_else(|| Error::internal("a tree that no process has opened"))?;
+            Ok(Nodes::new(parents.tree.in_context(self.context.get()?.clone())?))
+        })
+    }
+
     /// Runs `work` with the node at a path.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
+        cancellation: Option<&Cancellation>,
         path: &str,
         work: impl FnOnce(Node, &Recent) -> Result<T> + Send,
     ) -> PyResult<T> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        let done = call::run_for(py, self.is_far, || {
-            let recent = self.nodes.recent();
+        let done = call::run_under(py, cancellation, || {
+            let recent = self.here()?.recent();
             match recent.nodes.find(&names)? {
                 Lookup::Found(found) => work(found.node, &recent).map(Ok),
                 Lookup::Absent(reason) => Ok(Err(reason)),
@@ -147,6 +158,11 @@ impl Tree {
 }
 
 impl Nodes {
+    fn new(tree: MountedTree) -> Self {
+        let recent = Mutex::new(Recent::new(&tree));
+        Nodes { tree, recent }
+    }
+
     fn recent(&self) -> Arc<Recent> {
         self.lock().clone()
     }

@@ -77,6 +77,16 @@ fn arrays_are_read_in_python() {
 }
 
 #[test]
+fn forked_processes_read() {
+    run_pytest(&["tests/test_fork.py"]);
+}
+
+#[test]
+fn signals_end_calls_that_take_long() {
+    run_pytest(&["tests/test_interrupt.py"]);
+}
+
+#[test]
 fn fsspec_reads_the_tree() {
     run_pytest(&["tests/test_fs.py", "tests/test_buckets.py"]);
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Key;
@@ -92,8 +92,7 @@ impl OpenOptions {
     /// # Errors
     /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an encrypted array without its key; damage of the schema.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
-        static TEAM: Once = Once::new();
-        TEAM.call_once(|| threads::start_team(self.threads));
+        threads::start_team(self.threads);
         let (storage, folder) = self.storage_of(location.as_ref())?;
         let context = self.context(storage)?;
         context.storage.allow(&folder);
@@ -122,19 +121,15 @@ impl OpenOptions {
     /// # Errors
     /// [`Error::Key`] for a key that cannot be read; [`Error::Usage`] for a required folder of indexes that cannot be used.
     pub fn context(&self, storage: Arc<dyn Storage>) -> Result<Arc<Context>> {
-        let key = match &self.key_file {
-            Some(file) => {
-                // An unreadable key file is not damage of the array.
-                let secret = read_secret(file, MAX_KEY_FILE).map_err(|error| match error {
-                    Error::Io { reason, .. } | Error::Missing { reason, .. } => {
-                        Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
-                    }
-                    error => error,
-                })?;
-                Some(Arc::new(Key::parse(&secret)?))
-            }
-            None => None,
-        };
+        let key = self.key_file.as_deref().map(read_key).transpose()?;
+        self.context_with_key(storage, key)
+    }
+
+    /// As [`OpenOptions::context`], with a key that was read before: a pipe gives it only once.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a required folder of indexes that cannot be used.
+    pub fn context_with_key(&self, storage: Arc<dyn Storage>, key: Option<Arc<Key>>) -> Result<Arc<Context>> {
         let budget = usize::try_from(self.cache_size).unwrap_or(usize::MAX);
         let context = Context::new(storage, budget, self.threads, key).with_links(self.links);
         let Some(index) = &self.index else { return Ok(Arc::new(context)) };
@@ -172,6 +167,17 @@ impl OpenOptions {
         let reason = "this tilefs was built without object stores (the feature cloud)".to_owned();
         Err(no_array(uri, reason))
     }
+}
+
+fn read_key(file: &Path) -> Result<Arc<Key>> {
+    // An unreadable key file is not damage of the array.
+    let secret = read_secret(file, MAX_KEY_FILE).map_err(|error| match error {
+        Error::Io { reason, .. } | Error::Missing { reason, .. } => {
+            Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
+        }
+        error => error,
+    })?;
+    Ok(Arc::new(Key::parse(&secret)?))
 }
 
 /// Returns the local path of a path or a `file:///path` URI. As in TileDB, such a URI has no escapes, unless the folder only

@@ -80,7 +80,7 @@ class Mount:
             self._path = self._folder(undo)
             self._start(undo)
             # From here on, leaving the block undoes everything, and so does the end of the interpreter.
-            self._closing = weakref.finalize(self, undo.pop_all().close)
+            self._closing = weakref.finalize(self, _close, undo.pop_all(), os.getpid())
         return self._path
 
     def __exit__(self, *_: object) -> None:
@@ -127,6 +127,7 @@ class Mount:
                 start_new_session=True,
             )
             undo.callback(_end, process, self._path)
+            _pipes.add(process.stdin)
             while not select.select([listener], [], [], _LOOK)[0]:
                 if process.poll() is not None:
                     raise _failure(process.returncode, messages, self._uri)
@@ -172,6 +173,26 @@ def _failure(status: int, messages: IO[bytes], uri: str) -> Error:
     reason = lines[-1] if lines else f"tilefs ended with status {status} before {uri} was mounted"
     prefix = "tilefs: "
     return _BY_STATUS.get(status, Error)(reason[len(prefix) :] if reason.startswith(prefix) else reason)
+
+
+# The pipes that end the mounts of this process. A forked child must not keep them open: the mounts belong to its parent
+# and end with it.
+_pipes: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _close_pipes() -> None:
+    for pipe in list(_pipes):
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+
+os.register_at_fork(after_in_child=_close_pipes)
+
+
+def _close(undo: contextlib.ExitStack, owner: int) -> None:
+    """Unmounts in the process that mounted. A forked child that leaves the block, or ends, changes nothing."""
+    if os.getpid() == owner:
+        undo.close()
 
 
 def _end(process: "subprocess.Popen[bytes]", path: pathlib.Path) -> None:

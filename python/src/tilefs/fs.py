@@ -84,6 +84,23 @@ class TilefsFileSystem(AbstractFileSystem):
         path = self._strip_protocol(path)
         return _info(path, *self._tree.info(path))
 
+    # fsspec's own take any exception for an answer, also that of Ctrl-C.
+
+    def exists(self, path: str, **kwargs: Any) -> bool:
+        """Returns whether there is a file or folder, listed or not."""
+        try:
+            self.info(path)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def isfile(self, path: str) -> bool:
+        """Returns whether there is a file, listed or not."""
+        try:
+            return bool(self.info(path)["type"] == "file")
+        except (OSError, ValueError):
+            return False
+
     def modified(self, path: str) -> datetime.datetime:
         """Returns the time of the last commit to the data that a file or folder shows."""
         return _EPOCH + datetime.timedelta(seconds=self.info(path)["mtime"])
@@ -131,18 +148,25 @@ class TilefsFileSystem(AbstractFileSystem):
         return {one: read for one, read in pairs if on_error != "omit" or not isinstance(read, Exception)}
 
     def _read_all(self, ranges: List[Tuple[str, Optional[int], Optional[int]]], on_error: str) -> List[Any]:
+        cancellation = _tilefs.Cancellation()
+
         def read(path: str, start: Optional[int], end: Optional[int]) -> Any:
             try:
-                return self.cat_file(path, start, end)
+                return self._tree.read(self._strip_protocol(path), start, end, cancellation)
             except Exception as error:
                 if on_error == "raise":
                     raise
                 return error
 
-        if len(ranges) == 1:
-            return [read(*ranges[0])]
-        with concurrent.futures.ThreadPoolExecutor(_AT_ONCE, "tilefs") as threads:
+        threads = concurrent.futures.ThreadPoolExecutor(_AT_ONCE, "tilefs")
+        try:
             return list(threads.map(lambda one: read(*one), ranges))
+        except BaseException:
+            # Only this thread handles signals, and leaving the pool waits for the others.
+            cancellation.cancel()
+            raise
+        finally:
+            threads.shutdown(cancel_futures=True)
 
     def _open(self, path: str, mode: str = "rb", block_size: Any = None, **kwargs: Any) -> "TilefsFile":
         if mode != "rb":

@@ -52,7 +52,7 @@ const MAX_STORED_RATIO: u64 = 4;
 pub struct ArrayFolder {
     /// The storage, caches and key that all arrays of a mount share.
     pub context: Arc<Context>,
-    directory: Directory,
+    directory: Arc<Directory>,
     /// By the number of the fragment.
     pub(super) outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<SingleFlight<Arc<ArraySchema>>>>>,
@@ -93,6 +93,10 @@ impl ArrayFolder {
             // The names of the listing were some hundred MiB.
             address_space::return_freed_memory();
         }
+        Ok(Self::of_directory(context, Arc::new(directory), now()))
+    }
+
+    fn of_directory(context: Arc<Context>, directory: Arc<Directory>, listed: u64) -> Self {
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
         let is_far = context.storage.is_far(&directory.root);
@@ -101,7 +105,7 @@ impl ArrayFolder {
             context.fetcher.cache().hold_prefetched(context.budget().read_ahead());
         }
         let ends_kept = if is_far { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
-        Ok(ArrayFolder {
+        ArrayFolder {
             context,
             directory,
             outlines,
@@ -109,8 +113,13 @@ impl ArrayFolder {
             ends: Mutex::new(LruCache::new(ends_kept)),
             enumerations: Enumerations::default(),
             first_file,
-            listed: now(),
-        })
+            listed,
+        }
+    }
+
+    /// Returns the same folder in another context. Uses only what has no locks, so that a forked child may call it.
+    pub(super) fn in_context(&self, context: Arc<Context>) -> Self {
+        Self::of_directory(context, Arc::clone(&self.directory), self.listed)
     }
 
     /// Returns the array's folder.

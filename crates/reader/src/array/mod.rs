@@ -114,6 +114,16 @@ impl Array {
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
+    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing, and uses
+    /// only what has no locks, so that a forked child can call it with a context of its own.
+    #[doc(hidden)]
+    pub fn in_context(&self, context: Arc<Context>) -> Self {
+        let folder = Arc::new(self.folder.in_context(context));
+        let (schema, fragments, around) = (self.schema.clone(), self.fragments.clone(), self.around.clone());
+        let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
+        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
+    }
+
     /// Returns the folder that is read.
     pub fn folder(&self) -> &Arc<ArrayFolder> {
         &self.folder

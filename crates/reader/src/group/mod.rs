@@ -147,6 +147,13 @@ impl Group {
         Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
     }
 
+    /// Returns the same group in the same window, with the storage, caches and key of another context. Reads nothing,
+    /// and uses only what has no locks, so that a forked child can call it with a context of its own.
+    #[doc(hidden)]
+    pub fn in_context(&self, context: Arc<Context>) -> Self {
+        Self::with_around(context, self.path.clone(), self.window, self.around.clone())
+    }
+
     /// Returns the storage, caches and key that all arrays of a mount share.
     pub fn context(&self) -> &Arc<Context> {
         &self.context

@@ -9,25 +9,44 @@
 pub mod cancellation;
 mod lent_work;
 mod log_interval;
+mod per_process;
 mod team;
 
+use std::convert::Infallible;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, scope};
 
 use tilefs_format::error::Error;
 
 use crate::address_space;
 pub use log_interval::LogInterval;
+pub use per_process::{PerProcess, note_fork};
 use team::Team;
 
 /// Address space per thread: a stack of 2 MiB, and the allocations of the standard library at thread start, which abort
 /// the process if they fail.
 const ADDRESS_SPACE_PER_THREAD: u64 = 3 << 20;
 
-/// The helpers that decode besides the calling threads.
-static TEAM: Team = Team::new();
+/// The helpers of this process, which decode besides the calling threads.
+static HELPERS: PerProcess<Helpers> = PerProcess::new();
+
+struct Helpers {
+    team: Team,
+    /// Whether [`start_team`] was called.
+    are_started: AtomicBool,
+}
+
+fn helpers() -> &'static Helpers {
+    let make = |_: Option<&Helpers>| Ok(Helpers { team: Team::new(), are_started: AtomicBool::new(false) });
+    let Ok::<_, Infallible>(helpers) = HELPERS.get_or_make(make);
+    helpers
+}
+
+fn team() -> &'static Team {
+    &helpers().team
+}
 
 /// Whether this process may have other threads by now.
 static ARE_STARTED: AtomicBool = AtomicBool::new(false);
@@ -58,19 +77,32 @@ fn check_address_space() -> io::Result<()> {
     }
 }
 
-/// Starts helpers so that `wanted` threads decode at the same time, the calling thread included. Call once, before
-/// anything is read; until then each caller decodes alone. If the system allows fewer threads, only speed is lost.
+/// Starts helpers so that `wanted` threads decode at the same time, the calling thread included. Until then each caller
+/// decodes alone. Only the first call of a process does anything; call it again in a forked child, which has no helpers.
+/// If the system allows fewer threads, only speed is lost.
 pub fn start_team(wanted: usize) {
-    if let Err(error) = (1..wanted).try_for_each(|_| TEAM.grow()) {
+    let Helpers { team, are_started } = helpers();
+    if are_started.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if let Err(error) = (1..wanted).try_for_each(|_| team.grow()) {
         log::info!("only {} of {wanted} decoding threads can be started: {error}", decoding());
     }
 }
 
 /// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
-    // The standard library reads files to find out, so cache the result.
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(2, usize::from))
+    // The standard library reads files to find out, so keep the result; 0 before. A `OnceLock` that another thread was
+    // setting during a fork would never be set in the child.
+    static CORES: AtomicUsize = AtomicUsize::new(0);
+    match CORES.load(Ordering::Relaxed) {
+        0 => {
+            let cores = std::thread::available_parallelism().map_or(2, usize::from);
+            CORES.store(cores, Ordering::Relaxed);
+            cores
+        }
+        cores => cores,
+    }
 }
 
 /// Returns the default number of decoding threads: one more than cores. Usually one of them waits, for memory or for
@@ -81,7 +113,7 @@ pub fn usual() -> usize {
 
 /// Returns the number of decoding threads.
 pub fn decoding() -> usize {
-    TEAM.helpers() + 1
+    team().helpers() + 1
 }
 
 /// Threads that only probe how many can exist at once, because a process limit shows only when a thread starts. They
@@ -128,13 +160,13 @@ pub fn with<T>(name: &str, beside: impl FnOnce() + Send, work: impl FnOnce() -> 
 /// Runs `work` for each item on the decoding team.
 pub fn for_each<T>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let helpers = upper_bound(&items).saturating_sub(1);
-    one_by_one(items, work, |run| TEAM.share(helpers, run));
+    one_by_one(items, work, |run| team().share(helpers, run));
 }
 
 /// Maps the items with `work` on the decoding team; the results are in order.
 pub fn map<T, R: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let helpers = upper_bound(&items).saturating_sub(1);
-    in_order(items, work, |run| TEAM.share(helpers, run))
+    in_order(items, work, |run| team().share(helpers, run))
 }
 
 /// Returns the results of `work` for the numbers below `count`, computed on the decoding team. Stops at the first
