@@ -24,6 +24,7 @@ mod reorder;
 mod saved;
 mod single_flight;
 mod sorted_file;
+mod spaced_lists;
 pub mod sparse;
 mod spilled;
 mod strided;
