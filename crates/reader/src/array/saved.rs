@@ -15,7 +15,7 @@ use crate::storage::{EntryKey, IndexStore, KeyWriter};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.
-const ENCODING: u32 = 2;
+const ENCODING: u32 = 3;
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
