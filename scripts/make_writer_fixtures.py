@@ -11,7 +11,8 @@ TileDB 1.6 and 1.7 write differ in each run; everything else is the same.
 The expected values are those written: for each coordinate the newest cell up to a time. libtiledb itself drops or
 duplicates cells of some of the arrays, or fails to read them, so the expected values are recorded from copies with one
 fragment. Where libtiledb is wrong, the manifest has its number of rows as "libtiledb_cells", or its error. For arrays
-with the same coordinates twice in one fragment, the expected values are those that libtiledb reads.
+with the same coordinates twice in one fragment, the expected values are those that libtiledb reads; if these are
+fragments of several times and were made of others that are still there, they are those written.
 """
 
 import argparse
@@ -28,15 +29,17 @@ from make_fixtures import HERE, MADE, PACKAGES, pack, remove_empty_folders, reru
 WRITERS = [
     ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": range(2)}),
     ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": range(4), "floats": range(2), "limits": [4, 8, 19]}),
+    ("2.0", "python3.8", ["tiledb==0.6.6", "numpy<1.20"], {"older": range(2)}),
     ("2.2", "python3.8", ["tiledb==0.8.11", "numpy<2"], {"limits": [1, 8, 12]}),
     ("2.3", "python3.8", ["tiledb==0.9.5", "numpy<2"], {"limits": [0, 4, 9]}),
     ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": range(2), "limits": [0, 2, 3, 4, 6, 18]}),
     ("2.10", "python3.9", ["tiledb==0.16.5", "numpy<2"], {"versions": range(3)}),
-    ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": range(8), "lost": [50, 93]}),
+    ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": range(8), "lost": [50, 93], "ties": range(3), "ties_kept": [0, 1, 3]}),
     ("2.12", "python3.9", ["tiledb==0.18.3", "numpy<2"], {"versions": range(2)}),
     ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": range(1), "hilbert": range(4)}),
-    ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1)}),
-    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18]}),
+    ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1), "ties": range(3), "ties_kept": [0, 3]}),
+    ("2.19", "python3.9", ["tiledb==0.25.0", "numpy<2"], {"ties": range(2), "ties_kept": range(1)}),
+    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18], "ties": range(2), "ties_kept": range(2)}),
 ]
 
 
@@ -61,16 +64,16 @@ def main():
         recorder.objects += forget(root, options.only)
     else:
         shutil.rmtree(root, ignore_errors=True)
-    for name, interpreter, packages, kinds in WRITERS:
+    for name, _, _, kinds in WRITERS:
         kinds = {kind: numbers for kind, numbers in kinds.items() if options.only in (None, kind)}
         if not kinds:
             continue
-        python = os.path.join(options.venvs, name, "bin/python")
-        if not os.path.exists(python):
-            subprocess.run([interpreter, "-m", "venv", os.path.join(options.venvs, name)], check=True)
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        python = python_of(options.venvs, name)
+        # With it, arrays are created to which the writer adds.
+        others = {"OLDER_PYTHON": python_of(options.venvs, "1.7")} if "older" in kinds else {}
         for kind, numbers in kinds.items():
-            subprocess.run([python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, *map(str, numbers)], check=True)
+            command = [python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, *map(str, numbers)]
+            subprocess.run(command, check=True, env=os.environ | others)
             for number in numbers:
                 path = f"arrays/{name}/{kind}_{number}"
                 with open(f"{root}/{path}.json") as file:
@@ -84,6 +87,16 @@ def main():
     write_manifest(root, recorder)
     report(root, recorder)
     pack("writers", os.path.dirname(root), os.path.basename(root))
+
+
+def python_of(venvs, writer):
+    """Returns the interpreter of a writer, in an environment that is made if it does not exist."""
+    interpreter, packages = next(row[1:3] for row in WRITERS if row[0] == writer)
+    python = os.path.join(venvs, writer, "bin/python")
+    if not os.path.exists(python):
+        subprocess.run([interpreter, "-m", "venv", os.path.join(venvs, writer)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+    return python
 
 
 def forget(root, kind):

@@ -4,7 +4,7 @@
 mod support;
 
 use std::cmp::Ordering;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, fs};
 
@@ -190,6 +190,45 @@ fn a_condition_on_a_field_that_no_schema_has_is_damage() {
             }
         }
     }
+}
+
+/// Fragments of several times, of which two have cells with the same coordinates, and what was made of them.
+#[test]
+fn fragments_of_the_same_time_are_read_in_place_of_what_was_made_of_them() {
+    let copy = tempfile::tempdir().unwrap();
+    let copied = |name: &str| {
+        let path = tilefs_fixtures::fixtures().join("writers/arrays").join(name);
+        let status = std::process::Command::new("cp").arg("-r").arg(&path).arg(copy.path()).status();
+        assert!(status.is_ok_and(|status| status.success()));
+        copy.path().join(path.file_name().unwrap())
+    };
+    // Whether what is read was consolidated.
+    let read = |path: &Path, window: TimeWindow| -> Vec<bool> {
+        let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
+        let folder = Arc::new(ArrayFolder::open(context, &path.into()).unwrap());
+        let array = Array::open(folder, window).unwrap();
+        let times = (0..array.fragment_count()).map(|fragment| array.fragment_times(fragment).unwrap());
+        times.map(|times| times.t1 != times.t2).collect()
+    };
+    let marks = |path: &Path, extension: &str| -> Vec<PathBuf> {
+        let files = fs::read_dir(path.join("__commits")).unwrap().map(|file| file.unwrap().path());
+        files.filter(|file| file.extension().is_some_and(|found| found == extension)).collect()
+    };
+    let kept = copied("2.11/ties_kept_0");
+    let whole = read(&kept, TimeWindow::ALL);
+    assert!(whole.len() > 3 && !whole.contains(&true), "{whole:?}");
+    let first = read(&kept, TimeWindow { start: 0, end: 2000 });
+    assert!(first.len() < whole.len() && first.len() > 1 && !first.contains(&true), "{first:?}");
+    // If one of them is gone, what was made of them is read.
+    let list = &marks(&kept, "vac")[0];
+    let single = |path: &&PathBuf| path.file_stem() != list.file_stem();
+    fs::remove_file(marks(&kept, "wrt").iter().find(single).unwrap()).unwrap();
+    assert_eq!(read(&kept, TimeWindow::ALL), [true]);
+    // All times differ.
+    let versions = (0..8).map(|number| copied(&format!("2.11/versions_{number}")));
+    let consolidated: Vec<Vec<bool>> =
+        versions.filter(|path| !marks(path, "vac").is_empty()).map(|path| read(&path, TimeWindow::ALL)).collect();
+    assert!(!consolidated.is_empty() && consolidated.iter().all(|read| *read == [true]), "{consolidated:?}");
 }
 
 fn bitsort(name: &str) -> Arc<Array> {

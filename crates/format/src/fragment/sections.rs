@@ -55,6 +55,24 @@ pub fn parse_tile_sizes(payload: &[u8], tiles: u64) -> Result<Vec<u64>> {
     Ok(sizes)
 }
 
+/// Returns which entries belong to tiles, in a list of the offsets of `tiles` tiles that has more entries.
+///
+/// In writes in global order, release 2.2 counts the tiles of nullable attributes twice, or one and a half times if they
+/// are of variable size. So each submit leaves entries of 0 after those of its tiles, in all lists of the fragment.
+/// Every tile has a header, so only the first one is at 0.
+///
+/// # Errors
+/// [`Error::Damaged`] if other than `tiles` entries belong to tiles.
+pub fn entries_of_tiles(offsets: &[u64], tiles: u64) -> Result<Vec<usize>> {
+    let is_tile = |(number, offset): &(usize, &u64)| *number == 0 || **offset != 0;
+    let entries: Vec<usize> = offsets.iter().enumerate().filter(is_tile).map(|(number, _)| number).collect();
+    if entries.len() as u64 == tiles {
+        return Ok(entries);
+    }
+    let reason = format!("{} entries, {} of them with tiles, for {tiles} tiles", offsets.len(), entries.len());
+    Err(Error::damaged(reason).in_field("number of tiles"))
+}
+
 fn check_count(list: &[u64], tiles: u64) -> Result<()> {
     if list.len() as u64 == tiles {
         Ok(())

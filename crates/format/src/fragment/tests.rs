@@ -444,6 +444,16 @@ fn lists() {
 }
 
 #[test]
+fn entries_without_tiles_are_known_by_their_offset() {
+    let entries = |offsets: &[u64], tiles| sections::entries_of_tiles(offsets, tiles).ok();
+    assert_eq!(entries(&[0, 36, 0, 0, 72, 0], 3), Some(vec![0, 1, 4]));
+    assert_eq!(entries(&[0, 0, 0], 1), Some(vec![0]));
+    assert_eq!(entries(&[0, 36, 0, 0, 72, 0], 2), None);
+    assert_eq!(entries(&[0, 36, 0, 0, 72, 0], 4), None);
+    assert_eq!(entries(&[], 1), None);
+}
+
+#[test]
 fn processed_conditions() {
     let mut bytes = 2u64.to_le_bytes().to_vec();
     for name in ["__commits/a.del", "x"] {

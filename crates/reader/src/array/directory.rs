@@ -3,8 +3,8 @@
 //!
 //! Reads only names and the small text files of the commits folder (`commit_lists.rs`).
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -75,6 +75,8 @@ pub enum ConditionBytes {
 #[derive(Debug)]
 struct Vacuum {
     times: TimestampedName,
+    /// The path of the fragment that replaces them.
+    replacement: String,
     /// Names of folders, relative to the array.
     replaced: Vec<String>,
 }
@@ -233,6 +235,25 @@ impl Directory {
         let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
         counted.sort_by_key(|&number| self.fragments[number].times.t1);
         counted
+    }
+
+    /// Returns whether a fragment of a sparse array is in force in `window`, by its number.
+    pub(crate) fn is_in_force(&self, fragment: usize, window: TimeWindow) -> bool {
+        self.fragments.get(fragment).is_some_and(|entry| counts(&entry.times, window, true))
+    }
+
+    /// Returns the fragments that each consolidated fragment replaces, if all of them are still committed.
+    pub(crate) fn replaced_fragments(&self) -> HashMap<usize, Vec<usize>> {
+        let paths = self.vacuums.iter().flat_map(|vacuum| vacuum.replaced.iter().chain([&vacuum.replacement]));
+        let named: HashSet<&str> = paths.map(String::as_str).collect();
+        let numbered = self.fragments.iter().enumerate().map(|(number, entry)| (&*entry.path, number));
+        let numbers: HashMap<&str, usize> = numbered.filter(|(path, _)| named.contains(*path)).collect();
+        let number = |path: &String| numbers.get(path.as_str()).copied();
+        let replaced_by = |vacuum: &Vacuum| {
+            let replaced: Vec<usize> = vacuum.replaced.iter().map(number).collect::<Option<_>>()?;
+            Some((number(&vacuum.replacement)?, replaced))
+        };
+        self.vacuums.iter().filter_map(replaced_by).collect()
     }
 
     /// Returns all committed fragments of all times, vacuumed or not.
@@ -397,7 +418,10 @@ impl Directory {
 
     fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
         for (times, file, text) in texts.of_kind(CommitFile::Vacuum) {
-            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(text).in_file(file)? });
+            // Before format version 12 it is in the array's own folder, where no fragment has the times of its cells.
+            let name = file.shown_name();
+            let replacement = format!("{FRAGMENTS}/{}", name.strip_suffix(".vac").unwrap_or_default());
+            self.vacuums.push(Vacuum { times, replacement, replaced: parse_vacuum(text).in_file(file)? });
         }
         Ok(())
     }

@@ -216,7 +216,8 @@ impl ArrayFolder {
                 }
                 Records::Footer(footer) => {
                     let record = record_of(footer, field)?;
-                    self.numbers(fragment, record.var_sizes, tiles).in_field("var sizes")?
+                    let [sizes, offsets] = [record.var_sizes, record.tile_offsets];
+                    self.numbers_of_tiles(fragment, &outline.facts, sizes, offsets, tiles).in_field("var sizes")?
                 }
             };
             let weight = sizes.memory();
@@ -261,7 +262,7 @@ impl ArrayFolder {
     }
 
     /// Reads a section of a fragment's metadata with one number per tile.
-    fn numbers(&self, fragment: usize, offset: u64, tiles: u64) -> Result<TileNumbers> {
+    pub(super) fn numbers(&self, fragment: usize, offset: u64, tiles: u64) -> Result<TileNumbers> {
         self.with_section(fragment, offset, list_bytes(tiles), |section| TileNumbers::read(section, tiles))
     }
 
@@ -411,7 +412,7 @@ impl ArrayFolder {
     }
 
     /// Returns the payload of a section of a fragment's metadata, which may decode to `expected` bytes.
-    fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
+    pub(super) fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         let most = self.context.budget().bytes() as u64;
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
@@ -449,7 +450,7 @@ impl ArrayFolder {
                     FieldFile::Var => (record.var_file_size, record.var_offsets),
                     FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
                 };
-                (size, self.numbers(fragment, section, tiles)?, section)
+                (size, self.numbers_of_tiles(fragment, &outline.facts, section, section, tiles)?, section)
             }
         };
         // Offsets in pages are checked tile by tile, when they are used.
@@ -549,7 +550,7 @@ impl ArrayFolder {
 }
 
 /// Returns the bytes of a list with one number per tile. Equal numbers compress a thousandfold.
-fn list_bytes(tiles: u64) -> u64 {
+pub(super) fn list_bytes(tiles: u64) -> u64 {
     tiles.saturating_add(1).saturating_mul(8)
 }
 

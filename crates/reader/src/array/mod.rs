@@ -21,9 +21,11 @@ pub mod object;
 mod open_files;
 mod outline;
 mod reorder;
+mod replaced;
 mod saved;
 mod single_flight;
 mod sorted_file;
+mod spaced_lists;
 pub mod sparse;
 mod spilled;
 mod strided;
@@ -82,7 +84,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// Opens an array. Reads the schema but no fragment.
+    /// Opens an array. Reads the schema, but no fragment, except for footers of fragments with the same times that were
+    /// consolidated and not vacuumed.
     ///
     /// # Errors
     /// [`Error::Damaged`] or [`Error::Unsupported`] if the schema cannot be read, [`Error::Key`] for an encrypted array
@@ -97,9 +100,8 @@ impl Array {
     /// As [`Array::open`], with the schema of this name.
     fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
         folder.read_ahead(schema, window);
-        let (directory, schema) = (folder.directory(), folder.schema(schema)?);
-        let is_sparse = schema.array_type == ArrayType::Sparse;
-        let fragments = directory.visible_fragments(window, is_sparse);
+        let schema = folder.schema(schema)?;
+        let fragments = folder.fragments_to_read(window, &schema)?;
         let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
         Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }

@@ -14,8 +14,9 @@ use super::store::Store;
 use super::stream::FragmentSource;
 use crate::array::Budget;
 
-/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first.
-const AGE_BYTES: usize = 2 * size_of::<u64>();
+/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first. Of cells of the same
+/// age in a fragment with versions, those of its last tile sort first.
+const AGE_BYTES: usize = 3 * size_of::<u64>();
 
 /// Returns the rows of a merge of `streams`. Each stream reads the source with the same index. `store` keeps the rows.
 ///
@@ -87,6 +88,8 @@ impl CellSink for ByCoordinates<'_> {
         let (time, age) = input.age();
         record.key.extend((!time).to_be_bytes());
         record.key.extend((!(age as u64)).to_be_bytes());
+        let tile = if input.stream.has_versions() { batch.tile } else { 0 };
+        record.key.extend((!tile).to_be_bytes());
         record.rank = self.seen << 1 | u64::from(input.is_shown());
         record.address = Address::new(self.fragments[number] as u32, input.position())?;
         self.seen += 1;

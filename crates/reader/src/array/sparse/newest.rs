@@ -1,8 +1,9 @@
 //! The rows of a merge: the newest of the cells with the same coordinates, in whatever order they come.
 //!
 //! A fragment that holds cells of several times may store those of one coordinate in any order: libtiledb 2.11 wrote
-//! such fragments. A fragment without times was written at once, so if it has a coordinate twice, both cells are
-//! equally new, and both are rows.
+//! such fragments. If several cells of a coordinate have the same time, nothing tells which one is the newest, and the
+//! row is the one that libtiledb reads: the first in the last tile that has one. A fragment without times was written
+//! at once, so if it has a coordinate twice, both cells are equally new, and both are rows.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,9 +22,10 @@ pub struct Newest<'a, 'b> {
     writer: &'a mut InterleavedWriter<'b>,
     /// For each input, the position of the first cell that has not been reported to the writer.
     told: Vec<u64>,
-    /// The input and the age of the newest cells with the current coordinates.
+    /// The input, the age and the tile of the newest cells with the current coordinates.
     input: usize,
     age: (u64, usize),
+    tile: u64,
     /// The positions of those that are shown: the first stretch, which is mostly one cell, and any others.
     rows: Range<u64>,
     more: Vec<Range<u64>>,
@@ -32,7 +34,7 @@ pub struct Newest<'a, 'b> {
 impl<'a, 'b> Newest<'a, 'b> {
     /// Creates a sink for inputs that start at these positions.
     pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
-        Newest { writer, told: starts.collect(), input: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
+        Newest { writer, told: starts.collect(), input: 0, age: (0, 0), tile: 0, rows: 0..0, more: Vec::new() }
     }
 
     /// Reports the last rows. Cells after them are left out.
@@ -99,12 +101,13 @@ impl CellSink for Newest<'_, '_> {
         let order = if is_same { age.cmp(&self.age) } else { Ordering::Greater };
         match order {
             Ordering::Less => return Ok(()),
-            Ordering::Equal if input.stream.has_versions() => return Ok(()),
-            Ordering::Equal => {}
+            Ordering::Equal if !input.stream.has_versions() => {}
+            Ordering::Equal if input.batch.tile <= self.tile => return Ok(()),
+            Ordering::Equal => self.forget(),
             Ordering::Greater if is_same => self.forget(),
             Ordering::Greater => self.tell()?,
         }
-        (self.input, self.age) = (number, age);
+        (self.input, self.age, self.tile) = (number, age, input.batch.tile);
         if input.is_shown() { self.add_row(input.position()) } else { Ok(()) }
     }
 }
@@ -126,7 +129,7 @@ mod tests {
     /// The cells of one fragment: a coordinate, a time, and whether the cell is shown.
     type Cells = Vec<(u64, u64, bool)>;
 
-    /// Returns them in batches of three.
+    /// Returns them in batches of three, each a tile.
     struct Listed {
         cells: Cells,
         age: usize,
@@ -137,6 +140,7 @@ mod tests {
     impl CellStream for Listed {
         fn read(&mut self, batch: &mut CellBatch, _: &mut StreamBuffers) -> Merged<bool> {
             let cells = &self.cells[self.next..self.cells.len().min(self.next + 3)];
+            batch.tile = (self.next / 3) as u64;
             batch.position = 100 + self.next as u64;
             batch.count = cells.len();
             batch.keys = cells.iter().map(|cell| cell.0).collect();
@@ -204,6 +208,11 @@ mod tests {
         assert_eq!(rows_of(&[(twice.clone(), false)]), [(0, 100), (0, 101), (0, 102)]);
         assert_eq!(rows_of(&[(twice.clone(), true)]), [(0, 100), (0, 101)]);
         assert_eq!(rows_of(&[(twice, false), (vec![(3, 5, true)], false)]), [(0, 100), (1, 100)]);
+        // Tiles have three cells.
+        let often: Cells = (0..8).map(|_| (3, 5, true)).chain([(4, 5, true)]).collect();
+        assert_eq!(rows_of(&[(often, true)]), [(0, 106), (0, 108)]);
+        let other_times = [4, 7, 7, 6, 7, 7, 4].map(|time| (3, time, true)).to_vec();
+        assert_eq!(rows_of(&[(other_times, true)]), [(0, 104)]);
     }
 
     #[test]
@@ -240,6 +249,9 @@ mod tests {
                 let Some(newest) = found.iter().map(|one| one.0).max() else { continue };
                 let mut rows: Vec<_> = found.into_iter().filter(|one| one.0 == newest).collect();
                 if rows[0].3 {
+                    let tile = |position: u64| (position - 100) / 3;
+                    let last = rows.iter().map(|one| tile(one.1)).max();
+                    rows.retain(|one| Some(tile(one.1)) == last);
                     rows.truncate(1);
                 }
                 expected.extend(rows.iter().filter(|one| one.2).map(|one| (newest.1 as u32, one.1)));

@@ -41,6 +41,8 @@ pub struct FragmentSource<'a> {
 /// Consecutive cells of one tile, as read.
 #[derive(Debug, Default)]
 pub struct CellBatch {
+    /// The tile that holds them.
+    pub tile: u64,
     /// The position of the first cell.
     pub position: u64,
     pub count: usize,
@@ -126,6 +128,7 @@ impl<'a> Stream<'a> {
         self.read_cells(cells, batch, buffers)
             .in_fragment(source.array.fragment_name(source.fragment))
             .in_array(source.array.path())?;
+        batch.tile = cells.tile;
         batch.position = self.left.start;
         batch.count = cells.count as usize;
         self.left.start += cells.count;
