@@ -122,7 +122,8 @@ impl Shows for Served {
 fn survives<S: Shows>(faulty: &Faulty, right: &Shown, fault: &Fault) {
     let shows = S::start(faulty.path());
     faulty.fail(fault.clone());
-    for (path, bytes) in right {
+    // The table of members tells their errors meanwhile.
+    for (path, bytes) in right.iter().filter(|(path, _)| !path.ends_with("members.tsv")) {
         if let Ok(read) = shows.read(path) {
             assert!(read == *bytes, "{fault:?}: other bytes in {path}");
         }
