@@ -97,7 +97,7 @@ impl Shows for Served {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let mut stream = TcpStream::connect(&self.address).map_err(|error| error.to_string())?;
-        let path = path.replace(' ', "%20");
+        let path = path.replace('%', "%25").replace(' ', "%20");
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
         let mut reply = Vec::new();
         stream
