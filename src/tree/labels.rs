@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::Content;
 use tilefs_export::extension::of_datatype;
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::DimensionLabel;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
@@ -18,6 +19,7 @@ use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
+use super::node::{Folder, Node};
 use super::options::OpenOptions;
 use super::shown::ShownViews;
 use super::subarray::FieldId;
@@ -64,13 +66,36 @@ fn files(
                 return Err(error);
             }
             lasts = false;
-            builder.folder.add_file(format!("{stem}{values}"), LazyFile::new(modified, move || Err(error.clone())));
+            let file = format!("{stem}{values}");
+            let again = values_of(array, label, &stem, selection, modified, file.clone());
+            builder.folder.add_file(file, LazyFile::new(modified, again));
         }
         let (array, label) = (array.clone(), label.clone());
         let open = move || whole(array.label(&label)?.array, Arc::new(OpenOptions::default()));
         builder.folder.add_folder(stem, LazyFolder::new(modified, open));
     }
     Ok((builder.folder, lasts))
+}
+
+/// Returns a function that looks for the values of a label again, as a damaged label may be restored while its file is
+/// in use.
+fn values_of(
+    array: &Arc<Array>,
+    label: &DimensionLabel,
+    stem: &str,
+    selection: Option<&Selection>,
+    modified: SystemTime,
+    file: String,
+) -> impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static {
+    let (array, label, stem, selection) = (array.clone(), label.clone(), stem.to_owned(), selection.cloned());
+    move || {
+        let mut builder = FolderBuilder::new(modified);
+        add_values(&mut builder, &array, &label, &stem, selection.as_ref(), modified)?;
+        match builder.folder.lookup(&file)? {
+            Some(Node::File(values)) => values.open(),
+            _ => Err(Error::NotFound { path: file.clone() }),
+        }
+    }
 }
 
 fn add_values(

@@ -143,9 +143,14 @@ fn survives<F: Failing>(
 
 /// Lets each operation fail, the later ones only in part: once, and from then on.
 fn survives_everywhere<F: Failing>(stored: &F, name: &str, fault: F::Fault) {
+    survives_counts(stored, name, fault, &[1, usize::MAX]);
+}
+
+/// Lets each operation fail, the later ones only in part, and so many of those that follow.
+fn survives_counts<F: Failing>(stored: &F, name: &str, fault: F::Fault, counts: &[usize]) {
     let right = read(&*stored.open().unwrap()).unwrap();
     assert!(!right.is_empty(), "{name}");
-    for count in [1, usize::MAX] {
+    for &count in counts {
         for is_open_before in [false, true] {
             let mut spared = 0;
             while survives(stored, &right, fault, (spared, count), is_open_before) > 0 {
@@ -205,7 +210,21 @@ fn short_reads_and_late_answers_change_nothing() {
 
 #[test]
 fn files_that_were_short_are_read_once_they_are_whole() {
-    disks_survive(&[Operation::Read], &[How::HalfThere, How::HalfTheSize]);
+    if !can_mount() {
+        return;
+    }
+    // Few, because the damage that is found is remembered for a second.
+    for name in STORED {
+        let faulty = Faulty::mount(&stored(name));
+        let right = read(&*open(faulty.path()).unwrap()).unwrap();
+        for how in [How::HalfThere, How::HalfTheSize] {
+            for is_open_before in [false, true] {
+                for spared in [0, 40] {
+                    survives(&faulty, &right, (Operation::Read, how), (spared, usize::MAX), is_open_before);
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -213,11 +232,12 @@ fn entries_that_a_listing_lacks_are_missed() {
     if !can_mount() {
         return;
     }
-    // Other arrays have metadata or several schemas, of which only a listing tells.
+    // Other arrays have metadata or several schemas, of which only a listing tells. And if the listing of fragments
+    // lacks one, that of commits must have it.
     let name = "dense/overlap";
     let faulty = Faulty::mount(&stored(name));
     for number in 0..6 {
-        survives_everywhere(&faulty, name, (Operation::OpenFolder, How::Without(number)));
+        survives_counts(&faulty, name, (Operation::OpenFolder, How::Without(number)), &[1]);
     }
 }
 

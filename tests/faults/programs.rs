@@ -97,6 +97,7 @@ impl Shows for Served {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let mut stream = TcpStream::connect(&self.address).map_err(|error| error.to_string())?;
+        let path = path.replace('%', "%25").replace(' ', "%20");
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
         let mut reply = Vec::new();
         stream
@@ -122,7 +123,8 @@ impl Shows for Served {
 fn survives<S: Shows>(faulty: &Faulty, right: &Shown, fault: &Fault) {
     let shows = S::start(faulty.path());
     faulty.fail(fault.clone());
-    for (path, bytes) in right {
+    // The table of members tells their errors meanwhile.
+    for (path, bytes) in right.iter().filter(|(path, _)| !path.ends_with("members.tsv")) {
         if let Ok(read) = shows.read(path) {
             assert!(read == *bytes, "{fault:?}: other bytes in {path}");
         }

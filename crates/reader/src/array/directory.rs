@@ -450,6 +450,10 @@ impl Directory {
             warnings.push(self.warning(first, &reason));
         }
         for path in unnamed.iter().take(MAX_UNNAMED) {
+            // The commit of a recent fragment may have been written since the folder was listed.
+            if !is_recent(path) {
+                self.check_no_mark(storage, path)?;
+            }
             let files = match self.names(storage, path) {
                 // Its writer gave up, or a vacuum removed it.
                 Err(Error::Missing { .. }) => continue,
@@ -465,7 +469,6 @@ impl Directory {
                     uncommitted.push(path.as_str().into());
                     continue;
                 }
-                self.check_no_mark(storage, path)?;
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
