@@ -396,7 +396,7 @@ fn vcf(sample: &str, contigs: impl Iterator<Item = String>, records: &[(&str, u3
 /// Returns the contig and the position of each record of a file.
 fn places(text: &str) -> Vec<(String, u32)> {
     let records = text.lines().filter(|line| !line.starts_with('#'));
-    records.map(|line| extent(line)).map(|(contig, start, _)| (contig.to_owned(), start)).collect()
+    records.map(extent).map(|(contig, start, _)| (contig.to_owned(), start)).collect()
 }
 
 #[test]

@@ -12,6 +12,7 @@ use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
+use tilefs::tree::time::OpenWindow;
 use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
 
 /// Options for opening an array.
@@ -21,7 +22,7 @@ pub struct Opening {
     /// Show the array as of this time, or what was written from T1 to T2 (T1..T2): ISO 8601 in UTC, or milliseconds
     /// since 1970; a date or a year means its end
     #[arg(long, value_name = "TIME", value_parser = parse_window)]
-    at: Option<Typed<(Option<u64>, Option<u64>)>>,
+    at: Option<Typed<OpenWindow>>,
 
     /// Ignore everything written before this time
     #[arg(long, value_name = "TIME", value_parser = parse_start)]
@@ -209,7 +210,7 @@ const NO_INDEX: &str = "none";
 impl Opening {
     /// Returns the first and the last millisecond that are shown, as far as the options limit them. Warns about times
     /// that look like something else.
-    fn window(&self) -> Result<(Option<u64>, Option<u64>), Failure> {
+    fn window(&self) -> Result<OpenWindow, Failure> {
         let texts = [self.at.as_ref().map(|at| &at.text), self.from.as_ref().map(|from| &from.text)];
         for part in texts.into_iter().flatten().flat_map(|text| text.split("..")) {
             if let Some(warning) = tree::time::warning(part) {
@@ -318,7 +319,7 @@ impl Logging {
     }
 }
 
-fn parse_window(text: &str) -> Result<Typed<(Option<u64>, Option<u64>)>, String> {
+fn parse_window(text: &str) -> Result<Typed<OpenWindow>, String> {
     let time = tree::time::typed(text, tree::time::window).map_err(|error| error.to_string())?;
     Ok(Typed { time, text: text.to_owned() })
 }

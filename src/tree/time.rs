@@ -63,13 +63,15 @@ fn before_leap_second(text: &str) -> Option<String> {
     Some(format!("{before}59{after}"))
 }
 
+/// The first and the last millisecond that count; `None` where that is open.
+pub type OpenWindow = (Option<u64>, Option<u64>);
+
 /// Returns the window that a text means, in `--at` and in `.history/`: `T` ends with the last millisecond of T; `T1..T2`
-/// also begins with the first millisecond of T1, and either may be omitted. `None` for the start and the end that the
-/// text leaves open.
+/// also begins with the first millisecond of T1, and either may be omitted.
 ///
 /// # Errors
 /// As for [`span`]; for a window that ends before it begins.
-pub fn window(text: &str) -> std::result::Result<(Option<u64>, Option<u64>), String> {
+pub fn window(text: &str) -> std::result::Result<OpenWindow, String> {
     let Some((start, end)) = text.split_once("..").filter(|ends| *ends != ("", "")) else {
         return Ok((None, Some(span(text)?.1)));
     };
