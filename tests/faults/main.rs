@@ -8,6 +8,7 @@ mod support;
 
 mod faulty;
 mod programs;
+mod served;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
