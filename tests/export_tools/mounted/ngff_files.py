@@ -89,8 +89,8 @@ def check():
             sizes = zip(axes, shape_of(axes, 0), shape_of(axes, level))
             assert transformation["scale"] == [PIXELS[axis] * whole / own for axis, whole, own in sizes]
             member = zarr.open_array(f"{path}/{scales['datasets'][level]['path']}", mode="r")
-            assert member.metadata.dimension_names == tuple(axes)
-        assert [axis["name"] for axis in node.metadata["axes"]] == list(axes)
+            assert member.metadata.dimension_names == tuple(axes.lower())
+        assert [axis["name"] for axis in node.metadata["axes"]] == list(axes.lower())
         if "C" in axes:
             assert node.metadata["channel_names"] == ["first", "second", "third"], node.metadata
     print(len(PYRAMIDS))
