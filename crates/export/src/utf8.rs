@@ -17,8 +17,11 @@ use super::var::{read_offset, read_offsets};
 /// The most bytes of a character before or after one of its bytes.
 const CUT: u64 = 3;
 
-/// How many starts of cells are read together: 64 KiB.
+/// How many starts of cells are read together: 64 KiB at most ...
 const STARTS_AT_ONCE: usize = 8192;
+
+/// ... but fewer at first: a block of Parquet has 1,024 rows.
+const FIRST_STARTS: usize = 1024;
 
 /// Returns whether a byte of UTF-8 continues a character.
 fn is_continuation(byte: &u8) -> bool {
@@ -133,12 +136,12 @@ impl Utf8Values {
         }
         let mut row = self.row_at(bytes.start)? + 1;
         let mut last_start = bytes.start;
-        let mut starts = vec![0; STARTS_AT_ONCE];
+        let (mut starts, mut most) = (Vec::new(), FIRST_STARTS);
         while row < self.rows() {
-            let count = (self.rows() - row).min(STARTS_AT_ONCE as u64) as usize;
-            let starts = &mut starts[..count];
-            self.starts(row, starts)?;
-            for &start in &*starts {
+            let count = (self.rows() - row).min(most as u64) as usize;
+            starts.resize(count, 0);
+            self.starts(row, &mut starts)?;
+            for &start in &starts {
                 if start < last_start {
                     return Err(decreasing_offsets());
                 }
@@ -151,6 +154,7 @@ impl Utf8Values {
                 last_start = start;
             }
             row += count as u64;
+            most = (2 * most).min(STARTS_AT_ONCE);
         }
         Ok(true)
     }
