@@ -80,7 +80,7 @@ fn the_recipes_have_the_version_the_licence_and_the_address_of_the_program() {
     ] {
         assert!(chart.contains(&key), "Chart.yaml does not say {key:?}");
     }
-    // What a release offers stands in its own text only: nothing has to be true before it is published.
+    // Only the text of a release names its files, so that no document promises files that do not exist yet.
     let release = text("packaging/release.md");
     for file in
         ["tilefs_VERSION-1_", "tilefs-VERSION-x86_64", "ghcr.io/tilefs/tilefs:VERSION", "tilefs-chart-VERSION.tgz"]

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::connections::Busy;
 use super::counts::Counts;
-use super::peer::{LOOK, Peer, Presence};
+use super::peer::{ClientState, LOOK, Peer};
 use super::site::Refusal;
 use super::workers::Workers;
 
@@ -70,9 +70,9 @@ impl Ongoing {
     /// Returns whether the client does not wait for the next piece of its reply, which has been made for this long.
     fn is_deserted(&self, made_for: Duration) -> bool {
         match self.peer.presence() {
-            Presence::There => false,
-            Presence::Silent => made_for >= self.patience,
-            Presence::Gone => true,
+            ClientState::There => false,
+            ClientState::Silent => made_for >= self.patience,
+            ClientState::Gone => true,
         }
     }
 }

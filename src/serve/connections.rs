@@ -39,7 +39,7 @@ struct State {
     room: Arc<Notify>,
 }
 
-/// What the limits know of a connection.
+/// The state of a connection that the limits read.
 #[derive(Default)]
 struct Shared {
     /// Notified when it should close.
@@ -48,7 +48,7 @@ struct Shared {
     place: Mutex<Place>,
 }
 
-/// Where a connection is counted.
+/// The limit under which a connection counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Place {
     #[default]

@@ -34,9 +34,9 @@ pub struct Peer {
     is_blocked: AtomicBool,
 }
 
-/// What is known of a client.
+/// Whether a client is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub enum ClientState {
     /// It can send another request.
     There,
     /// It sends nothing more. It may wait for its reply.
@@ -57,21 +57,21 @@ impl Peer {
     }
 
     /// Looks whether the client is there.
-    pub fn presence(&self) -> Presence {
+    pub fn presence(&self) -> ClientState {
         let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if poll(&mut polled, Some(&now)).is_err() {
             // Interrupted by a signal: the next look tells.
-            return Presence::There;
+            return ClientState::There;
         }
         let [polled] = polled;
         let events = polled.revents();
         if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            Presence::Gone
+            ClientState::Gone
         } else if events.contains(PollFlags::RDHUP) {
-            Presence::Silent
+            ClientState::Silent
         } else {
-            Presence::There
+            ClientState::There
         }
     }
 
@@ -121,9 +121,9 @@ impl Watch {
     /// Looks at the client; returns whether it is gone. Is to be called once every [`LOOK`].
     pub fn is_gone(&mut self, peer: &Peer) -> bool {
         match peer.presence() {
-            Presence::Gone => return true,
-            Presence::There => return false,
-            Presence::Silent => {}
+            ClientState::Gone => return true,
+            ClientState::There => return false,
+            ClientState::Silent => {}
         }
         self.silent = self.silent.saturating_add(1);
         // At once, and then each time that it has been silent for twice as long: the bytes last for 16 seconds. Later,

@@ -269,7 +269,7 @@ impl<'a> Rasters<'a> {
         let Pam { mut metadata, mut control_points, .. } = self.pam(id);
         let shown = self.window();
         if shown.is_none_or(|(_, covers_all)| !covers_all) {
-            // What was said of all pixels need not hold for some.
+            // Metadata of the whole raster, such as statistics, need not hold for a part of it.
             let within = |domains: &[MetadataDomain]| -> Vec<MetadataDomain> {
                 shown.map_or(Vec::new(), |(window, _)| domains.iter().filter_map(|one| one.within(window)).collect())
             };

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// The extended attribute that begins and ends faults.
 const FAULT: &str = "user.fault";
 
-/// What a program asks of the file system.
+/// An operation of the file system that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Looking a name up in a folder, as every open and stat does.

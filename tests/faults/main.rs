@@ -27,7 +27,7 @@ use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 /// All files of a tree that do not depend on its place and time, by path.
 type Shown = Vec<(String, Vec<u8>)>;
 
-/// What was right before is right again within this time, even on a loaded machine.
+/// The time within which reads must succeed again after a fault, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Folders of arrays that are read; the folders in a group are.

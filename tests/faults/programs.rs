@@ -59,7 +59,7 @@ impl Shows for Mounted {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let path = self.mountpoint.path().join(path.trim_start_matches('/'));
-        // What is listed must not lack it.
+        // The listing of its folder must have the name, too.
         let folder = path.parent().ok_or("no folder")?;
         let names = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
         let names: Vec<_> = names.map_err(|error| error.to_string())?;

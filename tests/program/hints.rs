@@ -61,7 +61,7 @@ fn commits_of_the_future_are_told() {
         assert!(text(calls[0]).contains(&format!("--at {time} and .history/{time} show it")));
         assert_eq!(printed(&["cat", "--at", time, &place, &file]), all, "{name}");
         assert_eq!(printed(&["cat", &place, &format!(".history/{time}/{file}")]), all, "{name}");
-        // Nothing to tell where nothing is hidden, or where the time was chosen and the past is complete.
+        // There is no hint if no commit is hidden, or if the user chose the time.
         assert!(!text(&["info", "--at", time, &place]).contains("committed with"), "{name}");
         assert!(!text(&["info", &whole]).contains("committed with"), "{name}");
         let first = times(&stored(name).join("__fragments"))[0];

@@ -71,7 +71,7 @@ fn the_work_for_a_client_that_is_gone_ends_in_the_middle_of_a_reply() {
             let mut stream = asking(address, &format!("GET /stuck.bin HTTP/1.1\r\nHost: localhost\r\n\r\n{behind}"));
             let running = || counters.endless.load(Ordering::Relaxed);
             eventually("a piece is being made", || running() == 1);
-            // Nothing that has come is left unread, so closing resets nothing.
+            // The client reads all bytes that came, so that closing sends no reset.
             stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
             let mut replied = Vec::new();
             assert!(stream.read_to_end(&mut replied).is_err() && replied.len() > 900 << 10, "{}", replied.len());

@@ -34,7 +34,7 @@ const STATISTICS: &str = "STATISTICS_";
 pub struct MetadataDomain {
     /// Empty for the default domain.
     pub name: String,
-    /// What the domain contains.
+    /// The items of the domain.
     pub content: DomainContent,
 }
 

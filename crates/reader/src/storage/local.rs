@@ -585,7 +585,7 @@ mod tests {
         fs::rename(root.path().join("new"), &path).unwrap();
         assert_eq!(read().unwrap(), *b"hib");
         assert_eq!(storage.length(&key).unwrap(), 10);
-        // What is read whole has the length that the file has now.
+        // Reading a whole file uses its present length.
         fs::write(&path, b"0123456789ab").unwrap();
         assert_eq!(storage.read(&key, 99).unwrap().len(), 12);
         storage.forget(&key);

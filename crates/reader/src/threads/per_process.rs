@@ -65,7 +65,7 @@ impl<T> PerProcess<T> {
         let made = Box::new(Owned { owner: here, value: make(known.map(|owned| &owned.value))? });
         let made = Box::into_raw(made);
         let current = match self.current.compare_exchange(found, made, Ordering::AcqRel, Ordering::Acquire) {
-            // What was there belongs to another process, and stays as it is.
+            // The value of the other process stays as it is: it may have locks.
             Ok(_) => made,
             Err(faster) => {
                 // SAFETY: nobody else has seen it.
