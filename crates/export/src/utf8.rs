@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::str;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
@@ -55,6 +56,8 @@ pub struct Utf8Values {
     present: Option<Arc<dyn Content>>,
     /// The column's name.
     name: String,
+    /// A row at or before the end of the bytes checked last, where the next bytes begin if the column is read in order.
+    checked_to: AtomicU64,
 }
 
 /// The positions of the cells among the values.
@@ -74,12 +77,16 @@ impl Utf8Values {
         present: Option<Arc<dyn Content>>,
         name: &str,
     ) -> Self {
-        Utf8Values { values, cells: Cells::Between(offsets), present, name: name.to_owned() }
+        Self::of(values, Cells::Between(offsets), present, name)
     }
 
     /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
     pub fn of_size(values: Arc<dyn Content>, size: u64, name: &str) -> Self {
-        Utf8Values { values, cells: Cells::Each(size.max(1)), present: None, name: name.to_owned() }
+        Self::of(values, Cells::Each(size.max(1)), None, name)
+    }
+
+    fn of(values: Arc<dyn Content>, cells: Cells, present: Option<Arc<dyn Content>>, name: &str) -> Self {
+        Utf8Values { values, cells, present, name: name.to_owned(), checked_to: AtomicU64::new(0) }
     }
 
     fn rows(&self) -> u64 {
@@ -97,8 +104,9 @@ impl Utf8Values {
         }
     }
 
-    /// Writes to `starts` the starts of rows from `first`.
-    fn starts(&self, first: u64, starts: &mut [u64]) -> Result<()> {
+    /// Sets `starts` to the starts of rows from `first`, at most `most`.
+    fn read_starts(&self, first: u64, most: usize, starts: &mut Vec<u64>) -> Result<()> {
+        starts.resize(self.rows().saturating_sub(first).min(most as u64) as usize, 0);
         match &self.cells {
             Cells::Between(offsets) => read_offsets(&**offsets, first, starts),
             Cells::Each(size) => {
@@ -106,6 +114,19 @@ impl Utf8Values {
                 Ok(())
             }
         }
+    }
+
+    /// Sets `starts` to the starts of some rows, and returns the first of these rows, which begins at or before a byte:
+    /// those after the bytes checked last if the byte is among them, otherwise those that a search finds.
+    fn find_starts(&self, byte: u64, starts: &mut Vec<u64>) -> Result<u64> {
+        let next = self.checked_to.load(Ordering::Relaxed);
+        self.read_starts(next, FIRST_STARTS, starts)?;
+        if starts.first().is_some_and(|first| *first <= byte) && starts.last().is_some_and(|last| *last > byte) {
+            return Ok(next);
+        }
+        let row = self.row_at(byte)?;
+        self.read_starts(row, FIRST_STARTS, starts)?;
+        Ok(row)
     }
 
     /// Returns the last row that begins at or before a byte.
@@ -134,27 +155,26 @@ impl Utf8Values {
         if simdutf8::basic::from_utf8(read).is_err() {
             return Ok(false);
         }
-        let mut row = self.row_at(bytes.start)? + 1;
-        let mut last_start = bytes.start;
         let (mut starts, mut most) = (Vec::new(), FIRST_STARTS);
-        while row < self.rows() {
-            let count = (self.rows() - row).min(most as u64) as usize;
-            starts.resize(count, 0);
-            self.starts(row, &mut starts)?;
-            for &start in &starts {
+        let mut row = self.find_starts(bytes.start, &mut starts)?;
+        let mut last_start = 0;
+        while !starts.is_empty() {
+            for (number, &start) in (row..).zip(&starts) {
                 if start < last_start {
                     return Err(decreasing_offsets());
                 }
                 if start >= bytes.end {
+                    self.checked_to.store(number.saturating_sub(1), Ordering::Relaxed);
                     return Ok(true);
                 }
-                if read.get((start - bytes.start) as usize).is_none_or(is_continuation) {
+                if start > bytes.start && read.get((start - bytes.start) as usize).is_none_or(is_continuation) {
                     return Ok(false);
                 }
                 last_start = start;
             }
-            row += count as u64;
+            row += starts.len() as u64;
             most = (2 * most).min(STARTS_AT_ONCE);
+            self.read_starts(row, most, &mut starts)?;
         }
         Ok(true)
     }
