@@ -132,12 +132,11 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
 /// The number of "not a time", which is the same in all units.
 pub(crate) const NOT_A_TIME: i64 = i64::MIN;
 
-/// Returns the conversion to days for dates in units that CF does not define exactly. "Not a time" stays so, and a date
-/// beyond the days of 64 bits becomes that: CF has no other number for it, and one such date must not make a whole file
-/// unreadable.
-pub(crate) fn counted_days(datatype: Datatype) -> Option<impl Fn(i64) -> i64 + Copy> {
+/// Returns the conversion to days for dates in units that CF does not define exactly, in which "not a time" stays so.
+/// `None` from it is a date beyond the days of 64 bits.
+pub(crate) fn counted_days(datatype: Datatype) -> Option<impl Fn(i64) -> Option<i64> + Copy> {
     let days = days_of(datatype)?;
-    Some(move |value| if value == NOT_A_TIME { value } else { days(value).unwrap_or(NOT_A_TIME) })
+    Some(move |value| if value == NOT_A_TIME { Some(value) } else { days(value) })
 }
 
 /// Returns the `units` of a date or time in the spelling of CF and UDUNITS; days for dates that `days_of` converts.

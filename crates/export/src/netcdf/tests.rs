@@ -7,6 +7,7 @@ use tilefs_format::datatype::Datatype;
 use super::*;
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::georeference::{Georeference, GeoreferencedAxes};
+use crate::hdf5::{Form, hdf5};
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
 use proptest::prelude::*;
 
@@ -291,27 +292,42 @@ fn integers_without_bounds_make_it_cdf5() {
 }
 
 #[test]
-fn dates_beyond_all_days_are_missing() {
+fn a_date_beyond_all_days_is_an_error_where_it_is_read() {
     let stored = [1, i64::MAX, i64::MIN, i64::MIN + 1, -1, 0];
     let column =
         |datatype: Datatype| Column::fixed(Field::new("when", datatype), vec![2, 3], le(stored.map(i64::to_le_bytes)));
-    for (datatype, days) in [(Datatype::DateTimeWeek, 7), (Datatype::DateTimeMonth, 31), (Datatype::DateTimeYear, 365)]
-    {
-        let file = netcdf(&dense(vec![column(datatype)])).unwrap().file;
-        let Read { mut variables, .. } = read(&*file.content);
-        let when = variables.remove("when").unwrap();
-        assert_eq!(
-            when.data,
-            [days, i64::MIN, i64::MIN, i64::MIN, -days, 0].map(i64::to_be_bytes).concat(),
-            "{datatype:?}"
-        );
-        assert_eq!(when.attributes["_FillValue"].1, i64::MIN.to_be_bytes());
+    for datatype in [Datatype::DateTimeWeek, Datatype::DateTimeMonth, Datatype::DateTimeYear] {
+        let columns = dense(vec![column(datatype)]);
+        for content in [netcdf(&columns).unwrap().file.content, hdf5(&columns, Form::NetCdf4).unwrap()] {
+            let places = (0..content.len()).step_by(8);
+            let read = places.map(|at| content.read_at(at, &mut vec![0; 8.min(content.len() - at) as usize]));
+            let refused: Vec<String> = read.filter_map(|read| read.err()).map(|error| error.to_string()).collect();
+            let rows = [(i64::MAX, 1), (i64::MIN + 1, 3)];
+            let named =
+                rows.map(|(value, row)| format!("not supported: the value {value} of row {row} as days (field when)"));
+            assert_eq!(refused, named, "{datatype:?}");
+        }
     }
     // Days need no conversion.
     let file = netcdf(&dense(vec![column(Datatype::DateTimeDay)])).unwrap().file;
     let when = read(&*file.content).variables.remove("when").unwrap();
     assert_eq!(when.data, stored.map(i64::to_be_bytes).concat());
     assert!(!when.attributes.contains_key("_FillValue"));
+}
+
+#[test]
+fn dates_in_units_that_are_not_exact_become_days() {
+    let stored = [1, i64::MIN, -1, 0, 2, 3];
+    for (datatype, days) in [
+        (Datatype::DateTimeWeek, [7, i64::MIN, -7, 0, 14, 21]),
+        (Datatype::DateTimeMonth, [31, i64::MIN, -31, 0, 59, 90]),
+        (Datatype::DateTimeYear, [365, i64::MIN, -365, 0, 730, 1096]),
+    ] {
+        let column = Column::fixed(Field::new("when", datatype), vec![2, 3], le(stored.map(i64::to_le_bytes)));
+        let when = read(&*netcdf(&dense(vec![column])).unwrap().file.content).variables.remove("when").unwrap();
+        assert_eq!(when.data, days.map(i64::to_be_bytes).concat(), "{datatype:?}");
+        assert_eq!(when.attributes["_FillValue"].1, i64::MIN.to_be_bytes());
+    }
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Encoding {
             }
             _ => {
                 if let Some(days) = counted_days(self.datatype) {
-                    let each = move |value| Some(days(value).to_be_bytes());
+                    let each = move |value| days(value).map(i64::to_be_bytes);
                     return Arc::new(Converted::integers(values, "days", column, each));
                 }
             }
@@ -127,7 +127,7 @@ impl Encoding {
     /// Converts little-endian values of the datatype to little-endian values of the type, if that has the same size.
     pub fn apply_little_endian(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         let Some(days) = counted_days(self.datatype) else { return values };
-        let each = move |value| Some(days(value).to_le_bytes());
+        let each = move |value| days(value).map(i64::to_le_bytes);
         Arc::new(Converted::integers(values, "days", ConvertedColumn::new(name), each))
     }
 
@@ -139,9 +139,6 @@ impl Encoding {
 
     /// Converts one value to big-endian; `None` if it does not fit.
     pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
-        if days_of(self.datatype).is_some() {
-            self.count(i64::from_le_bytes(value.try_into().ok()?))?;
-        }
         let encoded = self.apply(Arc::new(value.to_vec()), "");
         let mut bytes = vec![0; self.nc_type.size()];
         encoded.read_at(0, &mut bytes).ok().map(|()| bytes)
@@ -149,10 +146,10 @@ impl Encoding {
 
     /// Returns the number that is stored for a 64-bit integer or date.
     fn count(self, value: i64) -> Option<i64> {
-        match days_of(self.datatype) {
+        match counted_days(self.datatype) {
             _ if self.datatype.kind() == Kind::Unsigned && value < 0 => None,
-            Some(days) if value != NOT_A_TIME => days(value),
-            _ => Some(value),
+            Some(days) => days(value),
+            None => Some(value),
         }
     }
 }
@@ -214,13 +211,14 @@ mod tests {
         assert_eq!(years.apply_to(&wide(1)), Some(365i64.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MIN)), Some(i64::MIN.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MAX)), None);
-        for encoded in
-            [years.apply(Arc::new(wide(i64::MAX).to_vec()), "a"), years.apply(Arc::new(wide(i64::MIN).to_vec()), "a")]
-        {
-            assert_eq!(read_all(&*encoded), i64::MIN.to_be_bytes());
+        let both = |values: [i64; 2]| Arc::new(values.map(wide).concat());
+        assert_eq!(read_all(&*years.apply(both([i64::MIN, 1]), "a")), [i64::MIN, 365].map(i64::to_be_bytes).concat());
+        let little = |values| years.apply_little_endian(both(values), "a");
+        assert_eq!(read_all(&*little([i64::MIN, 1])), [i64::MIN, 365].map(i64::to_le_bytes).concat());
+        for refused in [years.apply(both([1, i64::MAX]), "a"), little([1, i64::MIN + 1])] {
+            let error = refused.read_at(0, &mut [0; 16]).unwrap_err().to_string();
+            assert!(error.contains("of row 1 as days (field a)"), "{error}");
         }
-        let little = years.apply_little_endian(Arc::new([wide(i64::MIN + 1), wide(1)].concat()), "a");
-        assert_eq!(read_all(&*little), [i64::MIN, 365].map(i64::to_le_bytes).concat());
         let days = Encoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
         assert_eq!(days.apply_to(&wide(i64::MAX)), Some(i64::MAX.to_be_bytes().to_vec()));
         let float = Encoding::of(Float64, None, Version::Cdf2).unwrap();

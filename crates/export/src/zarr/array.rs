@@ -114,7 +114,15 @@ impl Array {
     pub fn elements(&self) -> Result<Elements> {
         let shape = self.cell_axes(&self.shape);
         let all = IndexBox { first: vec![0; shape.len()], count: shape.to_vec() };
-        Ok(self.kind.elements((self.cells)(&all)?))
+        Ok(self.kind.elements((self.cells)(&all)?, self.first_row(&all)))
+    }
+
+    /// Returns the row of the first element of a box, if each element is a row.
+    fn first_row(&self, cells: &IndexBox) -> Option<u64> {
+        match cells.first.as_slice() {
+            &[first] if self.kind.values.is_none() => Some(first),
+            _ => None,
+        }
     }
 
     /// Drops the axis of the values of a cell.
@@ -142,7 +150,7 @@ impl Array {
         let Some(IndexBox { first, count }) = box_of_tile(&self.shape, &self.chunk, numbers) else { return Ok(None) };
         // The axis of the values of a cell is never divided.
         let own = IndexBox { first: self.cell_axes(&first).to_vec(), count: self.cell_axes(&count).to_vec() };
-        self.kind.chunk((self.cells)(&own)?, self.cell_axes(&self.chunk)).map(Some)
+        self.kind.chunk((self.cells)(&own)?, self.cell_axes(&self.chunk), self.first_row(&own)).map(Some)
     }
 }
 

@@ -106,6 +106,28 @@ fn chunks_are_tiles_and_edges_are_padded() {
 }
 
 #[test]
+fn a_date_beyond_all_days_is_an_error_of_its_chunk() {
+    let weeks = [1, i64::MIN, -1, i64::MAX];
+    let values = Arc::new(weeks.map(i64::to_le_bytes).concat());
+    let when = Column::fixed(Field::new("when", Datatype::DateTimeWeek), vec![4], values);
+    let columns = BoxedColumns {
+        sparse: true,
+        dimensions: vec![axis("x", 4)],
+        attributes: vec![Arc::new(Rows::of(when, 2))],
+        metadata: Vec::new(),
+        auxiliary: Vec::new(),
+        georeference: None,
+    };
+    let group = zarr(&columns);
+    let when = array(&group, "when");
+    assert_eq!(chunk(when, &[0]), [7, i64::MIN].map(i64::to_le_bytes).concat());
+    let second = when.chunk(&[1]).unwrap().unwrap();
+    second.read_at(0, &mut [0; 8]).unwrap();
+    let error = second.read_at(0, &mut [0; 16]).unwrap_err().to_string();
+    assert_eq!(error, format!("not supported: the value {} of row 3 as days (field when)", i64::MAX));
+}
+
+#[test]
 fn labels_and_the_only_dimension_of_cells_are_coordinates() {
     let value = |length: usize| -> Arc<dyn Boxes> {
         let column = Column::fixed(Field::new("v", Datatype::UInt8), vec![length as u64], Arc::new(vec![0; length]));

@@ -15,7 +15,7 @@ use crate::boxes::Framed;
 use crate::cf;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::element::Converted;
+use crate::element::{Converted, ConvertedColumn};
 use crate::utf8::Utf8Values;
 
 /// The type of an array's elements, and the conversion of cells to them.
@@ -135,25 +135,26 @@ impl ZarrType {
         }
     }
 
-    /// Returns the elements of the cells of a column.
-    pub fn elements(&self, column: Column) -> Elements {
+    /// Returns the elements of the cells of a column. Errors name the row of an element if the first element is that of
+    /// `first_row`.
+    pub fn elements(&self, column: Column, first_row: Option<u64>) -> Elements {
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if self.is_text => {
                 Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name))
             }
             Some(_) => column.values,
-            None => self.encoded(column.values),
+            None => self.encoded(column.values, ConvertedColumn::new(&column.field.name).from_row(first_row)),
         };
         Elements { values, offsets: column.offsets }
     }
 
-    /// Returns the chunk with these lengths that holds the cells of a column.
+    /// Returns the chunk with these lengths that holds the cells of a column; see [`ZarrType::elements`].
     ///
     /// # Errors
     /// Fails if offsets cannot be read.
-    pub fn chunk(&self, column: Column, chunk: &[u64]) -> Result<Arc<dyn Content>> {
+    pub fn chunk(&self, column: Column, chunk: &[u64], first_row: Option<u64>) -> Result<Arc<dyn Content>> {
         let shape = column.shape.clone();
-        let Elements { values, offsets } = self.elements(column);
+        let Elements { values, offsets } = self.elements(column, first_row);
         match (&self.layout, offsets) {
             (Layout::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
             (Layout::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
@@ -179,14 +180,12 @@ impl ZarrType {
         Some(STANDARD.encode(double.to_le_bytes()).into())
     }
 
-    fn encoded(&self, values: Arc<dyn Content>) -> Arc<dyn Content> {
+    fn encoded(&self, values: Arc<dyn Content>, column: ConvertedColumn) -> Arc<dyn Content> {
         match cf::counted_days(self.datatype) {
-            Some(days) => Arc::new(Converted::new(values, 8, 8, move |from, to| {
-                for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
-                    *to = days(i64::from_le_bytes(*from)).to_le_bytes();
-                }
-                Ok(())
-            })),
+            Some(days) => {
+                let each = move |value| days(value).map(i64::to_le_bytes);
+                Arc::new(Converted::integers(values, "days", column, each))
+            }
             None => values,
         }
     }
@@ -194,8 +193,7 @@ impl ZarrType {
 
 /// Converts a date that CF counts in days; `None` if the day does not fit.
 fn in_days(datatype: Datatype, value: &[u8]) -> Option<Vec<u8>> {
-    let Some(days) = cf::days_of(datatype) else { return Some(value.to_vec()) };
+    let Some(days) = cf::counted_days(datatype) else { return Some(value.to_vec()) };
     let counts = value.as_chunks().0.iter().map(|count| i64::from_le_bytes(*count));
-    let days = counts.map(|count| if count == i64::MIN { Some(count) } else { days(count) });
-    Some(days.collect::<Option<Vec<i64>>>()?.into_iter().flat_map(i64::to_le_bytes).collect())
+    Some(counts.map(days).collect::<Option<Vec<i64>>>()?.into_iter().flat_map(i64::to_le_bytes).collect())
 }
