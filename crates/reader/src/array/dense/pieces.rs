@@ -8,12 +8,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use tilefs_format::error::Result;
 
 use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
 use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
 use crate::threads::cancellation;
+
+/// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
+/// the lists of up to four axes need no allocation.
+pub type PerAxis<T> = SmallVec<[T; 4]>;
 
 /// A fragment that owns cells of a space tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,25 +69,24 @@ pub struct Piece {
     /// The first cell in the output.
     pub out_first: u64,
     /// The extent along each axis.
-    pub axes: Vec<PieceAxis>,
+    pub axes: PerAxis<PieceAxis>,
 }
 
 impl Piece {
-    /// Drops axes with one cell, and joins adjacent axes that are a single longer axis in the tile and the output.
-    fn simplify(&mut self) {
-        self.axes.retain(|axis| axis.count != 1);
-        let mut joined: Vec<PieceAxis> = Vec::with_capacity(self.axes.len());
-        for axis in self.axes.drain(..) {
-            if let Some(outer) = joined.last_mut() {
-                let count = axis.count as i64;
-                if outer.tile_stride == axis.tile_stride * count && outer.out_stride == axis.out_stride * axis.count {
-                    *outer = PieceAxis { count: outer.count * axis.count, ..axis };
-                    continue;
-                }
-            }
-            joined.push(axis);
+    /// Adds an axis within those added before, unless it has one cell. Joins it to the last one if both are a single
+    /// longer axis in the tile and the output.
+    fn add_axis(&mut self, axis: PieceAxis) {
+        if axis.count == 1 {
+            return;
         }
-        self.axes = joined;
+        if let Some(outer) = self.axes.last_mut()
+            && outer.tile_stride == axis.tile_stride.wrapping_mul(axis.count as i64)
+            && outer.out_stride == axis.out_stride * axis.count
+        {
+            *outer = PieceAxis { count: outer.count * axis.count, ..axis };
+            return;
+        }
+        self.axes.push(axis);
     }
 
     /// Returns the range of the tile's cells from the first to the last that the piece takes.
@@ -103,7 +107,7 @@ impl Piece {
         let Some((inner, outer)) = self.axes.split_last() else {
             return visit(self.tile_first, self.out_first, 1, 1, 1);
         };
-        let mut index = vec![0u64; outer.len()];
+        let mut index: PerAxis<u64> = smallvec![0; outer.len()];
         let (mut tile, mut out) = (self.tile_first, self.out_first);
         loop {
             visit(tile, out, inner.count, inner.tile_stride, inner.out_stride)?;
@@ -137,28 +141,45 @@ pub fn for_each_piece(
     mut visit: impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let shape = selection.shape();
+    let cell_strides = grid.cell_strides();
     let mut out_first = 0;
     for one in boxes_of_run(&shape, first, count) {
         let cells: u64 = one.count.iter().product();
+        let strides = Strides { cells: &cell_strides, out: row_major_strides(&one.count) };
         for_each_tile_part(grid, selection, &one, |part| {
             cancellation::check()?;
             let owners = owners(&part.tile)?;
-            resolve(grid, part, &owners, out_first, &mut visit)
+            resolve(grid, part, &owners, &strides, out_first, &mut visit)
         })?;
         out_first += cells;
     }
     Ok(())
 }
 
+/// The distances of adjacent cells along each axis, which are the same for all tiles of an index box.
+struct Strides<'a> {
+    /// In cells of a tile.
+    cells: &'a [u64],
+    /// In cells of the output.
+    out: PerAxis<u64>,
+}
+
+/// Returns the distances of adjacent cells along each axis of a row-major box.
+fn row_major_strides(count: &[u64]) -> PerAxis<u64> {
+    let mut strides: PerAxis<u64> = smallvec![1; count.len()];
+    for axis in (1..count.len()).rev() {
+        strides[axis - 1] = strides[axis] * count[axis];
+    }
+    strides
+}
+
 /// The part of an index box in one space tile, with one step per axis.
 struct TilePart {
-    tile: Vec<u64>,
+    tile: PerAxis<u64>,
     /// The selected positions of each axis: a range within the tile.
-    ranges: Vec<AxisRange>,
+    ranges: PerAxis<AxisRange>,
     /// The index of the first cell of each axis, relative to the index box.
-    offset: Vec<u64>,
-    /// The number of indices of each axis of the whole index box, which determine the strides of the output.
-    box_count: Vec<u64>,
+    offset: PerAxis<u64>,
 }
 
 /// Divides an index box along space tiles.
@@ -169,23 +190,22 @@ fn for_each_tile_part(
     mut visit: impl FnMut(&TilePart) -> Result<()>,
 ) -> Result<()> {
     let rank = grid.axes.len();
-    let cuts: Vec<Vec<(u64, AxisRange)>> = (0..rank)
+    let cuts: PerAxis<SmallVec<[(u64, AxisRange); 1]>> = (0..rank)
         .map(|axis| {
             let runs = selection.axes()[axis].runs(one.first[axis], one.count[axis]);
             cut_along_tiles(runs, grid.axes[axis].extent)
         })
         .collect();
-    if cuts.iter().any(Vec::is_empty) {
+    if cuts.iter().any(|cuts| cuts.is_empty()) {
         return Ok(());
     }
-    let mut at = vec![0usize; rank];
+    let mut at: PerAxis<usize> = smallvec![0; rank];
     loop {
         let chosen = || (0..rank).map(|axis| &cuts[axis][at[axis]]);
         let part = TilePart {
             tile: chosen().zip(&grid.axes).map(|((_, range), axis)| range.first / axis.extent).collect(),
             ranges: chosen().map(|(_, range)| *range).collect(),
             offset: chosen().map(|(offset, _)| *offset).collect(),
-            box_count: one.count.clone(),
         };
         visit(&part)?;
         let mut axis = rank;
@@ -202,8 +222,8 @@ fn for_each_tile_part(
 }
 
 /// Divides ranges of positions at the edges of tiles. Returns each with the number of positions before it.
-fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> Vec<(u64, AxisRange)> {
-    let mut cuts = Vec::new();
+fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallVec<[(u64, AxisRange); 1]> {
+    let mut cuts = SmallVec::new();
     let mut offset = 0;
     for run in runs {
         let (mut first, mut left) = (run.first, run.count);
@@ -224,8 +244,8 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> Vec<(u
 /// A part of a tile part that has not been assigned yet: first offset and count of each axis.
 #[derive(Clone)]
 struct Window {
-    first: Vec<u64>,
-    count: Vec<u64>,
+    first: PerAxis<u64>,
+    count: PerAxis<u64>,
 }
 
 /// Assigns each cell of a part to the newest fragment that owns it.
@@ -233,19 +253,20 @@ fn resolve(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
+    strides: &Strides<'_>,
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let builder = PieceBuilder::new(grid, part, out_base);
+    let builder = PieceBuilder::new(grid, part, strides, out_base);
     if owners.iter().any(|owner| owner.cells.is_some()) {
         return resolve_by_cell(grid, part, owners, &builder, visit);
     }
-    let mut open = vec![Window {
-        first: vec![0; part.ranges.len()],
+    let mut open: SmallVec<[Window; 1]> = smallvec![Window {
+        first: smallvec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
     }];
     for owner in owners {
-        let mut still_open = Vec::new();
+        let mut still_open = SmallVec::new();
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
@@ -268,21 +289,20 @@ fn resolve_by_cell(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
-    builder: &PieceBuilder,
+    builder: &PieceBuilder<'_>,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let strides = grid.cell_strides();
     let cells: u64 = part.ranges.iter().map(|range| range.count).product();
     for number in 0..cells {
         let (mut rest, mut out, mut cell) = (number, builder.out_first, 0);
-        let mut position = vec![0; part.ranges.len()];
+        let mut position: PerAxis<u64> = smallvec![0; part.ranges.len()];
         for axis in (0..part.ranges.len()).rev() {
             let range = part.ranges[axis];
             let index = rest % range.count;
             rest /= range.count;
             position[axis] = range.first.wrapping_add((range.step as u64).wrapping_mul(index));
-            out += index * builder.out_strides[axis];
-            cell += position[axis] % grid.axes[axis].extent * strides[axis];
+            out += index * builder.strides.out[axis];
+            cell += position[axis] % grid.axes[axis].extent * builder.strides.cells[axis];
         }
         let found = owners.iter().find_map(|owner| match &owner.cells {
             Some(cells) => {
@@ -295,7 +315,7 @@ fn resolve_by_cell(
             None => None,
         });
         let (source, tile_first) = found.unwrap_or((Source::Fill, 0));
-        visit(&Piece { source, tile_first, out_first: out, axes: Vec::new() })?;
+        visit(&Piece { source, tile_first, out_first: out, axes: SmallVec::new() })?;
     }
     Ok(())
 }
@@ -324,7 +344,7 @@ fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Opti
 }
 
 /// Adds `window` without `inside` to `rest`, as at most two boxes per axis.
-fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
+fn subtract(mut window: Window, inside: &Window, rest: &mut SmallVec<[Window; 1]>) {
     for axis in 0..inside.first.len() {
         let (first, end) = (window.first[axis], window.first[axis] + window.count[axis]);
         let (inside_first, inside_end) = (inside.first[axis], inside.first[axis] + inside.count[axis]);
@@ -345,49 +365,35 @@ fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
 }
 
 /// Converts windows of a part into pieces.
-struct PieceBuilder {
+struct PieceBuilder<'a> {
+    strides: &'a Strides<'a>,
     /// The tile cell of the part's first cell.
     tile_first: u64,
-    tile_strides: Vec<i64>,
+    tile_strides: PerAxis<i64>,
     out_first: u64,
-    out_strides: Vec<u64>,
 }
 
-impl PieceBuilder {
-    fn new(grid: &Grid, part: &TilePart, out_base: u64) -> Self {
-        let rank = part.ranges.len();
-        let cell_strides = grid.cell_strides();
-        let mut out_strides = vec![1u64; rank];
-        for axis in (1..rank).rev() {
-            out_strides[axis - 1] = out_strides[axis] * part.box_count[axis];
-        }
-        let mut tile_first = 0;
-        let mut out_first = out_base;
-        let mut tile_strides = Vec::with_capacity(rank);
-        for axis in 0..rank {
-            let range = part.ranges[axis];
-            tile_first += range.first % grid.axes[axis].extent * cell_strides[axis];
+impl<'a> PieceBuilder<'a> {
+    fn new(grid: &Grid, part: &TilePart, strides: &'a Strides<'a>, out_base: u64) -> Self {
+        let (mut tile_first, mut out_first) = (0, out_base);
+        let mut tile_strides = PerAxis::new();
+        for (axis, range) in part.ranges.iter().enumerate() {
+            tile_first += range.first % grid.axes[axis].extent * strides.cells[axis];
             // If a step is longer than a tile, its range has one cell, so the stride is never used.
-            tile_strides.push(range.step.wrapping_mul(cell_strides[axis] as i64));
-            out_first += part.offset[axis] * out_strides[axis];
+            tile_strides.push(range.step.wrapping_mul(strides.cells[axis] as i64));
+            out_first += part.offset[axis] * strides.out[axis];
         }
-        PieceBuilder { tile_first, tile_strides, out_first, out_strides }
+        PieceBuilder { strides, tile_first, tile_strides, out_first }
     }
 
     fn piece(&self, window: &Window, source: Source) -> Piece {
-        let mut piece = Piece {
-            source,
-            tile_first: self.tile_first,
-            out_first: self.out_first,
-            axes: Vec::with_capacity(window.first.len()),
-        };
+        let mut piece = Piece { source, tile_first: self.tile_first, out_first: self.out_first, axes: PerAxis::new() };
         for axis in 0..window.first.len() {
-            let (tile_stride, out_stride) = (self.tile_strides[axis], self.out_strides[axis]);
+            let (tile_stride, out_stride) = (self.tile_strides[axis], self.strides.out[axis]);
             piece.tile_first = piece.tile_first.wrapping_add((tile_stride as u64).wrapping_mul(window.first[axis]));
             piece.out_first += out_stride * window.first[axis];
-            piece.axes.push(PieceAxis { count: window.count[axis], tile_stride, out_stride });
+            piece.add_axis(PieceAxis { count: window.count[axis], tile_stride, out_stride });
         }
-        piece.simplify();
         piece
     }
 }
@@ -533,7 +539,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(pieces.len(), 2);
-        assert_eq!(pieces[1].axes, [PieceAxis { count: 16, tile_stride: 1, out_stride: 1 }]);
+        assert_eq!(pieces[1].axes[..], [PieceAxis { count: 16, tile_stride: 1, out_stride: 1 }]);
         assert_eq!(pieces[1].out_first, 16);
     }
 }
