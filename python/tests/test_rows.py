@@ -166,6 +166,34 @@ def test_texts_and_dates_select_rows(tmp_path):
     assert array.domain == (None, (np.datetime64("2020-01-01"), np.datetime64("2029-12-31")))
 
 
+@pytest.mark.parametrize("unit, last", [("Y", "2030"), ("W", "2020-12-31"), ("D", "2021-12-31"), ("h", "2020-03-01T00"), ("ns", "2020-03-01T00")])
+def test_dates_of_numpy_are_instants_and_numbers_are_no_dates(tmp_path, unit, last):
+    import datetime
+
+    first, last = np.datetime64("2020-01-02" if unit == "W" else "2020-01-01", unit), np.datetime64(last, unit)
+    step = np.timedelta64(6, "h").astype("m8[ns]") if unit == "ns" else np.timedelta64(1, unit)
+    days = np.arange(first, last, step)
+    dim = tiledb.Dim("day", domain=(first, last), tile=step, dtype=f"M8[{unit}]")
+    path = str(tmp_path / "array")
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), [tiledb.Attr("v", dtype="i4")], sparse=True))
+    with tiledb.open(path, "w") as array:
+        array[days] = np.arange(len(days), dtype="i4")
+    array = tilefs.open(path)
+    for instant in [np.datetime64("2020"), np.datetime64("2020-02"), np.datetime64("2020-01-02"), np.datetime64("2020-01-02T06"), np.datetime64("2020-01-02T06", "ns")]:
+        # A unit of the dimension that is coarser holds the instant.
+        expected = np.flatnonzero(days == instant.astype(days.dtype)).tolist()
+        if unit == "W" and instant < first:
+            continue
+        assert pyarrow.table(array.read(rows={"day": instant}))["v"].to_pylist() == expected, instant
+    whole_day = pyarrow.table(array.read(rows={"day": datetime.date(2020, 1, 2)}))["v"].to_pylist()
+    assert len(whole_day) == {"h": 24, "ns": 4}.get(unit, 1)
+    for number in (2020, np.int64(18263), 2020.5):
+        with pytest.raises(TypeError, match="are dates, not numbers"):
+            array.read(rows={"day": number})
+    with pytest.raises(ValueError, match="NaT"):
+        array.read(rows={"day": np.datetime64("NaT")})
+
+
 def test_files_that_vanish_are_exceptions_of_the_reader(cells, tmp_path):
     path = shutil.copytree(cells[0], tmp_path / "array")
     array = tilefs.open(path)

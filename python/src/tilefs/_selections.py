@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from typing import Any, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Optional
+
+if TYPE_CHECKING:
+    import numpy
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-def text_of(rows: Any, dimensions: Sequence[str]) -> Optional[str]:
-    """Returns the selection of ``rows``. These are text, which stays as it is; a mapping of names to ranges; a tuple of
-    ranges in the order of the dimensions; or the range of the first dimension. ``None`` selects everything."""
+def text_of(rows: Any, dimensions: "Mapping[str, numpy.dtype[Any]]") -> Optional[str]:
+    """Returns the selection of ``rows`` among dimensions, given as their types by name. The rows are text, which stays
+    as it is; a mapping of names to ranges; a tuple of ranges in the order of the dimensions; or the range of the first
+    dimension. ``None`` selects everything."""
     if rows is None or isinstance(rows, str):
         return rows
     if isinstance(rows, Mapping):
-        parts = [f"{_escaped(name)}={_ranges(chosen)}" for name, chosen in rows.items() if not _is_whole(chosen)]
+        chosen = [(name, one) for name, one in rows.items() if not _is_whole(one)]
+        parts = [f"{_escaped(name)}={_Coordinates(name, dimensions.get(name)).ranges(one)}" for name, one in chosen]
     else:
-        chosen = rows if isinstance(rows, tuple) else (rows,)
-        if len(chosen) > len(dimensions):
-            raise ValueError(f"{len(chosen)} ranges for {len(dimensions)} dimensions")
-        parts = [_ranges(one) for one in chosen]
+        ordered = rows if isinstance(rows, tuple) else (rows,)
+        if len(ordered) > len(dimensions):
+            raise ValueError(f"{len(ordered)} ranges for {len(dimensions)} dimensions")
+        parts = [_Coordinates(*dimension).ranges(one) for dimension, one in zip(dimensions.items(), ordered)]
     return ",".join(parts) or None
 
 
@@ -28,36 +33,64 @@ def _is_whole(chosen: Any) -> bool:
     return chosen is None or (isinstance(chosen, slice) and chosen == slice(None))
 
 
-def _ranges(chosen: Any) -> str:
-    if _is_whole(chosen):
-        return ".."
-    if isinstance(chosen, (list, set, frozenset, range)) or type(chosen).__name__ == "ndarray":
-        parts = [_range(one) for one in chosen]
-        if not parts:
-            raise ValueError("an empty list of coordinates selects nothing")
-        return "+".join(parts)
-    return _range(chosen)
+class _Coordinates:
+    """Converts coordinates of a dimension to text."""
+
+    def __init__(self, name: str, dtype: "Optional[numpy.dtype[Any]]") -> None:
+        self._name = name
+        self._dtype = dtype
+        self._has_dates = dtype is not None and dtype.kind == "M"
+
+    def ranges(self, chosen: Any) -> str:
+        if _is_whole(chosen):
+            return ".."
+        if isinstance(chosen, (list, set, frozenset, range)) or type(chosen).__name__ == "ndarray":
+            parts = [self._range(one) for one in chosen]
+            if not parts:
+                raise ValueError("an empty list of coordinates selects nothing")
+            return "+".join(parts)
+        return self._range(chosen)
+
+    def _range(self, chosen: Any) -> str:
+        if not isinstance(chosen, slice):
+            return self._value(chosen)
+        low, high = ("" if end is None else self._value(end) for end in (chosen.start, chosen.stop))
+        # A step is a number, of days for example, and no date.
+        step = "" if chosen.step is None else f"..{_number(chosen.step)}"
+        return f"{low}..{high}{step}"
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, (str, bytes)):
+            return _escaped(value) or "%"
+        if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+            return self._instant(value)
+        if isinstance(value, (datetime.datetime, datetime.date)):
+            if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+                value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+            return str(value.isoformat())
+        if self._has_dates:
+            raise TypeError(
+                f"the coordinates of {self._name} are dates, not numbers: {value!r} could be a year or a count; "
+                'write a date of Python or NumPy, or text such as "2020-01-31"'
+            )
+        return _number(value)
+
+    def _instant(self, value: Any) -> str:
+        """Returns the text of a ``datetime64``: its first instant, as where NumPy compares it, and not all of the year
+        or day."""
+        if value != value:
+            raise ValueError(f"NaT is no coordinate of {self._name}")
+        if self._has_dates:
+            finer = value.astype(self._dtype)
+            # NumPy wraps around if the unit of the dimension cannot hold the date, and cuts one of a finer unit.
+            if finer.astype(value.dtype) == value:
+                return str(finer)
+        # A year and a month would mean all of their days.
+        is_long = value.dtype.str[1:] in ("M8[Y]", "M8[M]")
+        return str(value.astype("datetime64[D]") if is_long else value)
 
 
-def _range(chosen: Any) -> str:
-    if not isinstance(chosen, slice):
-        return _value(chosen)
-    low, high = ("" if end is None else _value(end) for end in (chosen.start, chosen.stop))
-    step = "" if chosen.step is None else f"..{_value(chosen.step)}"
-    return f"{low}..{high}{step}"
-
-
-def _value(value: Any) -> str:
-    # NumPy scalars that are not Python numbers have a kind. A datetime64 prints as ISO 8601.
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if isinstance(value, (str, bytes)):
-        return _escaped(value) or "%"
-    if kind == "M":
-        return str(value)
-    if isinstance(value, (datetime.datetime, datetime.date)):
-        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-            value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        return str(value.isoformat())
+def _number(value: Any) -> str:
     if isinstance(value, numbers.Integral):
         return str(int(value))
     if isinstance(value, numbers.Real):
