@@ -356,5 +356,26 @@ def test_groups_are_mappings(tmp_path):
     assert group["first"]["a"][:].tolist() == [0, 1, 2] and isinstance(group["second"], tilefs.Group)
     assert dict(group.metadata) == {"key": "value"} and {name for name, *_ in group.members} == set(group)
     assert pickle.loads(pickle.dumps(group["first"]))["a"][1] == 1
+    assert group._ipython_key_completions_() == list(group) and group["first"]._ipython_key_completions_() == ["a"]
     with pytest.raises(KeyError, match="no member"):
         group["third"]
+
+
+def test_paths_of_names_open_members_of_members(tmp_path):
+    write_dense(tmp_path / "one", np.arange(3))
+    for name in ("outer", "inner"):
+        tiledb.Group.create(str(tmp_path / name))
+    with tiledb.Group(str(tmp_path / "outer"), "w") as group:
+        group.add(str(tmp_path / "inner"), name="ms")
+        group.add(str(tmp_path / "inner"), name="ms/RNA")
+        group.add(str(tmp_path / "one"), name="one")
+    with tiledb.Group(str(tmp_path / "inner"), "w") as group:
+        group.add(str(tmp_path / "one"), name="X")
+    group = tilefs.open(tmp_path / "outer")
+    for name in ("ms/X", "ms/RNA/X", "one"):
+        assert name in group and group[name]["a"][:].tolist() == [0, 1, 2], name
+    assert pickle.loads(pickle.dumps(group["ms/RNA/X"]))["a"][1] == 1
+    for name, reason in [("ms/Y", "no member 'Y'"), ("ones", "did you mean 'one'"), ("one/a", "has no members"), ("", "no member")]:
+        assert name not in group
+        with pytest.raises(KeyError, match=reason):
+            group[name]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _indices, _options, _selections, _tilefs
+from . import _indices, _options, _selections, _subscripts, _tilefs
 from ._errors import Error
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ _ENCODINGS = {
     "STRING_UTF32": "utf-32-le",
     "STRING_UCS4": "utf-32-le",
 }
+
+# How many names an error lists.
+_MOST_NAMES = 20
 
 # The datatypes of bytes without an encoding, which stay bytes.
 _BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
@@ -96,6 +100,9 @@ class _Opened:
     def metadata(self) -> "Metadata":
         """The metadata, by key."""
         return Metadata(self)
+
+    #: The same, under TileDB-Py's name.
+    meta = metadata
 
     def close(self) -> None:
         """Releases the memory and the files. Reads in progress finish; later ones raise an error."""
@@ -192,11 +199,43 @@ class Array(_Opened):
         """The time whose state is read, in milliseconds since 1970."""
         return int(self._opened.time())
 
-    def __getitem__(self, name: str) -> "Attribute":
+    @property
+    def timestamp_range(self) -> Tuple[int, int]:
+        """The first and the last time whose writes are read, in milliseconds since 1970."""
+        return (self.schema["time"]["from_ms"] or 0, self.time)
+
+    def nonempty_domain(self) -> Optional[Tuple[Tuple[Any, Any], ...]]:
+        """Returns the lowest and the highest coordinate of written cells along each dimension, as recorded by the
+        writers; ``None`` if there are none. Texts are ``bytes``, as in TileDB-Py."""
+        if self.is_sparse:
+            ends = self.schema.get("non_empty_domain")
+        else:
+            box = self._opened.non_empty_box()
+            ends = box and [[first, last] for first, last in box]
+        return ends and tuple(
+            _subscripts.coordinates(dimension, pair, is_position=not self.is_sparse)
+            for dimension, pair in zip(self.dimensions, ends)
+        )
+
+    @property
+    def multi_index(self) -> "_subscripts.MultiIndex":
+        """Cells of several ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, 9]]``."""
+        return _subscripts.MultiIndex(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Returns an attribute by its name, or cells by their coordinates, as TileDB-Py does: ``array[10:12, 3]``. The
+        cells are a dictionary of NumPy arrays by attribute (and dimension, if the array is sparse), or the values if a
+        dense array has one attribute without a name. Slices end before their last coordinate if it is an integer."""
+        if not isinstance(key, str):
+            return _subscripts.cells_of(self, key)
+        name = key
         try:
             return self.attributes[name]
         except KeyError:
-            raise KeyError(f"{self.uri} has no attribute {name!r}; it has {', '.join(self.attributes)}") from None
+            raise KeyError(_no_such(self.uri, "attribute", name, self.attributes)) from None
+
+    def _ipython_key_completions_(self) -> List[str]:
+        return list(self.attributes)
 
     def __contains__(self, name: object) -> bool:
         return name in self.attributes
@@ -212,7 +251,8 @@ class Array(_Opened):
 
         :param rows: which rows: a mapping from dimensions to ranges, a tuple of ranges in the order of the dimensions,
             or a range of the first dimension. A range is a coordinate, a slice whose ends are both included, as in
-            pandas' ``loc``, or a list of these. Text is a selection as in ``slice/`` of a mount.
+            pandas' ``loc``, or a list of these. A ``datetime64`` is an instant, as in NumPy; a ``date`` of Python and
+            text such as ``"2020-01"`` are all of that time. Text alone is a selection as in ``slice/`` of a mount.
         :param columns: names of dimensions and attributes, in the wanted order; all by default
         :param order: ``"array"``, the array's own and fastest order, or ``"row"``, by coordinates
         """
@@ -220,8 +260,7 @@ class Array(_Opened):
             raise ValueError(f'order is "array" or "row", not {order!r}')
         if isinstance(columns, str):
             columns = [columns]
-        names = [one[0] for one in self._opened.dimensions()]
-        selection = _selections.text_of(rows, names)
+        selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
         return Rows(self._opened.rows(selection, columns and list(columns), order == "row"))
 
     def __repr__(self) -> str:
@@ -400,10 +439,28 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         return tuple((name, kind, uri) for name, kind, uri, _ in self._opened.members())
 
     def __getitem__(self, name: str) -> Union[Array, "Group"]:
+        """Opens a member; ``group["ms/RNA/X/data"]`` opens a member of members."""
         members = self._members()
-        if name not in members:
-            raise KeyError(f"{self.uri} has no member {name!r}; it has {', '.join(members)}")
-        return _shown(self._opened.open_member(members[name]), (_open_member, (self, name)))
+        if name in members:
+            return _shown(self._opened.open_member(members[name]), (_open_member, (self, name)))
+        # The names of members may contain slashes, too: the longest one that fits is meant.
+        for end in (at for at in range(len(name) - 1, 0, -1) if name[at] == "/"):
+            if name[:end] in members:
+                member = self[name[:end]]
+                if isinstance(member, Group):
+                    return member[name[end + 1 :]]
+                raise KeyError(f"{member.uri} is an array and has no members: {name!r}")
+        raise KeyError(_no_such(self.uri, "member", name, members))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a member of this name; looks up members of members as indexing does."""
+        try:
+            return isinstance(name, str) and (name in self._members() or "/" in name and self[name] is not None)
+        except KeyError:
+            return False
+
+    def _ipython_key_completions_(self) -> List[str]:
+        return list(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members())
@@ -442,6 +499,9 @@ class Metadata(Mapping[str, Any]):
         values = tuple(numbers) if numbers.dtype.kind in "mM" else tuple(numbers.tolist())
         return values[0] if count == 1 else values
 
+    def _ipython_key_completions_(self) -> List[str]:
+        return list(self)
+
     def __iter__(self) -> Iterator[str]:
         return (key.decode("utf-8", "surrogateescape") for key in self._owner._opened.metadata_keys())
 
@@ -450,6 +510,15 @@ class Metadata(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+
+
+def _no_such(uri: str, kind: str, name: Any, known: Iterable[str]) -> str:
+    """Returns the sentence that there is no member or attribute of this name, and what else may be meant."""
+    near = difflib.get_close_matches(str(name), known, 1)
+    others = list(known)
+    listed = ", ".join(others[:_MOST_NAMES]) + (f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else "")
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"{uri} has no {kind} {name!r}; {meant}it has {listed or 'none'}"
 
 
 def _coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
