@@ -58,4 +58,4 @@ pub use query::{Portions, RowCount};
 pub use selection::CoordinateRange;
 pub use summary::{FieldOfRows, RowSummary};
 pub use var_column::VarColumn;
-pub use view::SparseView;
+pub use view::{SparseView, Unmerged};
