@@ -287,7 +287,7 @@ fn check(object: &Object) -> Vec<Outcome> {
         .map(|(read, words, portions)| {
             let name = format!("{} {} {words}", object.name, read.name);
             match view_of(folder.clone(), read, portions).and_then(|view| {
-                let unmerged = view.unmerged()?.map(|view| columns_of(&Arc::new(view))).transpose()?;
+                let unmerged = view.unmerged()?.map(|rows| columns_of(&Arc::new(rows.view))).transpose()?;
                 Ok((columns_of(&view)?, columns_of(&Arc::new(view.by_row_order()))?, unmerged))
             }) {
                 Ok((columns, by_row, unmerged)) => {

@@ -1,15 +1,18 @@
 """Reads a TileDB-SOMA experiment as AnnData: compares anndata.read_zarr on a mount with tiledbsoma.io.to_anndata, from
 a disk, from a bucket (the same S3 server for both, without latency) and with a full disk cache. Compares the
-experiment's .h5ad file with to_anndata and with the raw columns. Measures how long it takes to open the .h5ad file of a
-large experiment for the first time.
+experiment's .h5ad file with to_anndata and with the raw columns. Compares experiments of several shapes, without a saved
+index. Measures how long it takes to open the .h5ad file of a large experiment for the first time.
 
 TILEFS_BENCH_NONZEROS is the number of values in the large experiment (1e8)."""
 
 import os
+import resource
+import statistics
 import tempfile
 
+from . import experiments
 from .cloud import server, settings
-from .common import alternate, cat, made, mounted, ratio, seconds, table, timed, warm
+from .common import alternate, cat, made, mounted, ratio, seconds, show, table, timed, warm
 
 NONZEROS = int(float(os.environ.get("TILEFS_BENCH_NONZEROS", "1e8")))
 CELLS, GENES, BEFORE, SHARE = 20_000, 3_000, 5_000, 0.05
@@ -59,9 +62,11 @@ def to_anndata(uri, config=None):
     return data
 
 
-def same(ours, theirs):
-    assert (ours.X != theirs.X).nnz == 0 and (ours.layers["counts"] != theirs.layers["counts"]).nnz == 0
-    assert list(ours.obs_names) == list(theirs.obs_names) and (ours.obsm["X_pca"] == theirs.obsm["X_pca"]).all()
+def same(ours, theirs, layers=("counts",)):
+    assert (ours.X != theirs.X).nnz == 0 and all((ours.layers[name] != theirs.layers[name]).nnz == 0 for name in layers)
+    assert list(ours.obs_names) == list(theirs.obs_names) and list(ours.var_names) == list(theirs.var_names)
+    assert all((ours.obs[name].astype(str) == theirs.obs[name].astype(str)).all() for name in ("count", "kind"))
+    assert (ours.obsm["X_pca"] == theirs.obsm["X_pca"]).all()
 
 
 def run():
@@ -95,7 +100,87 @@ def run():
     title = f"single_cell: {CELLS} x {GENES}, X, one layer, raw, obsm; new mounts"
     table(title, ["where it is", "read_zarr: median (best)", "to_anndata: median (best)", "faster by"], rows)
     h5ad(path)
+    shapes()
     first_open(large())
+
+
+def shapes():
+    """Compares what a reader gets from a fresh mount without an index of an earlier one with to_anndata, which reads the
+    same matrices: wall time, and processor time of the reader with its mount."""
+    rows, ratios = [], []
+    for shape in experiments.SHAPES:
+        path = experiments.experiment(shape)
+        warm(path)
+        sides = Sides(shape, path)
+        sides.check()
+        times = alternate(sides.read_h5ad, sides.read_zarr, sides.to_anndata)
+        spent = [statistics.median(sides.spent[name]) for name in ("read_h5ad", "read_zarr", "to_anndata")]
+        rows.append([shape, *map(seconds, times), ratio(times[0], times[2]), ratio(times[1], times[2]), " ".join(map(show, spent)), f"{sides.memory:.0f} MiB"])
+        ratios += [statistics.median(times[2]) / statistics.median(times[side]) for side in (0, 1)]
+    rows.append(["geometric mean", "", "", "", f"{statistics.geometric_mean(ratios[::2]):.2f}x", f"{statistics.geometric_mean(ratios[1::2]):.2f}x", "", ""])
+    header = ["shape", "read_h5ad", "read_zarr", "to_anndata", ".h5ad faster by", "zarr faster by", "processor time of these", "peak memory of a mount"]
+    table("single_cell: fresh mounts with --index-dir none", header, rows)
+
+
+class Sides:
+    """The ways to read an experiment. Each returns its seconds, and notes its processor time."""
+
+    def __init__(self, shape, path):
+        self.shape, self.path = shape, path
+        self.layers = experiments.SHAPES[shape][3]
+        self.spent, self.memory = {}, 0
+
+    def read_h5ad(self):
+        import anndata
+
+        return self.through_mount("read_h5ad", lambda mount: anndata.read_h5ad(f"{mount.path}/h5ad/RNA.h5ad"))
+
+    def read_zarr(self):
+        import anndata
+
+        return self.through_mount("read_zarr", lambda mount: anndata.read_zarr(f"{mount.path}/zarr"))
+
+    def to_anndata(self):
+        import tiledbsoma
+        import tiledbsoma.io
+
+        def read():
+            with tiledbsoma.Experiment.open(self.path) as opened:
+                self.data = tiledbsoma.io.to_anndata(opened, "RNA", extra_X_layer_names=self.layers)
+                if "raw" in self.shape:
+                    # to_anndata returns no raw.
+                    shape = (self.data.n_obs, experiments.RAW_GENES)
+                    self.raw = opened.ms["raw"].X["data"].read().coos(shape).concat().to_scipy().tocsr()
+
+        return self.noted("to_anndata", read)
+
+    def through_mount(self, name, read):
+        with mounted(self.path, "--index-dir", "none") as mount:
+
+            def kept():
+                self.data = read(mount)
+
+            took = self.noted(name, kept, mount)
+            self.memory = max(self.memory, mount.memory())
+        return took
+
+    def noted(self, name, action, mount=None):
+        self.data = self.raw = None
+        own = lambda: sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + (mount.cpu_seconds() if mount else 0)
+        before = own()
+        took = timed(action)
+        self.spent.setdefault(name, []).append(own() - before)
+        return took
+
+    def check(self):
+        """Compares the results of all ways with each other. They are not measured."""
+        self.to_anndata()
+        theirs, raw = self.data, self.raw
+        for read in self.read_h5ad, self.read_zarr:
+            read()
+            same(self.data, theirs, self.layers)
+            assert raw is None or (self.data.raw.X != raw).nnz == 0
+        self.spent.clear()
 
 
 def h5ad(path):

@@ -13,7 +13,7 @@ use tilefs_export::boxes::{Boxes, Rows};
 use tilefs_export::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
     self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
-    SavedStarts,
+    SavedStarts, Sections,
 };
 use tilefs_export::zarr::{Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -50,6 +50,9 @@ const INDEXES: [&str; 3] = ["obs_id", "var_id", "index"];
 
 /// The metadata key of an object's type.
 const TYPE_KEY: &str = "soma_object_type";
+
+/// The most fragments that have cells in a band, on the average, if each takes a request of its own from a remote storage.
+const FAR_FRAGMENTS_OF_A_BAND: u64 = 4;
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
@@ -264,14 +267,16 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
     let Some(extent) = stored.band_of_rows()? else { return Ok(Ok(sorted)) };
     // Row order without sorting.
+    let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, shape[0])?;
     let budget = array.context().budget();
-    let rows = coordinates(&stored, 0)?;
-    let saved = SavedStarts::new(array, rows.cells(), format_args!("bands of {extent} rows of {}", shape[0]))?;
-    let counted = match stored.unmerged()? {
-        Some(unmerged) => coordinates(&unmerged, 0)?.values,
+    let rows = coordinates(&cells, 0)?;
+    let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
+    let saved = SavedStarts::new(array, rows.cells(), format_args!("{kind} of {extent} rows of {}", shape[0]))?;
+    let counted = match counted {
+        Some(counted) => coordinates(&counted, 0)?.values,
         None => rows.values.clone(),
     };
-    let starts = RowStarts::new(counted, CellOrder::Any, shape[0], budget.matrix_starts(), Some(saved));
+    let starts = RowStarts::new(counted, order, shape[0], budget.matrix_starts(), Some(saved));
     let Some(starts) = starts else { return Ok(Ok(sorted)) };
     let limits = BandLimits {
         band: budget.band(),
@@ -285,9 +290,36 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
         let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
-    let minor = in_rows(coordinates(&stored, 1)?, sorted.minor, true);
-    let values = in_rows(column(&stored, id, field)?, sorted.values, false);
+    let minor = in_rows(coordinates(&cells, 1)?, sorted.minor, true);
+    let values = in_rows(column(&cells, id, field)?, sorted.values, false);
     Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
+}
+
+/// The cells of a matrix in which each band of rows is found.
+struct BandedCells {
+    cells: SparseSubarray,
+    /// The same cells in another order, which are counted instead.
+    counted: Option<SparseSubarray>,
+    order: CellOrder,
+}
+
+/// Returns cells of a matrix in which bands of `extent` of its rows are found: fragment by fragment, without a merge, if
+/// their places take little memory and requests; otherwise those of `stored`.
+fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
+    let unsorted = |cells, counted| BandedCells { cells, counted, order: CellOrder::Any };
+    let Some((unmerged, starts)) = stored.unmerged()? else { return Ok(unsorted(stored, None)) };
+    if starts.len() <= 1 {
+        return Ok(unsorted(unmerged, None));
+    }
+    let stretches = stored.bands_of_fragments()?.unwrap_or(u64::MAX);
+    let memory = stretches.saturating_mul(Sections::STRETCH_BYTES as u64);
+    // A merge requests the cells of all fragments at once.
+    let is_slow = array.is_far() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(FAR_FRAGMENTS_OF_A_BAND);
+    let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().bands() as u64);
+    Ok(match sections.filter(|_| !is_slow) {
+        Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections) },
+        None => unsorted(stored, Some(unmerged)),
+    })
 }
 
 /// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these

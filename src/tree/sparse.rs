@@ -10,7 +10,7 @@ use tilefs_export::raw::{Cells, RawFile};
 use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
-    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn,
+    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, Unmerged, VarColumn,
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
@@ -86,15 +86,25 @@ impl SparseSubarray {
         Ok(self.view()?.band_of_rows())
     }
 
-    /// Returns the same rows fragment by fragment, for results that do not depend on their order; `None` if that saves
-    /// nothing.
+    /// Returns the same rows fragment by fragment, and the first row of each fragment; `None` if footers do not show that
+    /// every cell is a row. Rows of a matrix with the same first coordinate are in the order of the other one.
     ///
     /// # Errors
     /// Any damage in footers.
-    pub fn unmerged(&self) -> Result<Option<Self>> {
+    pub fn unmerged(&self) -> Result<Option<(Self, Vec<u64>)>> {
         let unmerged = self.view()?.unmerged()?;
-        Ok(unmerged
-            .map(|view| SparseSubarray { view: Arc::new(view).into(), ..Self::of(self.array.clone(), None, false) }))
+        Ok(unmerged.map(|Unmerged { view, starts }| {
+            (SparseSubarray { view: Arc::new(view).into(), ..Self::of(self.array.clone(), None, false) }, starts)
+        }))
+    }
+
+    /// Returns how many bands of matrix rows the boxes of the fragments touch, each fragment on its own; `None` if
+    /// unknown.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn bands_of_fragments(&self) -> Result<Option<u64>> {
+        self.view()?.bands_of_fragments()
     }
 
     fn is_variable(&self, field: FieldId) -> bool {

@@ -13,6 +13,14 @@ from tiledb.sparse_array import _setitem_impl_sparse
 
 CELLS, GENES, PEAKS = 70, 45, 12
 FAR = 2**62
+ALL = (0, FAR)
+APPENDED = {
+    "cells appended": [((0, 23), ALL), ((23, 41), ALL), ((41, 42), ALL), ((42, CELLS), ALL)],
+    "cells in any order": [((41, CELLS), ALL), ((0, 23), ALL), ((23, 41), ALL)],
+    "genes appended": [(ALL, (0, 11)), (ALL, (11, 30)), (ALL, (30, GENES))],
+    "genes in any order": [(ALL, (30, GENES)), (ALL, (0, 11)), (ALL, (11, 30))],
+    "both": [((30, CELLS), (20, GENES)), ((0, 30), (5, GENES)), ((0, 50), (0, 5)), ((30, CELLS), (5, 20)), ((50, CELLS), (0, 5))],
+}
 KINDS, SIZES, NUMBERED = ["B", "natural killer", "µ"], ["small", "large"], [10, 20, 30]
 NULLABLE = ["size", "remark", "part", "share", "sure", "when"]
 random = np.random.default_rng(5)
@@ -53,13 +61,16 @@ def create(path, kind, dimensions, attributes, shape, enumerations=(), metadata=
             array.meta[key] = value
 
 
-def matrix(path, shape, share, dtype="f4", parts=1, extents=(2048, 2048), **options):
-    """Writes a matrix; each part is a write of its own."""
+def matrix(path, shape, share, dtype="f4", parts=1, extents=(2048, 2048), boxes=None, **options):
+    """Writes a matrix; each part is a write of its own, and has any cells, or those of a box of rows and columns."""
     dimensions = [dimension(f"soma_dim_{axis}", extent) for axis, extent in enumerate(extents)]
     create(path, "SOMASparseNDArray", dimensions, [tiledb.Attr("soma_data", dtype=dtype)], shape, **options)
     places = np.flatnonzero(random.random(shape[0] * shape[1]) < share)
     random.shuffle(places)
-    for part in np.array_split(places, parts):
+    rows, columns = places // shape[1], places % shape[1]
+    within = lambda own, ends: (own >= ends[0]) & (own < ends[1])
+    writes = [places[within(rows, box[0]) & within(columns, box[1])] for box in boxes] if boxes else np.array_split(places, parts)
+    for part in writes:
         with tiledb.open(path, "w") as array:
             array[part // shape[1], part % shape[1]] = {"soma_data": (random.random(len(part)) * 100 + 1).astype(dtype)}
 
@@ -114,7 +125,10 @@ def make():
     matrix(f"{rna}/X/parts", (CELLS, GENES), 0.3, "i2", 3, (16, 8))
     matrix(f"{rna}/X/columns", (CELLS, GENES), 0.3, "f8", 1, (2048, 16), cell_order="col-major", tile_order="col-major")
     matrix(f"{rna}/X/small", (CELLS + 5, GENES), 0.3)
-    add(f"{rna}/X", "parts", "columns", "small")
+    # Appended by cells, by genes, and by both, not at the ends of tiles, and not in the order of the rows or columns.
+    for name, boxes in APPENDED.items():
+        matrix(f"{rna}/X/{name}", (CELLS, GENES), 0.4, "i4", extents=(16, 8), boxes=boxes)
+    add(f"{rna}/X", "parts", "columns", "small", *APPENDED)
     for collection, shape, share in ("obsm", (CELLS, 4), 2), ("varm", (GENES, 3), 0.5), ("obsp", (CELLS, CELLS), 0.1):
         group(f"{rna}/{collection}", "SOMACollection")
         matrix(f"{rna}/{collection}/one", shape, share, "f8")
@@ -249,10 +263,20 @@ def reasons(path):
     return json.load(open(f"{path}/zarr.json"))["attributes"]["left_out"]
 
 
+def merged_cells():
+    """Returns how many cells the mount has gone through to find their order."""
+    return json.load(open("mnt_cells/.tilefs/stats.json"))["merged_cells"]
+
+
 def check():
+    # Parts with boxes of their own are neither merged nor sorted.
+    for name in APPENDED:
+        assert compressed(zarr.open_group(f"mnt_cells/ms/RNA/X/{name}/zarr", mode="r")).any()
+    assert merged_cells() == 0, merged_cells()
     expected = table("cells/obs")
     assert [name for name in expected if None in expected[name]] == NULLABLE
     matrices = {"X": "X/data", "layers/parts": "X/parts", "layers/columns": "X/columns", "varm/one": "varm/one", "obsp/one": "obsp/one"}
+    matrices |= {f"layers/{name}": f"X/{name}" for name in APPENDED}
     shapes = {"varm/one": (GENES, 3), "obsp/one": (CELLS, CELLS)}
     group = zarr.open_group("mnt_cells/zarr/ms/RNA", mode="r")
     assert group.attrs["encoding-type"] == "anndata" and "obs" in dict(group.members())
@@ -329,7 +353,7 @@ def annotated():
     same_table(data.var, table("cells/ms/RNA/var"), "var_id")
     assert data.obs["kind"].cat.categories.tolist() == KINDS and data.obs["size"].cat.ordered
     assert data.X.shape == (CELLS, GENES) and np.array_equal(data.X.toarray(), cells_of("cells/ms/RNA/X/data", (CELLS, GENES)))
-    for layer in "parts", "columns":
+    for layer in "parts", "columns", *APPENDED:
         assert np.array_equal(data.layers[layer].toarray(), cells_of(f"cells/ms/RNA/X/{layer}", (CELLS, GENES)))
     assert sparse.issparse(data.layers["columns"]) and data.layers["columns"].format == "csc"
     assert np.array_equal(data.obsm["one"], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))

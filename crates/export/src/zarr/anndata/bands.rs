@@ -1,9 +1,9 @@
 //! The bands of a sparse matrix whose cells are stored tile by tile: rows as high as a tile.
 //!
-//! The cells of a band are consecutive, and within the band the cells of a row are ordered from left to right, like the
-//! tiles and the cells within a tile. So nothing needs sorting: the numbers of cells of all rows give the cells of each
-//! band, and a pass over the rows of a band's cells gives their [runs](Runs). That pass also verifies that the cells are in
-//! bands; cells stored in another order are an error.
+//! The cells of a band are consecutive, or if the matrix was written in several parts, consecutive in each of them. Within
+//! the band the cells of a row are ordered from left to right, like the tiles and the cells within a tile. So nothing needs
+//! sorting: the numbers of cells of all rows give the cells of each band, and a pass over the rows of a band's cells gives
+//! their [runs](Runs). That pass also verifies that the cells are in bands; cells stored in another order are an error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::recent::Recent;
+use tilefs_reader::threads::for_all;
 
-use super::runs::{RunFinder, Runs, fetch, for_all_pieces, for_each_block};
+use super::runs::{RunFinder, Runs, fetch, for_each_block, pieces_of};
 use super::starts::RowStarts;
 use crate::content::Content;
 
@@ -47,9 +48,26 @@ pub struct BandLimits {
 /// A band.
 pub struct Band {
     pub rows: Range<u64>,
+    /// Its cells, numbered in row order.
     pub cells: Range<u64>,
+    /// The same cells as stored.
+    stored: Vec<Range<u64>>,
     /// `None` if they take more memory than allowed.
     runs: SingleFlight<Option<Runs>>,
+}
+
+impl Band {
+    /// Returns where cells are stored whose numbers in the band, as stored, are given.
+    pub fn stored(&self, numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let mut first = 0;
+        let own = self.stored.iter().map(move |stored| {
+            let before = first;
+            first += stored.end - stored.start;
+            let at = |number: u64| stored.start + number.clamp(before, first) - before;
+            at(numbers.start)..at(numbers.end)
+        });
+        own.filter(|stored| !stored.is_empty())
+    }
 }
 
 impl RowBands {
@@ -78,7 +96,13 @@ impl RowBands {
         if !cells.contains(&cell) {
             return Err(Error::internal("a cell past the last one"));
         }
-        self.kept.get_or_make(cells.start, || Ok(Arc::new(Band { rows, cells, runs: SingleFlight::new() })))
+        self.kept.get_or_make(cells.start, || {
+            let stored = match self.starts.stretches()? {
+                Some(stretches) => stretches.of_band(first / self.extent).collect(),
+                None => vec![cells.clone()],
+            };
+            Ok(Arc::new(Band { rows, cells, stored, runs: SingleFlight::new() }))
+        })
     }
 
     /// Returns the runs of a band; `None` if they are not worth it, because they take more memory than allowed or are in
@@ -89,7 +113,7 @@ impl RowBands {
     pub fn runs<'b>(&self, band: &'b Band) -> Result<Option<&'b Runs>> {
         let find = || {
             let runs = self.find_runs(band)?;
-            let memory = runs.as_ref().map_or(0, Runs::memory);
+            let memory = runs.as_ref().map_or(0, Runs::memory) + band.stored.len() * size_of::<Range<u64>>();
             self.kept.change(|kept| kept.resize(&band.cells.start, |_| memory));
             Ok(runs)
         };
@@ -106,8 +130,11 @@ impl RowBands {
         }
         let starts = self.starts.get()?.get(band.rows.start as usize..=band.rows.end as usize).unwrap_or_default();
         let mut finder = RunFinder::new(band.rows.start, starts, self.limits.band / 8)?;
-        for_all_pieces(&band.cells, |piece| fetch(&*self.rows, &piece))?;
-        for_each_block(&*self.rows, band.cells.clone(), |block| finder.add(block))?;
+        let pieces: Vec<Range<u64>> = band.stored.iter().flat_map(pieces_of).collect();
+        for_all(pieces.len(), |number| fetch(&*self.rows, &pieces[number]))?;
+        for stored in &band.stored {
+            for_each_block(&*self.rows, stored.clone(), |block| finder.add(block))?;
+        }
         finder.finish()
     }
 }

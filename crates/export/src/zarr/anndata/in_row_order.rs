@@ -1,11 +1,12 @@
 //! The cells of a sparse matrix in row order, gathered from the tiles of a band.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_reader::threads::{cancellation, for_all};
 
 use super::bands::{Band, RowBands};
 use super::runs::{Runs, out_of_order};
@@ -70,9 +71,9 @@ impl InRowOrder {
     /// Reads cells of a band from a number on.
     fn gather(&self, band: &Band, runs: &Runs, first: u64, mut out: Output<'_>) -> Result<()> {
         let size = self.size as u64;
-        let (start, bytes) = (band.cells.start * size, (band.cells.end - band.cells.start).saturating_mul(size));
-        if out.wanted().is_none() && bytes <= WHOLE_BAND {
-            return self.of.read(start, Output::Ahead(bytes));
+        let all = band.cells.end - band.cells.start;
+        if out.wanted().is_none() && all.saturating_mul(size) <= WHOLE_BAND {
+            return self.fetch(band, 0..all);
         }
         let (mut wanted, mut neighbours) = (first..first + out.len() / size, 0);
         if self.are_columns && out.wanted().is_some() {
@@ -90,14 +91,17 @@ impl InRowOrder {
             memory::resize(&mut columns, ((wanted.end - wanted.start) * size) as usize, "columns of a matrix")?;
         }
         for part in &parts.parts {
-            let count = u64::from(part.stored.end - part.stored.start);
-            let start = (band.cells.start + u64::from(part.stored.start)) * size;
+            let numbers = u64::from(part.stored.start)..u64::from(part.stored.end);
             let Some(out) = out.wanted() else {
-                self.of.read(start, Output::Ahead(count * size))?;
+                self.fetch(band, numbers)?;
                 continue;
             };
-            memory::resize(&mut cells, (count * size) as usize, "cells of a matrix")?;
-            self.of.read_at(start, &mut cells)?;
+            memory::resize(&mut cells, ((numbers.end - numbers.start) * size) as usize, "cells of a matrix")?;
+            let mut rest = cells.as_mut_slice();
+            for stored in band.stored(numbers) {
+                let own = rest.split_off_mut(..((stored.end - stored.start) * size) as usize);
+                self.of.read_at(stored.start * size, own.ok_or_else(out_of_order)?)?;
+            }
             let into = if self.are_columns { columns.as_mut_slice() } else { out };
             parts.copy(part, self.size, &cells, into).ok_or_else(out_of_order)?;
         }
@@ -106,6 +110,18 @@ impl InRowOrder {
         let from = (neighbours * size) as usize;
         out.copy_from_slice(columns.get(from..from + out.len()).ok_or_else(out_of_order)?);
         Ok(())
+    }
+
+    /// Decodes cells whose numbers in the band, as stored, are given.
+    fn fetch(&self, band: &Band, numbers: Range<u64>) -> Result<()> {
+        let size = self.size as u64;
+        let stored: Vec<Range<u64>> = band.stored(numbers).collect();
+        let fetch =
+            |cells: &Range<u64>| self.of.read(cells.start * size, Output::Ahead((cells.end - cells.start) * size));
+        match stored.as_slice() {
+            [cells] => fetch(cells),
+            _ => for_all(stored.len(), |number| fetch(&stored[number])).map(|_| ()),
+        }
     }
 
     /// Checks that columns, the first of which is that of cell `first`, ascend in each row.
@@ -144,7 +160,7 @@ impl Content for InRowOrder {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{BandLimits, CellOrder, RowStarts};
+    use super::super::{BandLimits, CellOrder, RowStarts, Sections};
     use super::*;
     use crate::testing::{assert_random_access, read_all};
 
@@ -157,9 +173,30 @@ mod tests {
 
     /// `indptr`, columns and values of cells in stored order.
     fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, limits: BandLimits) -> [Arc<dyn Content>; 3] {
-        let rows = longs(cells.iter().map(|cell| cell.0));
         let unordered = longs(cells.iter().rev().map(|cell| cell.0));
         let starts = RowStarts::new(unordered, CellOrder::Any, count, 1 << 20, None).unwrap();
+        by_bands(cells, starts, extent, limits)
+    }
+
+    /// As [`by_rows`], of cells in sections.
+    fn by_sections(parts: &[Vec<(i64, i64)>], count: u64, extent: u64, limits: BandLimits) -> [Arc<dyn Content>; 3] {
+        let firsts = parts.iter().scan(0, |first, part| {
+            *first += part.len() as u64;
+            Some(*first - part.len() as u64)
+        });
+        let order = CellOrder::InSections(Sections::new(extent, firsts.collect()).unwrap());
+        let rows = longs(parts.iter().flatten().map(|cell| cell.0));
+        let starts = RowStarts::new(rows, order, count, 1 << 20, None).unwrap();
+        by_bands(&parts.concat(), starts, extent, limits)
+    }
+
+    fn by_bands(
+        cells: &[(i64, i64)],
+        starts: Arc<RowStarts>,
+        extent: u64,
+        limits: BandLimits,
+    ) -> [Arc<dyn Content>; 3] {
+        let rows = longs(cells.iter().map(|cell| cell.0));
         let bands = RowBands::new(rows, starts.clone(), extent, limits).unwrap();
         let mut sorted: Vec<((i64, i64), u32)> = cells.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
@@ -181,6 +218,8 @@ mod tests {
     proptest! {
         #[test]
         fn cells_by_rows_are_what_sorting_gives(
+            written in prop_oneof![Just("at once"), Just("by rows"), Just("by columns")],
+            cut in 0i64..20,
             cells in prop::collection::btree_set((0i64..20, 0i64..20), 0..150),
             extents in (1i64..9, 1i64..9),
             band in prop_oneof![Just(0usize), Just(100), Just(1 << 20)],
@@ -189,7 +228,17 @@ mod tests {
         ) {
             let mut stored: Vec<(i64, i64)> = cells.iter().copied().collect();
             stored.sort_by_key(|&(row, column)| (row / extents.0, column / extents.1, row, column));
-            let [starts, columns, values] = by_rows(&stored, 20, extents.0 as u64, BandLimits { band, all, tiles, tile_cells: 10 });
+            let (extent, limits) = (extents.0 as u64, BandLimits { band, all, tiles, tile_cells: 10 });
+            // Parts whose cells share no row may come in any order, those that share rows in the order of their columns.
+            let (behind, before) = stored.iter().partition(|cell| if written == "by rows" { cell.0 < cut } else { cell.1 >= cut });
+            let parts: Vec<Vec<(i64, i64)>> = vec![before, behind];
+            let [starts, columns, values] = match written {
+                "at once" => by_rows(&stored, 20, extent, limits),
+                _ => by_sections(&parts, 20, extent, limits),
+            };
+            if written != "at once" {
+                stored = parts.concat();
+            }
             let numbers: Vec<u32> = read_all(&*values).as_chunks().0.iter().map(|one| u32::from_le_bytes(*one)).collect();
             let columns_read: Vec<i64> = read_all(&*columns).as_chunks().0.iter().map(|one| i64::from_le_bytes(*one)).collect();
             let starts_read: Vec<u64> = read_all(&*starts).as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).collect();

@@ -10,6 +10,7 @@ mod in_row_order;
 mod matrix;
 mod runs;
 mod starts;
+mod stretches;
 mod unstructured;
 
 use super::array::Attributes;
@@ -21,6 +22,7 @@ pub use frame::{DataFrame, FrameColumn, check};
 pub use in_row_order::InRowOrder;
 pub use matrix::{Compressed, Matrix, dense, full, starts_of};
 pub use starts::{CellOrder, RowStarts, SavedStarts};
+pub use stretches::Sections;
 pub use unstructured::scalar;
 
 /// Number of cells of a matrix's chunks.

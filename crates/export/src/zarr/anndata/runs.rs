@@ -31,14 +31,20 @@ pub fn fetch(coordinates: &dyn Content, cells: &Range<u64>) -> Result<()> {
     coordinates.read(cells.start * 8, Output::Ahead((cells.end - cells.start) * 8))
 }
 
+/// Returns the pieces of some cells, in order.
+pub fn pieces_of(cells: &Range<u64>) -> impl ExactSizeIterator<Item = Range<u64>> + use<> {
+    let (first, end) = (cells.start, cells.end);
+    let count = usize::try_from((end - first).div_ceil(PIECE)).unwrap_or(usize::MAX);
+    (0..count).map(move |number| {
+        let first = first + number as u64 * PIECE;
+        first..first.saturating_add(PIECE).min(end)
+    })
+}
+
 /// Calls `work` with the pieces of some cells on all decoding threads; returns the results in order.
 pub fn for_all_pieces<T: Send>(cells: &Range<u64>, work: impl Fn(Range<u64>) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let count = (cells.end - cells.start).div_ceil(PIECE);
-    let count = usize::try_from(count).map_err(|_| Error::internal("more pieces of cells than memory"))?;
-    for_all(count, |number| {
-        let first = cells.start + number as u64 * PIECE;
-        work(first..first.saturating_add(PIECE).min(cells.end))
-    })
+    let pieces: Vec<Range<u64>> = pieces_of(cells).collect();
+    for_all(pieces.len(), |number| work(pieces[number].clone()))
 }
 
 /// Calls `visit` with the coordinates of cells, `i64`, block by block.

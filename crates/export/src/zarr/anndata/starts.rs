@@ -11,6 +11,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
 use super::runs::{fetch, for_all_pieces, for_each_block, for_each_row, out_of_order};
+use super::stretches::{Sections, StretchFinder, Stretches};
 use crate::content::Content;
 use crate::element::by_elements;
 
@@ -36,35 +37,69 @@ impl SavedStarts {
         self.key.is_some()
     }
 
-    /// Returns the starts of so many rows among so many cells: those that an earlier mount has saved, or those that
-    /// `make` finds in a pass over all cells.
-    fn get_or_make(&self, rows: usize, cells: u64, make: impl FnOnce() -> Result<Vec<u64>>) -> Result<Vec<u64>> {
+    /// Returns what a pass over all cells finds: what an earlier mount has saved if `decode` accepts it, or what `make`
+    /// finds.
+    fn get_or_make(
+        &self,
+        decode: impl FnOnce(&[u8]) -> Option<Counted>,
+        make: impl FnOnce() -> Result<Counted>,
+    ) -> Result<Counted> {
         let saved = &self.array.context().saved;
-        let decode = |bytes: &[u8]| decode_sums(bytes, rows + 1).filter(|starts| starts.last() == Some(&cells));
-        saved.get_or_make(
-            self.key,
-            decode,
-            |starts| encode_sums(starts),
-            || {
-                let starts = make()?;
-                saved.note_measured(starts.last().copied().unwrap_or(0));
-                Ok(starts)
-            },
-        )
+        saved.get_or_make(self.key, decode, Counted::encode, || {
+            let counted = make()?;
+            saved.note_measured(counted.starts.last().copied().unwrap_or(0));
+            Ok(counted)
+        })
     }
 }
 
-/// Whether cells are sorted by the coordinates that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How cells are sorted by the coordinates that are counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellOrder {
     /// Other orders are an error.
     Sorted,
     /// Any order gives the same counts.
     Any,
+    /// By bands within each section. The cells of each band are found when cells are counted.
+    InSections(Sections),
+}
+
+/// What a pass over all cells finds.
+#[derive(Debug, Default)]
+struct Counted {
+    starts: Vec<u64>,
+    /// Empty if cells are not in sections.
+    stretches: Stretches,
+}
+
+impl Counted {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = encode_sums(&self.starts);
+        self.stretches.encode(&mut bytes);
+        bytes
+    }
+
+    /// Decodes what is known about so many rows with so many cells in this order; `None` for other bytes.
+    fn decode(bytes: &[u8], rows: usize, cells: u64, order: &CellOrder) -> Option<Self> {
+        let (starts, stretches) = bytes.split_at_checked(rows.checked_add(1)?.checked_mul(size_of::<u64>())?)?;
+        let starts = decode_sums(starts, rows + 1).filter(|starts| starts.last() == Some(&cells))?;
+        let stretches = match order {
+            CellOrder::InSections(sections) => Stretches::decode(stretches, sections, &starts)?,
+            CellOrder::Sorted | CellOrder::Any => stretches.is_empty().then(Stretches::default)?,
+        };
+        Some(Counted { starts, stretches })
+    }
+}
+
+/// What was found in a piece of the cells.
+struct Piece<'s> {
+    /// The rows of its first and its last cell.
+    ends: (u64, u64),
+    stretches: Option<StretchFinder<'s>>,
 }
 
 /// `indptr`: for each row, the number of cells before it, and the total at the end, `i64`. Memory: 8 bytes per row, once
-/// requested; while cells are counted, also a piece of their coordinates for each thread.
+/// requested, and those of [`Stretches`]; while cells are counted, also a piece of their coordinates for each thread.
 pub struct RowStarts {
     /// The row of each cell, `i64`.
     rows: Arc<dyn Content>,
@@ -72,7 +107,7 @@ pub struct RowStarts {
     saved: Option<SavedStarts>,
     /// Number of rows of the matrix.
     count: u64,
-    starts: SingleFlight<Vec<u64>>,
+    counted: SingleFlight<Counted>,
 }
 
 impl RowStarts {
@@ -86,7 +121,7 @@ impl RowStarts {
         saved: Option<SavedStarts>,
     ) -> Option<Arc<Self>> {
         let fits = count < (most_memory as u64) / 8;
-        fits.then(|| Arc::new(RowStarts { rows, order, saved, count, starts: SingleFlight::new() }))
+        fits.then(|| Arc::new(RowStarts { rows, order, saved, count, counted: SingleFlight::new() }))
     }
 
     /// Returns the number of cells.
@@ -101,7 +136,7 @@ impl RowStarts {
 
     /// Returns the starts if they are known.
     pub fn known(&self) -> Option<&[u64]> {
-        self.starts.get().map(Vec::as_slice)
+        self.counted.get().map(|counted| counted.starts.as_slice())
     }
 
     /// Returns the number of cells before each row, and the total at the end. The first call reads the rows of all
@@ -110,21 +145,42 @@ impl RowStarts {
     /// # Errors
     /// Fails if they cannot be read; [`Error::Damaged`] for cells outside the matrix, or in another order than said.
     pub fn get(&self) -> Result<&[u64]> {
-        let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
-        let starts = self.starts.get_or_make(|| match &self.saved {
-            Some(saved) => saved.get_or_make(rows, self.cells(), || self.count_cells(rows)),
-            None => self.count_cells(rows),
-        })?;
-        Ok(starts)
+        Ok(&self.counted()?.starts)
     }
 
-    fn count_cells(&self, rows: usize) -> Result<Vec<u64>> {
+    /// Returns the cells of each band, if cells are in sections.
+    ///
+    /// # Errors
+    /// As [`RowStarts::get`].
+    pub fn stretches(&self) -> Result<Option<&Stretches>> {
+        let are_in_sections = matches!(self.order, CellOrder::InSections(_));
+        are_in_sections.then(|| self.counted().map(|counted| &counted.stretches)).transpose()
+    }
+
+    fn counted(&self) -> Result<&Counted> {
+        let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
+        self.counted.get_or_make(|| match &self.saved {
+            Some(saved) => {
+                let decode = |bytes: &[u8]| Counted::decode(bytes, rows, self.cells(), &self.order);
+                saved.get_or_make(decode, || self.count_cells(rows))
+            }
+            None => self.count_cells(rows),
+        })
+    }
+
+    fn count_cells(&self, rows: usize) -> Result<Counted> {
         let mut counts = Vec::new();
         memory::resize(&mut counts, rows + 1, "where rows begin")?;
         let counts = Mutex::new(counts);
-        let ends = for_all_pieces(&(0..self.cells()), |piece| self.count_piece(piece, &counts))?;
-        if self.order == CellOrder::Sorted && ends.windows(2).any(|ends| ends[0].1 > ends[1].0) {
+        let pieces = for_all_pieces(&(0..self.cells()), |piece| self.count_piece(piece, &counts))?;
+        if self.order == CellOrder::Sorted && pieces.windows(2).any(|pair| pair[0].ends.1 > pair[1].ends.0) {
             return Err(out_of_order());
+        }
+        let mut finders = pieces.into_iter().filter_map(|piece| piece.stretches);
+        let mut stretches = Stretches::default();
+        if let Some(mut joined) = finders.next() {
+            finders.try_for_each(|behind| joined.add_all(behind))?;
+            stretches = joined.finish();
         }
         let mut starts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut before = 0;
@@ -132,12 +188,16 @@ impl RowStarts {
             before += *start;
             *start = before;
         }
-        Ok(starts)
+        Ok(Counted { starts, stretches })
     }
 
-    /// Adds the cells of each row `r` to element `r + 1` of `counts`. Returns the rows of the first and the last cell.
-    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>) -> Result<(u64, u64)> {
-        let (mut first, mut last) = (None, 0);
+    /// Adds the cells of each row `r` to element `r + 1` of `counts`.
+    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>) -> Result<Piece<'_>> {
+        let (mut first, mut last, mut cell) = (None, 0, cells.start);
+        let mut stretches = match &self.order {
+            CellOrder::InSections(sections) => Some(StretchFinder::new(sections)),
+            CellOrder::Sorted | CellOrder::Any => None,
+        };
         let mut found = Vec::new();
         fetch(&*self.rows, &cells)?;
         for_each_block(&*self.rows, cells, |block| {
@@ -153,6 +213,10 @@ impl RowStarts {
                 last = row;
                 // Less than the number of elements.
                 found.push((row as usize + 1, cells));
+                if let Some(stretches) = &mut stretches {
+                    stretches.add_cells(row, cell..cell + cells)?;
+                }
+                cell += cells;
                 Ok(())
             })?;
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +225,7 @@ impl RowStarts {
             }
             Ok(())
         })?;
-        Ok((first.unwrap_or(0), last))
+        Ok(Piece { ends: (first.unwrap_or(0), last), stretches })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::memory;
 
 use super::cells::TileCells;
 use super::files::FixedFile;
-use super::gather::{DROPPED, GatherList, interleave};
+use super::gather::{GatherList, interleave, scatter};
 use super::rows::Rows;
 use super::view::SparseView;
 use crate::array::fragment::FieldFile;
@@ -147,13 +147,7 @@ impl FixedColumn {
             self.copy(&plan, &mut batches, &mut cells)?;
             match rows {
                 Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
-                _ => {
-                    let rows = gathered.rows.iter().zip(cells.chunks_exact(self.cell_size));
-                    for (row, cell) in rows.filter(|(row, _)| **row != DROPPED) {
-                        let start = *row as usize * self.cell_size;
-                        out[start..start + self.cell_size].copy_from_slice(cell);
-                    }
-                }
+                _ => scatter(&gathered.rows, &cells, self.cell_size, out),
             }
             Ok(())
         })

@@ -2,6 +2,7 @@
 
 use tilefs_format::error::{Error, Result};
 
+use super::radix::sort_by_word;
 use super::rows::{Address, InterleavedRows, Rows};
 
 /// Consecutive cells of one fragment.
@@ -65,15 +66,17 @@ impl GatherList {
     pub fn set_scattered(&mut self, addresses: &[Address]) {
         self.slabs.clear();
         self.rows.clear();
-        let mut sorted: Vec<(Address, u32)> = addresses.iter().copied().zip(0..).collect();
-        sorted.sort_unstable();
-        for (address, row) in sorted {
-            let (fragment, position) = (address.fragment(), address.position());
+        let mut runs = runs_of(addresses);
+        sort_by_word(&mut runs, &mut Vec::new(), |run| run.first.to_bits());
+        for RowRun { first, row, cells } in runs {
+            let (fragment, position, count) = (first.fragment(), first.position(), u64::from(cells));
             match self.slabs.last_mut() {
-                Some(last) if last.fragment == fragment && last.position + last.cells == position => last.cells += 1,
-                _ => self.slabs.push(CellSlab { fragment, position, cells: 1 }),
+                Some(last) if last.fragment == fragment && last.position + last.cells == position => {
+                    last.cells += count;
+                }
+                _ => self.slabs.push(CellSlab { fragment, position, cells: count }),
             }
-            self.rows.push(row);
+            self.rows.extend(row..row + cells);
         }
     }
 
@@ -85,6 +88,55 @@ impl GatherList {
             rest = behind;
             (*slab, rows)
         })
+    }
+}
+
+/// Consecutive rows that are consecutive cells of one fragment. Most rows of a sorted array are in long runs.
+#[derive(Clone, Copy)]
+struct RowRun {
+    first: Address,
+    row: u32,
+    cells: u32,
+}
+
+fn runs_of(addresses: &[Address]) -> Vec<RowRun> {
+    let follows = |a: &Address, b: &Address| a.fragment() == b.fragment() && a.position() + 1 == b.position();
+    let mut row = 0;
+    let runs = addresses.chunk_by(follows).filter_map(|run| {
+        let (first, cells) = (*run.first()?, run.len() as u32);
+        row += cells;
+        Some(RowRun { first, row: row - cells, cells })
+    });
+    runs.collect()
+}
+
+/// Copies the cells of scattered rows, which `cells` holds in file order, into row order.
+pub fn scatter(rows: &[u32], cells: &[u8], cell_size: usize, out: &mut [u8]) {
+    match cell_size {
+        1 => scatter_sized::<1>(rows, cells, out),
+        2 => scatter_sized::<2>(rows, cells, out),
+        4 => scatter_sized::<4>(rows, cells, out),
+        8 => scatter_sized::<8>(rows, cells, out),
+        16 => scatter_sized::<16>(rows, cells, out),
+        _ => {
+            for (row, cell) in rows.iter().zip(cells.chunks_exact(cell_size.max(1))) {
+                let start = (*row as usize).saturating_mul(cell_size);
+                if let Some(out) = out.get_mut(start..start.saturating_add(cell_size)) {
+                    out.copy_from_slice(cell);
+                }
+            }
+        }
+    }
+}
+
+/// As [`scatter`]. [`DROPPED`] is no row of `out`.
+fn scatter_sized<const SIZE: usize>(rows: &[u32], cells: &[u8], out: &mut [u8]) {
+    let (cells, _) = cells.as_chunks::<SIZE>();
+    let (out, _) = out.as_chunks_mut::<SIZE>();
+    for (row, cell) in rows.iter().zip(cells) {
+        if let Some(out) = out.get_mut(*row as usize) {
+            *out = *cell;
+        }
     }
 }
 

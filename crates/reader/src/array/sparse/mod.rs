@@ -5,6 +5,7 @@
 
 mod axis;
 mod box_join;
+mod bucket_sort;
 mod build;
 mod cells;
 mod coincidence;
@@ -27,6 +28,7 @@ mod parts;
 mod plan;
 mod prefetch;
 mod query;
+mod radix;
 mod rank;
 mod rounding;
 mod row_map;
@@ -56,4 +58,4 @@ pub use query::{Portions, RowCount};
 pub use selection::CoordinateRange;
 pub use summary::{FieldOfRows, RowSummary};
 pub use var_column::VarColumn;
-pub use view::SparseView;
+pub use view::{SparseView, Unmerged};

@@ -109,6 +109,17 @@ impl Address {
     pub fn from_bits(bits: u64) -> Self {
         Address(bits)
     }
+
+    /// Returns the address in fewer bits, if positions take at most `position_bits`.
+    pub fn packed(self, position_bits: u32) -> u64 {
+        u64::from(self.fragment()) << position_bits | self.position()
+    }
+
+    /// Returns the address of what [`Address::packed`] returned.
+    pub fn from_packed(packed: u64, position_bits: u32) -> Self {
+        let fragment = packed >> position_bits;
+        Address(fragment << POSITION_BITS | (packed ^ fragment << position_bits))
+    }
 }
 
 /// Consecutive rows, in the representation of their segment.

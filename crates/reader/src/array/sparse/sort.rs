@@ -1,4 +1,5 @@
-//! Sorts rows into another order than the stored one, in bounded memory: sorts parts, then merges them.
+//! Sorts rows into another order than the stored one, in bounded memory: by the digits of keys that pack their coordinates,
+//! or if these do not fit in a word, by comparing them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,9 +8,12 @@ use tilefs_format::error::Result;
 
 use crate::memory;
 
+use super::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
+use super::cells::FragmentCells;
 use super::column::FixedColumn;
 use super::external_sort::{Record, SortedRunWriter, merge};
 use super::key::{AxisColumn, CellOrder, KeyPlan};
+use super::query::Query;
 use super::row_map::RowMap;
 use super::rows::{Address, AddressWriter, Rows, Segment};
 use super::store::Store;
@@ -43,34 +47,104 @@ impl SparseView {
 fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
-    let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
-    let sorted = Store::new(query.budget().sorted_runs());
-    // Each thread sorts one share of the rows: fewer runs are faster to merge.
-    let share = rows.div_ceil(threads::decoding() as u64).max(1);
-    let runs = for_all(threads::decoding(), |number| {
-        let first = (share * number as u64).min(rows);
-        let mut writer = SortedRunWriter::new(&sorted, query.budget().sorted_run());
-        let (mut batch, mut record) = (RowBatch::default(), Record::default());
-        let (mut row, most_text) = (first, query.budget().sorted_run() as u64);
-        let end = (first + share).min(rows);
-        while row < end {
-            let count = batch.read(view, &columns, &plan, row..end, most_text)?;
-            for cell in 0..count as usize {
-                record.key.clear();
-                let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];
-                plan.sortable_bytes(key, &batch.columns, cell, &mut record.key);
-                record.rank = row + cell as u64;
-                record.address = batch.addresses[cell];
-                writer.push(&record)?;
-            }
-            row += count;
-        }
-        writer.finish()
-    })?;
     let mut list = AddressWriter::new(&store);
-    merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
+    match packing(query)? {
+        Some(packing) => sort_packed(view, &plan, &packing, &mut list)?,
+        None => sort_compared(view, &plan, &mut list)?,
+    }
     let segment = Segment::Scattered(list.finish()?);
     Ok(RowMap::new(vec![segment], store))
+}
+
+/// Returns how one word holds the coordinates of all rows, according to the boxes of the fragments; `None` if it does not.
+fn packing(query: &Query) -> Result<Option<KeyPacking>> {
+    let mut ends = Vec::with_capacity(query.plan.axes.len());
+    for (dimension, axis) in query.plan.axes.iter().enumerate() {
+        if axis.is_text() {
+            return Ok(None);
+        }
+        let mut own: Option<(u64, u64)> = None;
+        for fragment in (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0) {
+            // Without a box, reading checks that coordinates are in the domain.
+            let (low, high) = query.told_range(fragment, dimension)?.unwrap_or((0, axis.last()));
+            own = Some(own.map_or((low, high), |own| (own.0.min(low), own.1.max(high))));
+        }
+        ends.push(own.unwrap_or((0, 0)));
+    }
+    Ok(KeyPacking::new(&ends))
+}
+
+/// Lists the rows of a view sorted by the digits of keys.
+fn sort_packed(
+    view: &Arc<SparseView>,
+    plan: &KeyPlan,
+    packing: &KeyPacking,
+    list: &mut AddressWriter<'_>,
+) -> Result<()> {
+    let query = view.query()?;
+    let budget = query.budget();
+    let sorted = Store::new(budget.sorted_runs());
+    let most = query.cells.iter().map(FragmentCells::count).max().unwrap_or(0);
+    let layout = CellLayout::new(packing.bits(), query.cells.len(), most);
+    let new_writer = || BucketWriter::new(&sorted, layout, budget.sorted_run());
+    let add = |writer: &mut BucketWriter<'_>, batch: &mut RowBatch, _| {
+        let positions = batch.columns.iter().map(|column| column.positions.as_slice());
+        packing.keys(positions, batch.addresses.len(), &mut batch.keys)?;
+        batch.keys.iter().zip(&batch.addresses).try_for_each(|(key, address)| writer.push(*key, *address))
+    };
+    let mut buckets = new_writer().finish()?;
+    for share in for_each_share(view, plan, new_writer, add, BucketWriter::finish)? {
+        buckets.append(share);
+    }
+    buckets.for_each(&sorted, budget.sorted_run(), &mut |addresses| {
+        addresses.iter().try_for_each(|address| list.push(*address))
+    })
+}
+
+/// Lists the rows of a view sorted by comparing them.
+fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWriter<'_>) -> Result<()> {
+    let budget = view.query()?.budget();
+    let sorted = Store::new(budget.sorted_runs());
+    let new_writer = || SortedRunWriter::new(&sorted, budget.sorted_run());
+    let add = |writer: &mut SortedRunWriter<'_>, batch: &mut RowBatch, first| {
+        plan.keys(&batch.columns, batch.addresses.len(), &mut batch.keys);
+        let mut record = Record::default();
+        for (cell, address) in batch.addresses.iter().enumerate() {
+            record.key.clear();
+            let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];
+            plan.sortable_bytes(key, &batch.columns, cell, &mut record.key);
+            (record.rank, record.address) = (first + cell as u64, *address);
+            writer.push(&record)?;
+        }
+        Ok(())
+    };
+    let runs = for_each_share(view, plan, new_writer, add, SortedRunWriter::finish)?;
+    merge(&sorted, &runs.concat(), |record| list.push(record.address))
+}
+
+/// Reads the rows of a view in batches, one share of them on each thread. `add` gets the writer of the share, a batch, and
+/// the number of its first row. Returns what the writers are finished to, in the order of the shares.
+fn for_each_share<W, T: Send>(
+    view: &Arc<SparseView>,
+    plan: &KeyPlan,
+    new_writer: impl Fn() -> W + Sync,
+    add: impl Fn(&mut W, &mut RowBatch, u64) -> Result<()> + Sync,
+    finish: impl Fn(W) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
+    let most_text = view.query()?.budget().sorted_run() as u64;
+    let share = rows.div_ceil(threads::decoding() as u64).max(1);
+    for_all(threads::decoding(), |number| {
+        let mut row = share.saturating_mul(number as u64).min(rows);
+        let end = row.saturating_add(share).min(rows);
+        let (mut writer, mut batch) = (new_writer(), RowBatch::default());
+        while row < end {
+            let count = batch.read(view, &columns, plan, row..end, most_text)?;
+            add(&mut writer, &mut batch, row)?;
+            row += count;
+        }
+        finish(writer)
+    })
 }
 
 /// The columns of the rows' coordinates.
@@ -145,7 +219,6 @@ impl RowBatch {
                 }
             }
         }
-        plan.keys(&self.columns, count as usize, &mut self.keys);
         self.addresses.clear();
         view.map()?.for_each(first, count, |rows| add_addresses(&rows, &mut self.addresses))?;
         Ok(count)

@@ -48,6 +48,13 @@ pub struct SparseView {
     saved_count: OnceLock<Option<u64>>,
 }
 
+/// The rows of a view fragment by fragment, each as stored.
+pub struct Unmerged {
+    pub view: SparseView,
+    /// The first row of each fragment that has cells.
+    pub starts: Vec<u64>,
+}
+
 impl SparseView {
     /// Reads the footers of all visible fragments, and the array's deletes.
     ///
@@ -261,26 +268,56 @@ impl SparseView {
         Self::with(self.query.clone(), Some(stored.clone()), format!("{} by row", stored.description))
     }
 
-    /// Returns a view of the same rows fragment by fragment, each as stored, for results that do not depend on their
-    /// order: it merges nothing. Returns `None` if footers do not prove that every cell is a row.
+    /// Returns a view of the same rows fragment by fragment, each as stored: it merges nothing. Returns `None` if footers
+    /// do not prove that every cell is a row.
+    ///
+    /// The fragments are in the order of the low ends of their boxes along the last dimension. So if there are two
+    /// dimensions, the rows of two fragments that have the same first coordinate are in the order of the last: their
+    /// boxes, which are disjoint, can only be so along the last dimension.
     ///
     /// # Errors
     /// Any damage in the footers.
-    pub fn unmerged(&self) -> Result<Option<Self>> {
+    pub fn unmerged(&self) -> Result<Option<Unmerged>> {
+        let query = &self.query;
         if !self.shows_every_cell()? {
             return Ok(None);
         }
-        let slab = |(fragment, cells): (usize, &FragmentCells)| {
-            (cells.count() > 0).then(|| Segment::CellSlab {
-                fragment: fragment as u32,
-                position: 0,
-                rows: cells.count(),
-            })
+        let with_cells = (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0);
+        let last = query.plan.axes.len().saturating_sub(1);
+        let low = |fragment: usize| Ok((query.told_range(fragment, last)?.map(|ends| ends.0), fragment));
+        let mut fragments = with_cells.map(low).collect::<Result<Vec<_>>>()?;
+        fragments.sort_unstable();
+        let slab = |&(_, fragment): &(Option<u64>, usize)| Segment::CellSlab {
+            fragment: fragment as u32,
+            position: 0,
+            rows: query.cells[fragment].count(),
         };
-        let slabs = self.query.cells.iter().enumerate().filter_map(slab).collect();
-        let view = Self::with(self.query.clone(), None, format!("{} unmerged", self.description));
+        let slabs: Vec<Segment> = fragments.iter().map(slab).collect();
+        let starts = slabs.iter().scan(0u64, |start, slab| {
+            let own = *start;
+            *start = start.saturating_add(slab.rows());
+            Some(own)
+        });
+        let starts = starts.collect();
+        let view = Self::with(query.clone(), None, format!("{} unmerged", self.description));
         view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(Store::new(0))))))?;
-        Ok(Some(view))
+        Ok(Some(Unmerged { view, starts }))
+    }
+
+    /// Returns how many bands of rows, as [`SparseView::band_of_rows`] divides them, the boxes of the fragments touch, a
+    /// band once for each fragment. `None` if there are no bands, or if a fragment has no box.
+    ///
+    /// # Errors
+    /// Any damage in the footers.
+    pub fn bands_of_fragments(&self) -> Result<Option<u64>> {
+        let (Some(_), Some(axis)) = (self.band_of_rows(), self.query.plan.axes.first()) else { return Ok(None) };
+        let mut bands = 0u64;
+        for (fragment, cells) in self.query.cells.iter().enumerate().filter(|(_, cells)| cells.count() > 0) {
+            let Some((low, high)) = self.query.told_range(fragment, 0)? else { return Ok(None) };
+            let own = axis.tile(high).saturating_sub(axis.tile(low)).saturating_add(1);
+            bands = bands.saturating_add(own.min(cells.count()));
+        }
+        Ok(Some(bands))
     }
 
     /// Divides the rows into parts of at most `most` rows, or of one tile if that has more. Each part has the most rows
