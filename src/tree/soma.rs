@@ -251,48 +251,57 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
         return part_of_matrix(array, axes, shape, &selection, (id, field)).map(Ok);
     }
     let stored = SparseSubarray::new(array.clone(), false);
-    let coordinates = |of: &SparseSubarray, axis: usize| {
-        let id = FieldId::Dimension(axis);
-        column(of, id, id.describe(schema, COORDINATES[axis]))
-    };
     if stored.is_column_major()? {
-        let starts = starts_of(array, coordinates(&stored, 1)?, shape[1], "columns")?;
-        let (minor, values) = (coordinates(&stored, 0)?, column(&stored, id, field)?);
+        let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1], "columns")?;
+        let (minor, values) = (coordinates_of(&stored, 0)?, column(&stored, id, field)?);
         return Ok(Ok(Matrix { compressed: Compressed::Columns, shape, starts, minor, values }));
     }
     let by_row = SparseSubarray::new(array.clone(), true);
-    let (rows, columns) = (coordinates(&by_row, 0)?, coordinates(&by_row, 1)?);
+    let (rows, columns) = (coordinates_of(&by_row, 0)?, coordinates_of(&by_row, 1)?);
     let values = column(&by_row, id, field.clone())?;
     let starts = starts_of(array, rows, shape[0], "rows")?;
     let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
-    let Some(extent) = stored.band_of_rows()? else { return Ok(Ok(sorted)) };
-    // Row order without sorting.
-    let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, shape[0])?;
-    let budget = array.context().budget();
-    let rows = coordinates(&cells, 0)?;
+    match stored.band_of_rows()? {
+        Some(extent) => in_row_order(array, stored, extent, sorted, (id, field)).map(Ok),
+        None => Ok(Ok(sorted)),
+    }
+}
+
+/// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix, which
+/// remains if its bands would take too much memory, and has the cells of bands that are too scattered.
+fn in_row_order(
+    array: &Arc<Array>,
+    stored: SparseSubarray,
+    extent: u64,
+    sorted: Matrix,
+    (id, field): (FieldId, Field),
+) -> Result<Matrix> {
+    let (budget, [rows, _]) = (array.context().budget(), sorted.shape);
+    let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, rows)?;
+    let row_of_cells = coordinates_of(&cells, 0)?;
     let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
-    let saved = SavedStarts::new(array, rows.cells(), format_args!("{kind} of {extent} rows of {}", shape[0]))?;
+    let saved = SavedStarts::new(array, row_of_cells.cells(), format_args!("{kind} of {extent} rows of {rows}"))?;
     let counted = match counted {
-        Some(counted) => coordinates(&counted, 0)?.values,
-        None => rows.values.clone(),
+        Some(counted) => coordinates_of(&counted, 0)?.values,
+        None => row_of_cells.values.clone(),
     };
-    let starts = RowStarts::new(counted, order, shape[0], budget.matrix_starts(), Some(saved));
-    let Some(starts) = starts else { return Ok(Ok(sorted)) };
+    let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(saved));
+    let Some(starts) = starts else { return Ok(sorted) };
     let limits = BandLimits {
         band: budget.band(),
         all: budget.bands(),
         tiles: budget.band_tiles() as u64,
-        tile_cells: schema.capacity,
+        tile_cells: array.schema().capacity,
     };
-    let Some(bands) = RowBands::new(rows.values, starts.clone(), extent, limits) else { return Ok(Ok(sorted)) };
+    let Some(bands) = RowBands::new(row_of_cells.values, starts.clone(), extent, limits) else { return Ok(sorted) };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
         let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
-    let minor = in_rows(coordinates(&cells, 1)?, sorted.minor, true);
+    let minor = in_rows(coordinates_of(&cells, 1)?, sorted.minor, true);
     let values = in_rows(column(&cells, id, field)?, sorted.values, false);
-    Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
+    Ok(Matrix { starts, minor, values, ..sorted })
 }
 
 /// The cells of a matrix in which each band of rows is found.
@@ -312,14 +321,21 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
         return Ok(unsorted(unmerged, None));
     }
     let stretches = stored.bands_of_fragments()?.unwrap_or(u64::MAX);
-    let memory = stretches.saturating_mul(Sections::STRETCH_BYTES as u64);
+    // Together with where rows begin.
+    let memory = stretches.saturating_mul(Sections::STRETCH_BYTES as u64).saturating_add(rows.saturating_mul(8));
     // A merge requests the cells of all fragments at once.
     let is_slow = array.is_far() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(FAR_FRAGMENTS_OF_A_BAND);
-    let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().bands() as u64);
+    let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().matrix_starts() as u64);
     Ok(match sections.filter(|_| !is_slow) {
         Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections) },
         None => unsorted(stored, Some(unmerged)),
     })
+}
+
+/// Returns the coordinates of a matrix's cells along an axis.
+fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
+    let id = FieldId::Dimension(axis);
+    column(cells, id, id.describe(cells.array().schema(), COORDINATES[axis]))
 }
 
 /// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these
@@ -345,8 +361,7 @@ fn part_of_matrix(
 ) -> Result<Matrix> {
     let part = selected(&SparseSubarray::new(array.clone(), true), selection)?;
     let coordinates = |axis: usize| -> Result<Column> {
-        let id = FieldId::Dimension(axis);
-        let stored = column(&*part, id, id.describe(array.schema(), COORDINATES[axis]))?;
+        let stored = coordinates_of(&*part, axis)?;
         let first = axes[axis].cut.as_ref().map_or(0, |cut| cut.start);
         let from_zero = move |coordinate: i64| coordinate.checked_sub_unsigned(first).map(i64::to_le_bytes);
         let named = ConvertedColumn::new(&stored.field.name);
