@@ -69,6 +69,45 @@ pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
 /// # Errors
 /// As for [`fields`], and the errors of `visit`.
 pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+    let mut visited = 0;
+    let mut next = bytes.split_first_chunk::<4>().map(|(count, rest)| (u32::from_le_bytes(*count), rest));
+    while let Some((left, rest)) = next {
+        if left == 0 && rest.is_empty() {
+            return Ok(());
+        }
+        next = match sound_field(rest).filter(|_| left > 0) {
+            Some((field, behind)) => {
+                visit(field)?;
+                visited += 1;
+                Some((left - 1, behind))
+            }
+            None => None,
+        };
+    }
+    // This tells what is wrong, and where.
+    let mut number = 0;
+    check_each_field(bytes, |field| {
+        number += 1;
+        if number > visited { visit(field) } else { Ok(()) }
+    })
+}
+
+/// Returns the field at the beginning of some bytes, and the bytes behind it; `None` if it is malformed.
+fn sound_field(bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
+    let length = bytes.iter().position(|&byte| byte == 0).filter(|length| *length > 0)?;
+    let (name, behind) = (bytes.get(..length)?, bytes.get(length + 1..)?);
+    if name.iter().any(|byte| byte.is_ascii_control() || b"=;: ".contains(byte)) {
+        return None;
+    }
+    let (kind, behind) = behind.split_first_chunk::<4>()?;
+    let (count, behind) = behind.split_first_chunk::<4>()?;
+    let (kind, count) = (u32::from_le_bytes(*kind), usize::try_from(u32::from_le_bytes(*count)).ok()?);
+    let (values, behind) = behind.split_at_checked(count.checked_mul(if kind == TEXT { 1 } else { 4 })?)?;
+    Some((FieldValue { name, values: values_of(kind, values)? }, behind))
+}
+
+/// As [`for_each_field`], field by field with the place of an error.
+fn check_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.u32("number of fields")?;
     let count = cursor.checked_count(u64::from(count), LEAST_FIELD, "number of fields")?;
@@ -107,13 +146,19 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
     let (kind, count) = (cursor.u32("type of a field")?, cursor.u32("number of values")?);
     let size = if kind == TEXT { 1 } else { 4 };
     let bytes = cursor.bytes_u64(u64::from(count) * size, "values of a field")?;
-    Ok(match kind {
+    let unknown = || Error::damaged(format!("a field with values of the type {kind}")).at(at);
+    values_of(kind, bytes).ok_or_else(unknown)
+}
+
+/// Returns the values of a type; `None` if there is no such type.
+fn values_of(kind: u32, bytes: &[u8]) -> Option<Values<'_>> {
+    Some(match kind {
         // A flag is stored with a meaningless value.
         FLAG => Values::Flag,
         INTEGER => Values::Integers(bytes.as_chunks().0),
         FLOAT => Values::Floats(bytes.as_chunks().0),
         TEXT => Values::Text(bytes),
-        _ => return Err(Error::damaged(format!("a field with values of the type {kind}")).at(at)),
+        _ => return None,
     })
 }
 

@@ -18,8 +18,8 @@ use super::{GENOTYPE, LineRecord, MergedFile};
 pub(super) struct FormatFields<'l, 'r, 'a> {
     line: &'l [LineRecord<'r, 'a>],
     fields: Vec<FormatField<'a>>,
-    /// For each record of the line, the number of the field for each of its values.
-    numbers: Vec<Vec<usize>>,
+    /// The number of the field for each value of the records of the line.
+    numbers: Vec<usize>,
     /// The alleles of all genotypes, and each record's range among them.
     genotypes: Vec<Allele>,
     places: Vec<Option<Range<usize>>>,
@@ -45,9 +45,8 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
     /// Fails for malformed genotypes.
     pub(super) fn new(line: &'l [LineRecord<'r, 'a>], alleles: usize) -> Result<Self> {
         let mut fields: Vec<FormatField<'a>> = Vec::new();
-        let mut numbers = Vec::with_capacity(line.len());
+        let mut numbers = Vec::with_capacity(line.iter().map(|one| one.format.len()).sum());
         for one in line {
-            let mut own = Vec::with_capacity(one.format.len());
             for (place, field) in one.format.iter().enumerate() {
                 // Most records have the same fields in the same places.
                 let is_same = |known: &FormatField<'_>| known.name == field.name;
@@ -55,19 +54,17 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
                     Some(known) if is_same(known) => place,
                     _ => fields.iter().position(is_same).unwrap_or(fields.len()),
                 };
-                let count = || one.file.header.format(field.name).count;
                 match fields.get_mut(number) {
                     None => {
                         let is_text = matches!(field.values, Values::Text(_));
-                        fields.push(FormatField { name: field.name, count: count(), is_text });
+                        fields.push(FormatField { name: field.name, count: field.own.count, is_text });
                     }
                     // The first definition whose number of values depends on alleles takes precedence.
-                    Some(known) if known.count == ValueCount::Other => known.count = count(),
+                    Some(known) if known.count == ValueCount::Other => known.count = field.own.count,
                     Some(_) => {}
                 }
-                own.push(number);
+                numbers.push(number);
             }
-            numbers.push(own);
         }
         let (mut genotypes, mut places, mut ploidy) = (Vec::new(), Vec::with_capacity(line.len()), 1);
         for one in line {
@@ -127,17 +124,23 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
             missing.push(if place > 0 { b':' } else { b'\t' });
             self.append_missing(number, &mut missing);
         }
-        let with_column = self.line.iter().enumerate().filter(|(_, one)| one.file.sample.is_some());
-        let mut records = with_column.peekable();
+        let mut start = 0;
+        let with_numbers = self.line.iter().enumerate().map(|(record, one)| {
+            let numbers = self.numbers.get(start..start + one.format.len()).unwrap_or_default();
+            start += one.format.len();
+            (record, one, numbers)
+        });
+        let mut records = with_numbers.filter(|(_, one, _)| one.file.sample.is_some()).peekable();
         let mut values: Vec<Option<Values<'a>>> = Vec::new();
         for file in columns() {
-            let Some((record, one)) = records.next_if(|(_, one)| std::ptr::eq(one.file, file)) else {
+            let Some((record, one, numbers)) = records.next_if(|(_, one, _)| std::ptr::eq(one.file, file)) else {
                 out.extend_from_slice(&missing);
                 continue;
             };
             values.clear();
             values.resize(self.fields.len(), None);
-            let numbers = self.numbers.get(record).map_or(&[][..], Vec::as_slice);
+            let is_unchanged =
+                one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
             for (field, &number) in one.format.iter().zip(numbers) {
                 if let Some(place) = values.get_mut(number).filter(|place| place.is_none()) {
                     *place = Some(field.values);
@@ -147,7 +150,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
                 out.push(if place > 0 { b':' } else { b'\t' });
                 match values.get(number).copied().flatten() {
                     Some(values) => self
-                        .append_values(record, number, values, out)
+                        .append_values(record, number, values, is_unchanged, out)
                         .map_err(|error| error.in_field(&field_of(one, &self.fields, number)))
                         .in_file(one.record.place("fmt"))?,
                     None => self.append_missing(number, out),
@@ -173,15 +176,21 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
         (1..count).for_each(|_| out.extend_from_slice(b",."));
     }
 
-    fn append_values(&self, record: usize, number: usize, values: Values<'a>, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the values of a field of a record. `is_unchanged`: the record has the alleles of the line.
+    fn append_values(
+        &self,
+        record: usize,
+        number: usize,
+        values: Values<'a>,
+        is_unchanged: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some((field, one)) = self.fields.get(number).zip(self.line.get(record)) else { return Ok(()) };
         let genotype = self.genotype(record).unwrap_or_default();
         if field.name == GENOTYPE {
             append_genotype(genotype, one.map, out);
             return Ok(());
         }
-        let is_unchanged =
-            one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
         if field.count == ValueCount::Other || is_unchanged {
             if !values.append(b":", out)? {
                 out.push(b'.');

@@ -9,6 +9,7 @@
 //! If a file has several records at the position, the one whose variant most files share comes first.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads::cancellation;
@@ -40,7 +41,7 @@ pub(super) struct Member {
     /// The number of the candidate.
     pub record: usize,
     /// For each allele of the record, its number in the line.
-    pub map: Vec<usize>,
+    pub map: Rc<[usize]>,
 }
 
 /// Returns the lines for the records of one position, which are ordered by file.
@@ -48,7 +49,10 @@ pub(super) struct Member {
 /// # Errors
 /// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
 pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
-    if let Some(group) = one_line(candidates) {
+    let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
+    if let Some(first) = candidates.first().filter(|_| are_alike)
+        && let Some(group) = one_line(candidates.len(), &first.alleles)
+    {
         return Ok(vec![group]);
     }
     let own = |candidate: &Candidate<'_>| Written {
@@ -72,20 +76,19 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-/// Returns the line if all records have the same alleles and each is from another file, the most common case.
-fn one_line(candidates: &[Candidate<'_>]) -> Option<Group> {
-    let first = candidates.first()?;
-    let is_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
+/// Returns the line of some records if all have the same alleles and each is from another file; `None` if an allele
+/// occurs twice.
+pub(super) fn one_line(records: usize, alleles: &[&[u8]]) -> Option<Group> {
     // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
-        first.alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
+        alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
     };
-    if !is_alike || !first.alleles.iter().enumerate().skip(1).all(is_distinct) {
+    if records == 0 || !alleles.iter().enumerate().skip(1).all(is_distinct) {
         return None;
     }
-    let map: Vec<usize> = (0..first.alleles.len()).collect();
-    let members = (0..candidates.len()).map(|record| Member { record, map: map.clone() }).collect();
-    let mut alleles: Vec<Vec<u8>> = first.alleles.iter().map(|allele| allele.to_vec()).collect();
+    let map: Rc<[usize]> = (0..alleles.len()).collect();
+    let members = (0..records).map(|record| Member { record, map: map.clone() }).collect();
+    let mut alleles: Vec<Vec<u8>> = alleles.iter().map(|allele| allele.to_vec()).collect();
     trim(&mut alleles);
     Some(Group { members, alleles })
 }
@@ -118,7 +121,7 @@ fn next_line(
             if union.add(&alleles, &mut map) {
                 own.iter_mut().for_each(|allele| allele.make_ascii_uppercase());
             }
-            united.push(Member { record, map });
+            united.push(Member { record, map: map.into() });
         }
     }
     let wanted = union.most_frequent();
@@ -138,7 +141,7 @@ fn next_line(
     }
     // The line only has the alleles of its members.
     let mut is_used = vec![false; union.len()];
-    let all = members.iter().flat_map(|member| &member.map);
+    let all = members.iter().flat_map(|member| &*member.map);
     all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
     let numbers: Vec<usize> = is_used
         .iter()
@@ -148,7 +151,7 @@ fn next_line(
             Some(number)
         })
         .collect();
-    for number in members.iter_mut().flat_map(|member| &mut member.map) {
+    for number in members.iter_mut().flat_map(|member| Rc::make_mut(&mut member.map)) {
         *number = numbers.get(*number).copied().ok_or_else(lost)?;
     }
     let used = (0..union.len()).filter(|&number| is_used[number]);

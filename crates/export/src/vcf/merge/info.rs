@@ -4,8 +4,9 @@
 //! or genotype combine the values of all records, each at its place in the line. `AN` and `AC` are counted in the
 //! genotypes; without samples they are summed.
 
-use super::super::fields::{FieldValue, Values, append_float};
-use super::super::header::{Definition, ValueCount};
+use super::super::fields::{Values, append_float};
+use super::super::header::ValueCount;
+use super::KnownField;
 use super::genotypes::{Placed, place};
 use tilefs_format::error::Result;
 
@@ -43,38 +44,30 @@ pub(super) struct Alleles<'m> {
 }
 
 impl<'a> Info<'a> {
-    /// Adds a field of a record, with its definition in the record's header. `is_summed`: the merged header defines the
-    /// field as a number.
+    /// Adds a field of a record.
     ///
     /// # Errors
     /// Fails if a line would have too many values.
-    pub(super) fn add(
-        &mut self,
-        field: FieldValue<'a>,
-        definition: Definition,
-        is_summed: bool,
-        has_samples: bool,
-        alleles: &Alleles<'_>,
-    ) -> Result<()> {
-        let FieldValue { name, values } = field;
+    pub(super) fn add(&mut self, field: &KnownField<'a>, has_samples: bool, alleles: &Alleles<'_>) -> Result<()> {
+        let KnownField { name, values, own: definition, merged } = *field;
         if has_samples && COUNTED.contains(&name) {
             return Ok(());
         }
-        let is_summed = is_summed && (SUMMED.contains(&name) || COUNTED.contains(&name));
+        let is_summed = merged.is_numeric && (SUMMED.contains(&name) || COUNTED.contains(&name));
         if is_summed && matches!(values, Values::Integers(_) | Values::Floats(_)) {
             // A field with a value per allele is summed allele by allele.
-            let values = match definition.count {
-                ValueCount::Other => values.numbers().unwrap_or_default(),
-                count => place(values, count, alleles, None)?.into_numbers(),
-            };
-            let is_float = matches!(field.values, Values::Floats(_));
-            match self.sums.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => sum.add(&values),
+            let sum = match self.sums.iter().position(|(known, _)| *known == name) {
+                Some(known) => known,
                 None => {
-                    let mut sum = if is_float { Sum::Floats(Vec::new()) } else { Sum::Integers(Vec::new()) };
-                    sum.add(&values);
-                    self.sums.push((name, sum));
+                    let is_float = matches!(values, Values::Floats(_));
+                    self.sums.push((name, if is_float { Sum::Floats(Vec::new()) } else { Sum::Integers(Vec::new()) }));
+                    self.sums.len() - 1
                 }
+            };
+            let Some((_, sum)) = self.sums.get_mut(sum) else { return Ok(()) };
+            match definition.count {
+                ValueCount::Other => sum.add(values.each_number().into_iter().flatten()),
+                count => sum.add(place(values, count, alleles, None)?.into_numbers().into_iter()),
             }
             return Ok(());
         }
@@ -101,11 +94,11 @@ impl<'a> Info<'a> {
         }
     }
 
-    /// Appends the fields, then `last`, which is already formatted.
+    /// Appends the fields, then those of `last`.
     ///
     /// # Errors
     /// Fails for a text that VCF does not allow.
-    pub(super) fn append(mut self, last: &[(&[u8], Vec<u8>)], out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn append(mut self, last: &[(&[u8], &[u64])], out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();
         let append_name = |name: &[u8], out: &mut Vec<u8>| {
             if out.len() > before {
@@ -133,9 +126,9 @@ impl<'a> Info<'a> {
                 out.pop();
             }
         }
-        for (name, text) in last {
+        for (name, numbers) in last {
             append_name(name, out);
-            out.extend_from_slice(text);
+            append_numbers(numbers, out);
         }
         if out.len() == before {
             out.push(b'.');
@@ -144,37 +137,49 @@ impl<'a> Info<'a> {
     }
 }
 
+/// Appends integers, separated by commas.
+fn append_numbers(numbers: &[impl itoa::Integer + Copy], out: &mut Vec<u8>) {
+    for (place, number) in numbers.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+    }
+}
+
 impl Sum {
-    fn add(&mut self, values: &[Option<[u8; 4]>]) {
+    /// Adds values, place by place.
+    fn add(&mut self, values: impl Iterator<Item = Option<[u8; 4]>>) {
         match self {
             Sum::Integers(sums) => {
-                sums.resize(sums.len().max(values.len()), 0);
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum = sum.saturating_add(value.map_or(0, i32::from_le_bytes).into());
+                for (place, value) in values.enumerate() {
+                    let value = value.map_or(0, i32::from_le_bytes).into();
+                    match sums.get_mut(place) {
+                        Some(sum) => *sum = sum.saturating_add(value),
+                        None => sums.push(value),
+                    }
                 }
             }
             Sum::Floats(sums) => {
-                sums.resize(sums.len().max(values.len()), 0.0);
-                for (sum, value) in sums.iter_mut().zip(values) {
-                    *sum += value.map_or(0.0, f32::from_le_bytes);
+                for (place, value) in values.enumerate() {
+                    let value = value.map_or(0.0, f32::from_le_bytes);
+                    match sums.get_mut(place) {
+                        Some(sum) => *sum += value,
+                        // A sum is never -0.0.
+                        None => sums.push(0.0 + value),
+                    }
                 }
             }
         }
     }
 
     fn append(&self, out: &mut Vec<u8>) {
-        let append_comma = |number: usize, out: &mut Vec<u8>| {
-            if number > 0 {
-                out.push(b',');
-            }
-        };
         match self {
-            Sum::Integers(sums) => sums.iter().enumerate().for_each(|(number, sum)| {
-                append_comma(number, out);
-                out.extend_from_slice(itoa::Buffer::new().format(*sum).as_bytes());
-            }),
-            Sum::Floats(sums) => sums.iter().enumerate().for_each(|(number, sum)| {
-                append_comma(number, out);
+            Sum::Integers(sums) => append_numbers(sums, out),
+            Sum::Floats(sums) => sums.iter().enumerate().for_each(|(place, sum)| {
+                if place > 0 {
+                    out.push(b',');
+                }
                 append_float(sum.to_bits(), out);
             }),
         }
