@@ -44,6 +44,9 @@ const FIRST_WINDOW: u32 = 1 << 16;
 /// Bytes of text made together; more only if one position has more.
 const PIECE: usize = 1 << 20;
 
+/// Bytes that most lines have at least, for memory.
+const LEAST_LINE: usize = 32;
+
 /// Number of pieces that are cached for reads at nearby offsets.
 const KEPT: usize = 4;
 
@@ -216,7 +219,8 @@ impl VariantText {
 
     /// Returns the bytes of some records of a window.
     fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
-        let (mut text, mut lines, mut writer) = (Vec::new(), Vec::new(), self.lines.writer());
+        let mut text = Vec::with_capacity(keys.len().saturating_mul(LEAST_LINE));
+        let (mut lines, mut writer) = (Vec::new(), self.lines.writer());
         let mut bcf = self.bcf.as_ref().map(BcfRecords::new);
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
@@ -376,7 +380,8 @@ struct Walk {
     span: usize,
     /// The first position of this span that no window has covered yet.
     next: Option<u32>,
-    /// The number of positions of the next window if it has a part of a span, and that of spans if it has several.
+    /// The number of positions of the next window if it has a part of a span (`u32::MAX` for all that are left), and that
+    /// of spans if it has several.
     width: u32,
     together: usize,
     /// The most cells that the last window could have, according to the boxes of tiles.
@@ -529,7 +534,9 @@ impl Walk {
         // All records that begin before a region have their anchors at the same coordinates, so a narrower range of
         // starts has as many cells.
         if span.window.anchored_at.is_none() {
-            starts = first..=first.saturating_add(self.width - 1).min(*starts.end());
+            let width = Some(self.width - 1).filter(|_| self.width < u32::MAX);
+            let last = width.and_then(|width| first.checked_add(width)).unwrap_or(u32::MAX);
+            starts = first..=last.min(*starts.end());
         }
         vec![Span { window: Window { starts, ..span.window.clone() }, ..span.clone() }]
     }
