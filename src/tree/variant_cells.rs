@@ -330,10 +330,14 @@ impl SampleCells {
                     extracted_info: info.get(place * own_info..(place + 1) * own_info).unwrap_or_default(),
                     extracted_format: format.get(place * own_format..(place + 1) * own_format).unwrap_or_default(),
                 };
-                Ok(FileRecord { file: key.sample as usize, record })
+                Ok::<_, Error>(FileRecord { file: key.sample as usize, record })
             };
-            let made = position.iter().enumerate().map(record).collect::<Result<Vec<_>>>();
-            let visited = made.and_then(|at_position| visit(&at_position));
+            let mut at_position = Vec::with_capacity(position.len());
+            let made = position.iter().enumerate().try_for_each(|one| {
+                at_position.push(record(one)?);
+                Ok(())
+            });
+            let visited = made.and_then(|()| visit(&at_position));
             if let Err(error) = visited {
                 // If there are several samples, the error names the record's own.
                 return Err(match position {

@@ -29,6 +29,25 @@ pub(super) const MISSING_TEXT: &[u8] = b"\x07";
 /// The minimum size of a field: an empty name, its type, and the number of its values.
 const LEAST_FIELD: usize = 1 + 4 + 4;
 
+/// The characters that end the name of a field elsewhere in VCF.
+const NOT_OF_A_NAME: &[u8] = b"=;: ";
+
+/// For each byte, whether the name of a field may have it.
+const IS_OF_A_NAME: [bool; 256] = {
+    let mut is_of_a_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_of_a_name[byte] = !(byte as u8).is_ascii_control();
+        byte += 1;
+    }
+    let mut place = 0;
+    while place < NOT_OF_A_NAME.len() {
+        is_of_a_name[NOT_OF_A_NAME[place] as usize] = false;
+        place += 1;
+    }
+    is_of_a_name
+};
+
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldValue<'a> {
@@ -94,11 +113,9 @@ pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldVal
 
 /// Returns the field at the beginning of some bytes, and the bytes behind it; `None` if it is malformed.
 fn sound_field(bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
-    let length = bytes.iter().position(|&byte| byte == 0).filter(|length| *length > 0)?;
-    let (name, behind) = (bytes.get(..length)?, bytes.get(length + 1..)?);
-    if name.iter().any(|byte| byte.is_ascii_control() || b"=;: ".contains(byte)) {
-        return None;
-    }
+    let length = bytes.iter().position(|&byte| !IS_OF_A_NAME[usize::from(byte)]).filter(|length| *length > 0)?;
+    let (name, behind) = bytes.split_at_checked(length)?;
+    let behind = behind.strip_prefix(b"\0")?;
     let (kind, behind) = behind.split_first_chunk::<4>()?;
     let (count, behind) = behind.split_first_chunk::<4>()?;
     let (kind, count) = (u32::from_le_bytes(*kind), usize::try_from(u32::from_le_bytes(*count)).ok()?);
@@ -118,7 +135,7 @@ fn check_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -
         let length = length.ok_or_else(|| Error::damaged("the name of a field does not end").at(at as u64))?;
         let name = cursor.bytes(length, "name of a field")?;
         cursor.bytes(1, "end of a name")?;
-        check_text(name, b"=;: ", "the name of a field").map_err(|error| error.at(at as u64))?;
+        check_text(name, NOT_OF_A_NAME, "the name of a field").map_err(|error| error.at(at as u64))?;
         if name.is_empty() {
             return Err(Error::damaged("a field without a name").at(at as u64));
         }

@@ -91,7 +91,7 @@ impl<'a> Record<'a> {
     }
 
     /// Returns the alleles, the reference first.
-    pub(super) fn allele_list(&self) -> Result<Vec<&[u8]>> {
+    pub(super) fn allele_list(&self) -> Result<Vec<&'a [u8]>> {
         allele_list(self.alleles)
     }
 

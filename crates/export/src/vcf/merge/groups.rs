@@ -8,13 +8,14 @@
 //!
 //! If a file has several records at the position, the one whose variant most files share comes first.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads::cancellation;
 
-use super::alleles::{Kinds, Union, trim};
+use super::alleles::{Kinds, Union, shared_end};
 
 /// One of the records at a position.
 #[derive(Debug)]
@@ -29,10 +30,10 @@ pub(super) struct Candidate<'a> {
 
 /// The records of one line, at most one per file, in the order of the files.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct Group<'a> {
     pub members: Vec<Member>,
     /// The alleles of the line, the reference first.
-    pub alleles: Vec<Vec<u8>>,
+    pub alleles: Vec<Cow<'a, [u8]>>,
 }
 
 /// A record of a line.
@@ -48,7 +49,7 @@ pub(super) struct Member {
 ///
 /// # Errors
 /// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
-pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
+pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<Group<'a>>> {
     let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
     if let Some(first) = candidates.first().filter(|_| are_alike)
         && let Some(group) = one_line(candidates.len(), &first.alleles)
@@ -78,7 +79,7 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
 
 /// Returns the line of some records if all have the same alleles and each is from another file; `None` if an allele
 /// occurs twice.
-pub(super) fn one_line(records: usize, alleles: &[&[u8]]) -> Option<Group> {
+pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<Group<'a>> {
     // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
         alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
@@ -88,8 +89,9 @@ pub(super) fn one_line(records: usize, alleles: &[&[u8]]) -> Option<Group> {
     }
     let map: Rc<[usize]> = (0..alleles.len()).collect();
     let members = (0..records).map(|record| Member { record, map: map.clone() }).collect();
-    let mut alleles: Vec<Vec<u8>> = alleles.iter().map(|allele| allele.to_vec()).collect();
-    trim(&mut alleles);
+    let shared = shared_end(alleles);
+    let own = |allele: &&'a [u8]| Cow::Borrowed(allele.get(..allele.len() - shared).unwrap_or_default());
+    let alleles = alleles.iter().map(own).collect();
     Some(Group { members, alleles })
 }
 
@@ -105,7 +107,7 @@ fn next_line(
     written: &mut [Written],
     left: &[usize],
     union: &mut Union,
-) -> Result<Group> {
+) -> Result<Group<'static>> {
     let lost = || Error::internal("a record that belongs to no line");
     let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
     // The records in the union, with the numbers of their alleles.
@@ -155,9 +157,10 @@ fn next_line(
         *number = numbers.get(*number).copied().ok_or_else(lost)?;
     }
     let used = (0..union.len()).filter(|&number| is_used[number]);
-    let mut alleles: Vec<Vec<u8>> = used.map(|number| union.allele(number).to_vec()).collect();
-    trim(&mut alleles);
-    Ok(Group { members, alleles })
+    let alleles: Vec<&[u8]> = used.map(|number| union.allele(number)).collect();
+    let shared = shared_end(&alleles);
+    let own = |allele: &&[u8]| Cow::Owned(allele.get(..allele.len() - shared).unwrap_or_default().to_vec());
+    Ok(Group { members, alleles: alleles.iter().map(own).collect() })
 }
 
 /// A variant of some files: records with the same alleles in the same order.
@@ -258,7 +261,7 @@ mod tests {
             Candidate { file: file.parse().unwrap(), alleles, stated_end: None }
         });
         let candidates: Vec<_> = candidates.collect();
-        let line = |group: Group| {
+        let line = |group: Group<'_>| {
             let members = group.members.iter().map(|member| format!("{}{:?}", member.record, &member.map[1..]));
             let alleles = String::from_utf8(group.alleles.join(&b","[..])).unwrap();
             format!("{alleles} {}", members.collect::<Vec<_>>().join(" "))

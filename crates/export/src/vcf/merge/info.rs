@@ -6,20 +6,24 @@
 
 use super::super::fields::{Values, append_float};
 use super::super::header::ValueCount;
-use super::KnownField;
+use super::super::record::END;
 use super::genotypes::{Placed, place};
+use super::{END_NUMBER, Known, KnownField, Role};
 use tilefs_format::error::Result;
-
-/// The fields that are always summed, and those that are summed only if there are no genotypes to count them in.
-const SUMMED: [&[u8]; 2] = [b"DP", b"DP4"];
-const COUNTED: [&[u8]; 2] = [b"AN", b"AC"];
 
 /// The INFO fields of one line, field by field.
 #[derive(Default)]
 pub(super) struct Info<'a> {
-    first: Vec<(&'a [u8], First<'a>)>,
-    sums: Vec<(&'a [u8], Sum)>,
-    placed: Vec<(&'a [u8], Placed<'a>)>,
+    first: Vec<(Name<'a>, First<'a>)>,
+    sums: Vec<(Name<'a>, Sum)>,
+    placed: Vec<(Name<'a>, Placed<'a>)>,
+}
+
+/// The name of a field, and its number.
+#[derive(Debug, Clone, Copy)]
+struct Name<'a> {
+    number: usize,
+    text: &'a [u8],
 }
 
 /// The value of a field that is taken from one record.
@@ -49,14 +53,15 @@ impl<'a> Info<'a> {
     /// # Errors
     /// Fails if a line would have too many values.
     pub(super) fn add(&mut self, field: &KnownField<'a>, has_samples: bool, alleles: &Alleles<'_>) -> Result<()> {
-        let KnownField { name, values, own: definition, merged } = *field;
-        if has_samples && COUNTED.contains(&name) {
+        let KnownField { name: text, values, known: Known { number, role, own: definition, merged } } = *field;
+        if has_samples && role == Role::Counted {
             return Ok(());
         }
-        let is_summed = merged.is_numeric && (SUMMED.contains(&name) || COUNTED.contains(&name));
+        let name = Name { number, text };
+        let is_summed = merged.is_numeric && matches!(role, Role::Summed | Role::Counted);
         if is_summed && matches!(values, Values::Integers(_) | Values::Floats(_)) {
             // A field with a value per allele is summed allele by allele.
-            let sum = match self.sums.iter().position(|(known, _)| *known == name) {
+            let sum = match self.sums.iter().position(|(known, _)| known.number == number) {
                 Some(known) => known,
                 None => {
                     let is_float = matches!(values, Values::Floats(_));
@@ -73,7 +78,7 @@ impl<'a> Info<'a> {
         }
         if definition.count != ValueCount::Other && !matches!(values, Values::Flag) {
             let placed = place(values, definition.count, alleles, None)?;
-            match self.placed.iter_mut().find(|(known, _)| *known == name) {
+            match self.placed.iter_mut().find(|(known, _)| known.number == number) {
                 Some((_, known)) => known.unite(placed),
                 None => self.placed.push((name, placed)),
             }
@@ -83,13 +88,13 @@ impl<'a> Info<'a> {
         Ok(())
     }
 
-    /// Adds the field of a record that its writer left out, because its value follows from the record's end.
-    pub(super) fn add_position(&mut self, name: &'a [u8], position: u64) {
-        self.add_first(name, First::Position(position));
+    /// Adds the `END` of a record that its writer left out, because its value follows from the record's end.
+    pub(super) fn add_end(&mut self, position: u64) {
+        self.add_first(Name { number: END_NUMBER, text: END }, First::Position(position));
     }
 
-    fn add_first(&mut self, name: &'a [u8], value: First<'a>) {
-        if self.first.iter().all(|(known, _)| *known != name) {
+    fn add_first(&mut self, name: Name<'a>, value: First<'a>) {
+        if self.first.iter().all(|(known, _)| known.number != name.number) {
             self.first.push((name, value));
         }
     }
@@ -108,20 +113,20 @@ impl<'a> Info<'a> {
             out.push(b'=');
         };
         for (name, values) in &self.first {
-            append_name(name, out);
+            append_name(name.text, out);
             match values {
                 First::Position(position) => out.extend_from_slice(itoa::Buffer::new().format(*position).as_bytes()),
                 First::Stored(values) if !values.append(b";", out)? => _ = out.pop(),
                 First::Stored(_) => {}
             }
         }
-        self.sums.sort_by_key(|(name, _)| *name);
+        self.sums.sort_by_key(|(name, _)| name.text);
         for (name, sum) in &self.sums {
-            append_name(name, out);
+            append_name(name.text, out);
             sum.append(out);
         }
         for (name, placed) in &self.placed {
-            append_name(name, out);
+            append_name(name.text, out);
             if !placed.append(b";", out)? {
                 out.pop();
             }

@@ -67,14 +67,50 @@ pub struct FileRecord<'a> {
 struct KnownField<'a> {
     name: &'a [u8],
     values: Values<'a>,
+    known: Known,
+}
+
+/// What is known of a name of a field.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// The number of the name.
+    number: usize,
+    role: Role,
     /// Its definition in the record's header, and that in the merged header.
     own: Definition,
     merged: Definition,
 }
 
+/// Fields that are merged in their own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Genotype,
+    End,
+    /// An INFO field that is always summed.
+    Summed,
+    /// An INFO field that is summed if there are no genotypes to count it in.
+    Counted,
+    Other,
+}
+
+impl Role {
+    fn of_info(name: &[u8]) -> Self {
+        match name {
+            END => Role::End,
+            b"DP" | b"DP4" => Role::Summed,
+            ALLELE_NUMBER | ALLELE_COUNT => Role::Counted,
+            _ => Role::Other,
+        }
+    }
+
+    fn of_format(name: &[u8]) -> Self {
+        if name == GENOTYPE { Role::Genotype } else { Role::Other }
+    }
+}
+
 /// A record that is part of a line, and its fields.
-struct LineRecord<'r, 'a> {
-    file: &'r MergedFile,
+struct LineRecord<'r, 'a, 'm> {
+    file: &'m MergedFile,
     record: &'r Record<'a>,
     map: &'r [usize],
     info: &'r [KnownField<'a>],
@@ -84,8 +120,37 @@ struct LineRecord<'r, 'a> {
 /// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header.
 pub struct MergedLines<'m> {
     merger: &'m Merger,
-    /// The definitions of INFO and FORMAT fields, for each number of definitions.
-    known: Vec<[KnownNames<[Definition; 2]>; 2]>,
+    /// The INFO and the FORMAT fields of a record, for each number of definitions.
+    known: Vec<[KnownNames<Known>; 2]>,
+    names: Names,
+    /// The number of fields of the last record.
+    fields: usize,
+    filters: Option<LineFilters<'m>>,
+}
+
+/// The numbers of names of fields.
+struct Names(HashMap<Vec<u8>, usize>);
+
+/// The number of the name `END`, which records may have without storing it.
+const END_NUMBER: usize = 0;
+
+impl Names {
+    fn new() -> Self {
+        Names(HashMap::from([(END.to_vec(), END_NUMBER)]))
+    }
+
+    fn number(&mut self, name: &[u8]) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name.to_vec()).or_insert(next)
+    }
+}
+
+/// The filters of a line whose records have the same ones.
+struct LineFilters<'m> {
+    /// The header that numbers them.
+    header: &'m Header,
+    stored: Vec<u8>,
+    text: Vec<u8>,
 }
 
 impl Merger {
@@ -129,11 +194,11 @@ impl Merger {
 
     /// Prepares to make lines.
     pub fn lines(&self) -> MergedLines<'_> {
-        MergedLines { merger: self, known: Vec::new() }
+        MergedLines { merger: self, known: Vec::new(), names: Names::new(), fields: 0, filters: None }
     }
 
     /// Returns the lines of the records at one position, ordered by file.
-    fn groups(&self, records: &[FileRecord<'_>]) -> Result<Vec<Group>> {
+    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<Group<'a>>> {
         // Most records at a position have the same alleles.
         if let Some(FileRecord { record, .. }) = records.first()
             && records.windows(2).all(|two| two[0].file != two[1].file)
@@ -168,35 +233,10 @@ impl Merger {
         Ok((has_end || record.lacks_end(header)).then(|| u64::from(record.end) + 1))
     }
 
-    fn append_line(&self, line: &[LineRecord<'_, '_>], group: &Group, out: &mut Vec<u8>) -> Result<()> {
-        let Some(first) = line.first() else { return Ok(()) };
-        first.record.append_place(out)?;
-        append_ids(line, out)?;
-        for (number, allele) in group.alleles.iter().enumerate() {
-            out.push(if number < 2 { b'\t' } else { b',' });
-            out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
-        }
-        if group.alleles.len() == 1 {
-            out.extend_from_slice(b"\t.");
-        }
-        out.push(b'\t');
-        append_quality(line, out);
-        out.push(b'\t');
-        append_filters(line, out)?;
-        out.push(b'\t');
-        let fields = FormatFields::new(line, group.alleles.len())?;
-        self.append_info(line, &fields, group.alleles.len(), out)?;
-        if self.columns > 0 {
-            fields.append(&self.files, out)?;
-        }
-        out.push(b'\n');
-        Ok(())
-    }
-
     fn append_info(
         &self,
-        line: &[LineRecord<'_, '_>],
-        fields: &FormatFields<'_, '_, '_>,
+        line: &[LineRecord<'_, '_, '_>],
+        fields: &FormatFields<'_, '_, '_, '_>,
         of_line: usize,
         out: &mut Vec<u8>,
     ) -> Result<()> {
@@ -207,8 +247,8 @@ impl Merger {
             for field in *own {
                 info.add(field, has_samples, &alleles).in_file(record.place("info"))?;
             }
-            if record.lacks_end(&file.header) && own.iter().all(|field| field.name != END) {
-                info.add_position(END, u64::from(record.end) + 1);
+            if record.lacks_end(&file.header) && own.iter().all(|field| field.known.role != Role::End) {
+                info.add_end(u64::from(record.end) + 1);
             }
         }
         let counts = fields.allele_counts();
@@ -228,7 +268,7 @@ impl Merger {
     }
 }
 
-impl MergedLines<'_> {
+impl<'m> MergedLines<'m> {
     /// Appends the lines for all records that begin at one position, ordered by file.
     ///
     /// # Errors
@@ -236,7 +276,7 @@ impl MergedLines<'_> {
     /// the place of the record.
     pub fn append(&mut self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
         for group in self.merger.groups(records)? {
-            let mut fields = Vec::new();
+            let mut fields = Vec::with_capacity(group.members.len().saturating_mul(self.fields));
             let mut ends = Vec::with_capacity(group.members.len());
             for member in &group.members {
                 ends.push(self.add_fields(record_of(records, member)?, &mut fields)?);
@@ -251,10 +291,36 @@ impl MergedLines<'_> {
                     info: fields.get(start..info_end).unwrap_or_default(),
                     format: fields.get(info_end..end).unwrap_or_default(),
                 });
+                self.fields = end - start;
                 start = end;
             }
-            self.merger.append_line(&line, &group, out)?;
+            self.append_line(&line, &group, out)?;
         }
+        Ok(())
+    }
+
+    fn append_line(&mut self, line: &[LineRecord<'_, '_, 'm>], group: &Group<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(first) = line.first() else { return Ok(()) };
+        first.record.append_place(out)?;
+        append_ids(line, out)?;
+        for (number, allele) in group.alleles.iter().enumerate() {
+            out.push(if number < 2 { b'\t' } else { b',' });
+            out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
+        }
+        if group.alleles.len() == 1 {
+            out.extend_from_slice(b"\t.");
+        }
+        out.push(b'\t');
+        append_quality(line, out);
+        out.push(b'\t');
+        self.append_filters(line, out)?;
+        out.push(b'\t');
+        let fields = FormatFields::new(line, group.alleles.len())?;
+        self.merger.append_info(line, &fields, group.alleles.len(), out)?;
+        if self.merger.columns > 0 {
+            fields.append(&self.merger.files, out)?;
+        }
+        out.push(b'\n');
         Ok(())
     }
 
@@ -271,11 +337,15 @@ impl MergedLines<'_> {
             self.known.resize_with(number + 1, Default::default);
         }
         let Some([info, format]) = self.known.get_mut(number) else { return Err(Error::internal("no such header")) };
+        let names = &mut self.names;
         let mut place = 0;
         let added = record.for_each_info(|FieldValue { name, values }| {
-            let [own, merged] = info.get(place, name, || Ok([file.header.info(name), merged.info(name)]))?;
+            let known = info.get(place, name, || {
+                let [own, merged] = [file.header.info(name), merged.info(name)];
+                Ok(Known { number: names.number(name), role: Role::of_info(name), own, merged })
+            })?;
             place += 1;
-            fields.push(KnownField { name, values, own, merged });
+            fields.push(KnownField { name, values, known });
             Ok(())
         });
         added.in_file(record.place("info")).map_err(of_sample)?;
@@ -283,19 +353,55 @@ impl MergedLines<'_> {
         if file.sample.is_some() {
             place = 0;
             let added = record.for_each_format(|FieldValue { name, values }| {
-                let [own, merged] = format.get(place, name, || Ok([file.header.format(name), merged.format(name)]))?;
+                let known = format.get(place, name, || {
+                    let [own, merged] = [file.header.format(name), merged.format(name)];
+                    Ok(Known { number: names.number(name), role: Role::of_format(name), own, merged })
+                })?;
                 place += 1;
-                fields.push(KnownField { name, values, own, merged });
+                fields.push(KnownField { name, values, known });
                 Ok(())
             });
             added.in_file(record.place("fmt")).map_err(of_sample)?;
             if let Some(own) = fields.get_mut(info_end..)
-                && let Some(genotype) = own.iter().position(|field| field.name == GENOTYPE)
+                && let Some(genotype) = own.iter().position(|field| field.known.role == Role::Genotype)
             {
                 own[..=genotype].rotate_right(1);
             }
         }
         Ok([info_end, fields.len()])
+    }
+
+    /// Appends the filters of all records; `PASS` only if there is no other.
+    fn append_filters(&mut self, line: &[LineRecord<'_, '_, 'm>], out: &mut Vec<u8>) -> Result<()> {
+        let Some(first) = line.first() else { return Ok(()) };
+        let has = |one: &LineRecord<'_, '_, '_>, header: &Header, stored: &[u8]| {
+            std::ptr::eq(&*one.file.header, header) && one.record.filters == stored
+        };
+        let are_alike = line.iter().all(|one| has(one, &first.file.header, first.record.filters));
+        // Most lines have the filters of the line before.
+        if let Some(known) = self.filters.as_ref().filter(|known| are_alike && has(first, known.header, &known.stored))
+        {
+            out.extend_from_slice(&known.text);
+            return Ok(());
+        }
+        let mut filters: Vec<&[u8]> = Vec::new();
+        for LineRecord { file, record, .. } in line {
+            for filter in record.filter_names(&file.header).in_file(record.place("filter_ids"))? {
+                if !filters.contains(&filter) {
+                    filters.push(filter);
+                }
+            }
+        }
+        if filters.len() > 1 {
+            filters.retain(|filter| *filter != b"PASS");
+        }
+        let text = if filters.is_empty() { b".".to_vec() } else { filters.join(&b';') };
+        out.extend_from_slice(&text);
+        if are_alike {
+            self.filters =
+                Some(LineFilters { header: &first.file.header, stored: first.record.filters.to_vec(), text });
+        }
+        Ok(())
     }
 }
 
@@ -319,7 +425,7 @@ fn numbers_of_definitions(files: &[MergedFile]) -> Vec<usize> {
 }
 
 /// Appends the distinct identifiers of records.
-fn append_ids(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
+fn append_ids(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) -> Result<()> {
     let mut ids: Vec<&[u8]> = Vec::new();
     for LineRecord { record, .. } in line {
         let id = record.id_text().in_file(record.place("id"))?;
@@ -329,51 +435,15 @@ fn append_ids(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
     }
     match ids.is_empty() {
         true => out.push(b'.'),
-        false => append_joined(&ids, out),
+        false => out.extend_from_slice(&ids.join(&b';')),
     }
     Ok(())
 }
 
 /// Appends the highest quality.
-fn append_quality(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) {
+fn append_quality(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) {
     let known = line.iter().map(|one| one.record.quality).filter(|&quality| quality != MISSING_FLOAT);
     let highest =
         known.map(f32::from_bits).reduce(|highest, quality| if highest < quality { quality } else { highest });
     append_float(highest.map_or(MISSING_FLOAT, f32::to_bits), out);
-}
-
-/// Appends the filters of all records; `PASS` only if there is no other.
-fn append_filters(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
-    let mut filters: Vec<&[u8]> = Vec::new();
-    let mut last: Option<(&Header, &[u8])> = None;
-    for LineRecord { file, record, .. } in line {
-        // Most records have the filters of the one before.
-        if last.is_some_and(|(header, stored)| std::ptr::eq(header, &*file.header) && stored == record.filters) {
-            continue;
-        }
-        last = Some((&file.header, record.filters));
-        for filter in record.filter_names(&file.header).in_file(record.place("filter_ids"))? {
-            if !filters.contains(&filter) {
-                filters.push(filter);
-            }
-        }
-    }
-    if filters.len() > 1 {
-        filters.retain(|filter| *filter != b"PASS");
-    }
-    match filters.is_empty() {
-        true => out.push(b'.'),
-        false => append_joined(&filters, out),
-    }
-    Ok(())
-}
-
-/// Appends texts with semicolons between them.
-fn append_joined(texts: &[&[u8]], out: &mut Vec<u8>) {
-    for (place, text) in texts.iter().enumerate() {
-        if place > 0 {
-            out.push(b';');
-        }
-        out.extend_from_slice(text);
-    }
 }
