@@ -8,7 +8,7 @@
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
 #   TILEFS             the binary to measure (default: target/release/tilefs, built first)
-#   TILEFS_OLD         an older binary to compare with in the section `versions`
+#   TILEFS_OLD         an older binary to compare with in the sections `versions` and `variants`
 #
 # The first lines of scripts/bench/scale.py list further settings for the section `scale`.
 set -eu

@@ -492,6 +492,7 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
         byte = end;
     }
     assert_eq!(offsets[rows], column.byte_count()?);
+    assert!(column.read_all()? == (offsets.clone(), values.clone()), "{}: all at once", blank.name);
     if rows > 0 {
         let row = rows / 2;
         assert!(offsets[column.row_at(offsets[row])? as usize] == offsets[row]);

@@ -11,7 +11,8 @@ use std::process::Command;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{Node, OpenOptions, ShownViews, open};
+use tilefs::tree::{MountedTree, Node, OpenOptions, ShownViews, open, open_stored};
+use tilefs_reader::statistics::Value;
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
@@ -544,6 +545,49 @@ fn records_on_few_of_many_contigs_are_found() {
             let path = folder.path().join("all.bcf");
             fs::write(&path, bytes(&root, "vcf/S1.bcf")).unwrap();
             assert_eq!(places(&printed("bcftools", &["view", path.to_str().unwrap()])), wanted, "{layout}");
+        }
+    }
+}
+
+/// Returns how many decoded units a new mount of a dataset looks up to make a file, and the places of its records.
+fn looked_up(dataset: &Path, path: &str) -> (u64, Vec<(String, u32)>) {
+    let stored = open_stored(dataset, &OpenOptions::default()).unwrap();
+    let tree = MountedTree::new(stored, &OpenOptions::default()).unwrap();
+    let content = file(&tree.root(), path).open().unwrap();
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes).unwrap();
+    let total = |name: &str| {
+        let of_name = tree.statistics().into_iter().filter(|one| one.name == name).map(|one| one.value);
+        of_name.map(|value| if let Value::Total(count) = value { count } else { 0 }).sum::<u64>()
+    };
+    (total("cache_hits") + total("cache_misses"), places(&String::from_utf8(bytes).unwrap()))
+}
+
+/// Small contigs, and regions of a contig, are read together: there may be tens of thousands.
+#[test]
+fn many_small_contigs_and_regions_take_few_queries() {
+    const CONTIGS: u32 = 400;
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..CONTIGS).map(|number| format!("ctg{number:05}")).collect();
+    let records: Vec<(&str, u32)> =
+        names.iter().rev().flat_map(|name| [5, 900, 901].map(|position| (name.as_str(), position))).collect();
+    let wanted: Vec<(String, u32)> = records.iter().map(|(name, position)| ((*name).to_owned(), *position)).collect();
+    for layout in ["4", "3", "2"] {
+        // The header has the contigs in descending order.
+        let files = ["S1", "S2"].map(|sample| vcf(sample, names.iter().rev().cloned(), &records));
+        let Some(dataset) = write(folder.path(), layout, &files, &["--layout", layout]) else { return };
+        let on_one = names[7].as_str();
+        let regions: Vec<String> = (0..200).map(|number| format!("{on_one}:{}", 700 + 3 * number)).collect();
+        for (file, wanted) in [
+            ("vcf/S1.vcf".to_owned(), wanted.clone()),
+            ("vcf/merged/all.vcf".to_owned(), wanted.clone()),
+            (format!("vcf/merged/{}.vcf", regions[..60].join(",")), Vec::new()),
+            // One of these is at 901, none at 900.
+            (format!("vcf/slice/{}/S2.vcf", regions.join(",")), vec![(on_one.to_owned(), 901)]),
+        ] {
+            let (count, found) = looked_up(&dataset, &file);
+            assert_eq!(found, wanted, "{layout} {file}");
+            assert!(count < 4 * u64::from(CONTIGS), "{layout} {file}: {count} units looked up");
         }
     }
 }

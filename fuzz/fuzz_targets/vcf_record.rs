@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tilefs_export::computed::{CellKind, Cells};
 use tilefs_export::vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
-use tilefs_export::vcf::{BcfHeader, Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
+use tilefs_export::vcf::{BcfHeader, BcfRecords, Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
 fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
@@ -49,7 +49,7 @@ fn tabulate(header: &[u8], alleles: &[u8], id: &[u8], filters: &[u8], stored: &[
 fn check_bcf(head: &[u8], contigs: &[Vec<u8>], lines: &[u8]) {
     let Ok(header) = BcfHeader::new(head, contigs) else { return };
     let mut records = Vec::new();
-    if header.append_records(lines, &mut records).is_err() {
+    if BcfRecords::new(&header).append(lines, &mut records).is_err() {
         return;
     }
     let (mut rest, mut count) = (records.as_slice(), 0);
@@ -107,7 +107,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(merger) = Merger::new(vec![file(b"a"), file(b"b")]) else { return };
     let records = [(0, record), (0, third), (1, other)].map(|(file, record)| FileRecord { file, record });
     let mut lines = Vec::new();
-    if merger.append(&records, &mut lines).is_ok() {
+    if merger.lines().append(&records, &mut lines).is_ok() {
         if let Ok(head) = merger.head() {
             check_bcf(&head, &[contig.to_vec()], &lines);
         }

@@ -1,15 +1,16 @@
-//! The records of several samples of a dataset that begin in a window of positions. They are held in memory in merge
-//! order: by position, then by sample.
+//! The records of several samples of a dataset that begin in some windows of positions. They are held in memory in merge
+//! order: by window, by position, then by sample.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{CellPositions, FileRecord, Record, Window};
+use tilefs_export::vcf::{CellPositions, FileRecord, Layout, Record, Window};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};
 
+use super::variant_contigs::CONTIG;
 use super::variants::{Sample, VariantDataset, extent_attributes};
 
 /// The dimension of samples.
@@ -19,17 +20,13 @@ const SAMPLE: &str = "sample";
 pub struct SampleCells {
     dataset: Arc<VariantDataset>,
     reader: RowReader,
-    /// The number of each sample among the merged ones, by its coordinate.
-    numbers: HashMap<Coordinate, u32>,
+    /// In layout 4, a reader that also reads the contigs.
+    with_contigs: Option<RowReader>,
+    /// The number of each sample among the merged ones, by the bytes of its coordinate.
+    numbers: HashMap<Vec<u8>, u32>,
     /// `None` for all samples.
     ranges: Option<Vec<CoordinateRange>>,
     fields: FieldNames,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Coordinate {
-    Name(Vec<u8>),
-    Number(u32),
 }
 
 /// The names of the columns to read.
@@ -54,18 +51,108 @@ pub struct Span {
     pub window: Window,
 }
 
-/// The records of a window, and their merge order.
+impl Span {
+    /// Returns whether it has all positions of a contig in layout 4.
+    fn is_whole(&self) -> bool {
+        let Window { starts, least_end, anchored_at } = &self.window;
+        *starts == (0..=u32::MAX) && *least_end == 0 && anchored_at.is_none()
+    }
+
+    /// Returns whether one query can find the records of this span and of another one, without others between them: in
+    /// layout 4, a query has ranges of contigs and ranges of positions, and finds every combination.
+    pub fn can_join(&self, other: &Span, layout: &Layout) -> bool {
+        layout.version() < 4 || self.contig == other.contig || self.is_whole() && other.is_whole()
+    }
+}
+
+/// The cells that the search for the records of some spans visits.
+pub struct SpanCells {
+    reader: RowReader,
+    spans: Vec<Span>,
+}
+
+impl SpanCells {
+    /// Returns the spans.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Returns an upper bound for the number of cells, which takes reading no cell.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read.
+    pub fn most(&self) -> Result<u64> {
+        Ok(self.reader.known_count()?.most())
+    }
+
+    /// Returns the number of cells. Reads coordinates of tiles that have others, too.
+    ///
+    /// # Errors
+    /// Fails if these, or the R-trees, cannot be read.
+    pub fn count(&self) -> Result<u64> {
+        match self.most()? {
+            0 => Ok(0),
+            _ => self.reader.count(),
+        }
+    }
+}
+
+/// The coordinates that the search for the records of a span visits.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct VisitedRange<'s> {
+    /// The contig in layout 4, otherwise empty.
+    contig: &'s [u8],
+    low: u32,
+    high: u32,
+    /// The number of the span.
+    span: usize,
+    /// The highest `high` of this range and of those before on the contig.
+    reach: u32,
+}
+
+/// The coordinates of several spans, in order.
+struct VisitedRanges<'s>(Vec<VisitedRange<'s>>);
+
+impl<'s> VisitedRanges<'s> {
+    fn new(spans: &'s [Span], layout: &Layout) -> Self {
+        let range = |(span, one): (usize, &'s Span)| {
+            let (low, high) = layout.coordinates(&one.window).into_inner();
+            let contig = one.contig.as_deref().filter(|_| layout.version() == 4).unwrap_or_default();
+            VisitedRange { contig, low, high, span, reach: high }
+        };
+        let mut ranges: Vec<VisitedRange<'_>> = spans.iter().enumerate().map(range).collect();
+        ranges.sort_unstable();
+        let mut before: Option<(&[u8], u32)> = None;
+        for range in &mut ranges {
+            let reach = before.filter(|(contig, _)| *contig == range.contig).map_or(0, |(_, reach)| reach);
+            range.reach = range.high.max(reach);
+            before = Some((range.contig, range.reach));
+        }
+        VisitedRanges(ranges)
+    }
+
+    /// Returns the spans whose search visits a coordinate.
+    fn of(&self, contig: &[u8], coordinate: u32) -> impl Iterator<Item = usize> {
+        let end = self.0.partition_point(|range| (range.contig, range.low) <= (contig, coordinate));
+        let begun = self.0.get(..end).unwrap_or_default().iter().rev();
+        let may_visit = move |range: &&VisitedRange<'_>| range.contig == contig && range.reach >= coordinate;
+        begun.take_while(may_visit).filter(move |range| range.high >= coordinate).map(|range| range.span)
+    }
+}
+
+/// The records of some spans, and their merge order.
 pub struct WindowRecords {
     batches: Vec<RowBatch>,
     order: Vec<RecordKey>,
-    span: Span,
+    spans: Vec<Span>,
     /// The reader of the batches, which locates the stored cell of a row.
     reader: RowReader,
 }
 
-/// A record: its first position, the number of its sample, and its row.
+/// A record: the number of its span, its first position, the number of its sample, and its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordKey {
+    pub span: u32,
     pub start: u32,
     sample: u32,
     batch: u32,
@@ -80,8 +167,8 @@ impl SampleCells {
     pub fn new(dataset: Arc<VariantDataset>, samples: &[Sample], is_all: bool) -> Result<Self> {
         let number = |(number, sample): (usize, &Sample)| {
             let coordinate = match sample.number() {
-                Some(number) => Coordinate::Number(number),
-                None => Coordinate::Name(sample.name.clone()),
+                Some(number) => number.to_le_bytes().to_vec(),
+                None => sample.name.clone(),
             };
             (coordinate, number as u32)
         };
@@ -99,50 +186,55 @@ impl SampleCells {
         let fields = FieldNames { coordinate, start, end, info: of_kind("info_"), format: of_kind("fmt_") };
         let own = fields.info.iter().chain(&fields.format).map(|(attribute, _)| attribute.as_str());
         let fixed = [SAMPLE, coordinate, start, end, "qual", "alleles", "id", "filter_ids", "info", "fmt"];
-        let names: Vec<&str> = fixed.into_iter().chain(own).collect();
-        let reader = dataset.data.rows()?.columns(&names)?.rows_of_batch(u64::from(u32::MAX));
-        Ok(SampleCells { dataset, reader, numbers, ranges, fields })
+        let mut names: Vec<&str> = fixed.into_iter().chain(own).collect();
+        let all = dataset.data.rows()?.rows_of_batch(u64::from(u32::MAX));
+        let reader = all.clone().columns(&names)?;
+        names.push(CONTIG);
+        let with_contigs = if dataset.layout.version() == 4 { Some(all.columns(&names)?) } else { None };
+        Ok(SampleCells { dataset, reader, with_contigs, numbers, ranges, fields })
     }
 
-    fn select(&self, span: &Span) -> Result<RowReader> {
-        let coordinates = self.dataset.layout.coordinates(&span.window);
-        let end = |position: &u32| Some(Scalar::Unsigned((*position).into()));
-        let range = CoordinateRange { low: end(coordinates.start()), high: end(coordinates.end()), step: 1 };
-        let (samples, positions) = (self.ranges.clone(), Some(vec![range]));
-        let contig = span.contig.as_ref().map(|contig| Scalar::Text(contig.to_vec()));
-        let contig = CoordinateRange { low: contig.clone(), high: contig, step: 1 };
-        self.reader.clone().select(&match self.dataset.layout.version() {
-            4 => vec![Some(vec![contig]), positions, samples],
-            _ => vec![samples, positions],
-        })
-    }
-
-    /// Returns the number of cells that the search for a span's records visits. Reads coordinates of the tiles at its
-    /// ends.
+    /// Finds the cells among which the records of some spans are. Reads no cell.
     ///
     /// # Errors
-    /// Fails if these, or the R-trees, cannot be read.
-    pub fn count(&self, span: &Span) -> Result<u64> {
-        let selected = self.select(span)?;
-        match selected.known_count()?.most() {
-            0 => Ok(0),
-            _ => selected.count(),
-        }
+    /// Fails if the R-trees cannot be read.
+    pub fn find(&self, spans: Vec<Span>) -> Result<SpanCells> {
+        let layout = &self.dataset.layout;
+        let mut contigs: Vec<&Arc<[u8]>> = spans.iter().filter_map(|span| span.contig.as_ref()).collect();
+        contigs.dedup();
+        let has_several_contigs = layout.version() == 4 && contigs.len() > 1;
+        let range = |low: Scalar, high: Scalar| CoordinateRange { low: Some(low), high: Some(high), step: 1 };
+        let visited = |span: &Span| {
+            let (low, high) = layout.coordinates(&span.window).into_inner();
+            range(Scalar::Unsigned(low.into()), Scalar::Unsigned(high.into()))
+        };
+        // Several contigs are whole, as far as they have records.
+        let positions = (!has_several_contigs).then(|| spans.iter().map(visited).collect());
+        let only = |contig: &&Arc<[u8]>| range(Scalar::Text(contig.to_vec()), Scalar::Text(contig.to_vec()));
+        let samples = self.ranges.clone();
+        let ranges = match layout.version() {
+            4 => vec![Some(contigs.iter().map(only).collect()), positions, samples],
+            _ => vec![samples, positions],
+        };
+        let reader = self.with_contigs.as_ref().filter(|_| has_several_contigs).unwrap_or(&self.reader);
+        let reader = reader.clone().select(&ranges).in_array(self.dataset.data.path())?;
+        Ok(SpanCells { reader, spans })
     }
 
-    /// Reads the records of a span.
+    /// Reads the records of some spans among their cells.
     ///
     /// # Errors
     /// Fails if a cell cannot be read, is at a coordinate at which its record cannot have one, or belongs to a sample
     /// without a header; the error names its fragment.
-    pub fn read(&self, span: &Span) -> Result<WindowRecords> {
+    pub fn read(&self, found: SpanCells) -> Result<WindowRecords> {
+        let SpanCells { reader, spans } = found;
         let read = || {
-            let reader = self.select(span)?;
             let batches = reader.clone().batches()?.collect::<Result<Vec<_>>>()?;
-            let mut records = WindowRecords { batches, order: Vec::new(), span: span.clone(), reader };
+            let mut records = WindowRecords { batches, order: Vec::new(), spans, reader };
+            let visited = VisitedRanges::new(&records.spans, &self.dataset.layout);
             let mut order = Vec::new();
             for (number, batch) in records.batches.iter().enumerate() {
-                self.add_wanted(&records, number as u32, batch, &mut order)?;
+                self.add_wanted(&records, &visited, number as u32, batch, &mut order)?;
             }
             order.sort_unstable();
             records.order = order;
@@ -151,9 +243,11 @@ impl SampleCells {
         read().in_array(self.dataset.data.path())
     }
 
+    /// Adds the keys of a batch's records.
     fn add_wanted(
         &self,
         records: &WindowRecords,
+        visited: &VisitedRanges<'_>,
         number: u32,
         batch: &RowBatch,
         order: &mut Vec<RecordKey>,
@@ -161,26 +255,30 @@ impl SampleCells {
         let (layout, fields) = (&self.dataset.layout, &self.fields);
         let (coordinate, start) = (batch.column(fields.coordinate)?, batch.column(fields.start)?);
         let (end, sample) = (batch.column(fields.end)?, batch.column(SAMPLE)?);
+        // Without this column, all spans are on one contig.
+        let contigs = batch.column(CONTIG).ok();
+        let only_contig = records.spans.first().and_then(|span| span.contig.as_deref());
+        let only_contig = only_contig.filter(|_| layout.version() == 4).unwrap_or_default();
         for row in 0..batch.len() {
             let cell = CellPositions {
                 coordinate: number_at(coordinate, row),
                 start: number_at(start, row),
                 end: number_at(end, row),
             };
+            let contig = contigs.map_or(only_contig, |contigs| contigs.get(row).unwrap_or_default());
             let row = u32::try_from(row).map_err(|_| Error::internal("a batch of 2^32 rows"))?;
-            let is_wanted = layout.is_in_window(&records.span.window, cell);
-            if is_wanted.map_err(|error| records.locate(error, number, row).in_field(fields.coordinate))? {
-                let bytes = sample.get(row as usize).unwrap_or_default();
-                let found = match bytes.first_chunk().filter(|_| layout.version() < 4) {
-                    Some(number) => self.numbers.get(&Coordinate::Number(u32::from_le_bytes(*number))),
-                    None => self.numbers.get(&Coordinate::Name(bytes.to_vec())),
-                };
-                let unknown = || {
-                    let reason = "a record of a sample that has no header";
-                    records.locate(Error::damaged(reason), number, row).in_field(SAMPLE)
-                };
-                let sample = *found.ok_or_else(unknown)?;
-                order.push(RecordKey { start: cell.start, sample, batch: number, row });
+            for span in visited.of(contig, cell.coordinate) {
+                let Some(Span { window, .. }) = records.spans.get(span) else { continue };
+                let is_wanted = layout.is_in_window(window, cell);
+                if is_wanted.map_err(|error| records.locate(error, number, row).in_field(fields.coordinate))? {
+                    let unknown = || {
+                        let reason = "a record of a sample that has no header";
+                        records.locate(Error::damaged(reason), number, row).in_field(SAMPLE)
+                    };
+                    let found = self.numbers.get(sample.get(row as usize).unwrap_or_default());
+                    let sample = *found.ok_or_else(unknown)?;
+                    order.push(RecordKey { span: span as u32, start: cell.start, sample, batch: number, row });
+                }
             }
         }
         Ok(())
@@ -200,7 +298,7 @@ impl SampleCells {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let lost = || Error::internal("a record of no batch");
         let [mut info, mut format] = [const { Vec::<(&[u8], &[u8])>::new() }; 2];
-        for position in keys.chunk_by(|one, next| one.start == next.start) {
+        for position in keys.chunk_by(RecordKey::is_at_position_of) {
             info.clear();
             format.clear();
             for key in position {
@@ -218,7 +316,7 @@ impl SampleCells {
                     let reason = format!("a record from {} to {end}, where its contig is not", key.start);
                     Error::damaged(reason).in_field(self.fields.start)
                 };
-                let Span { contig, contig_start, .. } = &records.span;
+                let Span { contig, contig_start, .. } = records.spans.get(key.span as usize).ok_or_else(lost)?;
                 let record = Record {
                     contig: contig.as_deref().ok_or_else(misplaced)?,
                     start: key.start.checked_sub(*contig_start).ok_or_else(misplaced)?,
@@ -232,10 +330,14 @@ impl SampleCells {
                     extracted_info: info.get(place * own_info..(place + 1) * own_info).unwrap_or_default(),
                     extracted_format: format.get(place * own_format..(place + 1) * own_format).unwrap_or_default(),
                 };
-                Ok(FileRecord { file: key.sample as usize, record })
+                Ok::<_, Error>(FileRecord { file: key.sample as usize, record })
             };
-            let made = position.iter().enumerate().map(record).collect::<Result<Vec<_>>>();
-            let visited = made.and_then(|at_position| visit(&at_position));
+            let mut at_position = Vec::with_capacity(position.len());
+            let made = position.iter().enumerate().try_for_each(|one| {
+                at_position.push(record(one)?);
+                Ok(())
+            });
+            let visited = made.and_then(|()| visit(&at_position));
             if let Err(error) = visited {
                 // If there are several samples, the error names the record's own.
                 return Err(match position {
@@ -267,6 +369,13 @@ impl WindowRecords {
             // Report the original error rather than that of locating it.
             Ok(None) | Err(_) => error,
         }
+    }
+}
+
+impl RecordKey {
+    /// Returns whether two records begin at the same position of a span.
+    pub fn is_at_position_of(&self, other: &Self) -> bool {
+        (self.span, self.start) == (other.span, other.start)
     }
 }
 
@@ -305,4 +414,42 @@ impl<'b> BatchColumns<'b> {
 
 fn number_at(values: &Values, row: usize) -> u32 {
     values.get(row).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Each record of a span is found once among the cells of all spans, whether these share a query or not.
+        #[test]
+        fn spans_of_a_cell_are_found(
+            version in 2u32..=4,
+            spans in prop::collection::vec((0usize..3, 0u32..200, 0u32..60, prop::option::of(0u32..200)), 0..20),
+        ) {
+            let layout = Layout::new(version, 30).unwrap();
+            let contigs: [Arc<[u8]>; 3] = [b"a", b"b", b"c"].map(|name| Arc::from(&name[..]));
+            let span = |(contig, first, length, anchored_at): (usize, u32, u32, Option<u32>)| {
+                let window = Window { starts: first..=first + length, least_end: 0, anchored_at };
+                Span { contig: Some(contigs[contig].clone()), contig_start: 0, window }
+            };
+            let spans: Vec<Span> = spans.into_iter().map(span).collect();
+            let visited = VisitedRanges::new(&spans, &layout);
+            for contig in &contigs {
+                for coordinate in 0..300 {
+                    // Only layout 4 has a dimension of contigs.
+                    let own = if version == 4 { &contig[..] } else { b"" };
+                    let mut found: Vec<usize> = visited.of(own, coordinate).collect();
+                    found.sort_unstable();
+                    let wanted = spans.iter().enumerate().filter(|(_, span)| {
+                        let is_on = version < 4 || span.contig.as_ref() == Some(contig);
+                        is_on && layout.coordinates(&span.window).contains(&coordinate)
+                    });
+                    prop_assert_eq!(found, wanted.map(|(number, _)| number).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
 }

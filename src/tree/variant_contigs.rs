@@ -14,10 +14,9 @@ use tilefs_reader::threads::cancellation;
 
 use super::variants::{Sample, VariantDataset};
 
-/// The dimension of contigs in layout 4, its number, and that of the samples.
-const CONTIG: &str = "contig";
+/// The dimension of contigs in layout 4, and its number.
+pub const CONTIG: &str = "contig";
 const CONTIG_AXIS: usize = 0;
-const SAMPLE_AXIS: usize = 2;
 
 /// The number of the dimension of positions in layouts 2 and 3.
 const POSITION_AXIS: usize = 1;
@@ -172,13 +171,45 @@ fn rows_of(
 /// # Errors
 /// Fails if a footer, an R-tree or a coordinate cannot be read.
 pub fn has_records(dataset: &VariantDataset, samples: Option<&[Sample]>, contig: &[u8]) -> Result<bool> {
-    let name = Some(Scalar::Text(contig.to_vec()));
-    let mut ranges = vec![Some(vec![CoordinateRange { low: name.clone(), high: name, step: 1 }]), None, None];
-    if let (Some(samples), Some(range)) = (samples, ranges.get_mut(SAMPLE_AXIS)) {
-        *range = Some(samples.iter().map(Sample::range).collect());
-    }
-    let rows = dataset.data.rows()?.columns(&[CONTIG])?.select(&ranges)?;
+    let rows = rows_on(dataset, samples, &[contig])?;
     Ok(rows.known_count()?.most() > 0 && rows.count()? > 0)
+}
+
+/// Returns those of some contigs of a dataset of layout 4 on which some samples have records. Memory: their names, and a
+/// batch of cells.
+///
+/// # Errors
+/// Fails if a footer, an R-tree or a coordinate cannot be read.
+pub fn with_records(
+    dataset: &VariantDataset,
+    samples: Option<&[Sample]>,
+    contigs: &[&[u8]],
+) -> Result<BTreeSet<Vec<u8>>> {
+    let mut found = BTreeSet::new();
+    if contigs.is_empty() {
+        return Ok(found);
+    }
+    for batch in rows_on(dataset, samples, contigs)?.batches()? {
+        cancellation::check()?;
+        let batch = batch?;
+        let contigs = batch.column(CONTIG)?;
+        for contig in (0..batch.len()).filter_map(|row| contigs.get(row)) {
+            if !found.contains(contig) {
+                found.insert(contig.to_vec());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the rows of some samples on some contigs of layout 4, with the contigs.
+fn rows_on(dataset: &VariantDataset, samples: Option<&[Sample]>, contigs: &[&[u8]]) -> Result<RowReader> {
+    let only = |contig: &&[u8]| {
+        let name = Some(Scalar::Text(contig.to_vec()));
+        CoordinateRange { low: name.clone(), high: name, step: 1 }
+    };
+    let samples = samples.map(|samples| samples.iter().map(Sample::range).collect());
+    dataset.data.rows()?.columns(&[CONTIG])?.select(&[Some(contigs.iter().map(only).collect()), None, samples])
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::threads::cancellation;
 
 use super::variant_cells::Span;
-use super::variant_contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs};
+use super::variant_contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
 use super::variant_regions::{ALL, Region, WrittenRegion, disjoint};
 use super::variants::{Sample, VariantDataset};
 
@@ -131,13 +131,12 @@ impl FileSamples<'_> {
         shown.retain(|(_, name)| !places.contains_key(name));
         shown.sort_unstable();
         let is_numbered = self.dataset.numbered()?.is_some();
-        let mut unnamed = Vec::new();
-        for (_, name) in shown {
-            if are_occupied || is_numbered || self.has_records(name)? {
-                unnamed.push(name.to_vec());
-            }
+        if !are_occupied && !is_numbered {
+            let names: Vec<&[u8]> = shown.iter().map(|(_, name)| *name).collect();
+            let found = with_records(self.dataset, (!self.is_all).then_some(self.samples), &names)?;
+            shown.retain(|(_, name)| found.contains(*name));
         }
-        Ok(unnamed)
+        Ok(shown.into_iter().map(|(_, name)| name.to_vec()).collect())
     }
 
     fn has_records(&self, contig: &[u8]) -> Result<bool> {

@@ -1,9 +1,10 @@
 //! The bytes of a VCF or BCF file of a dataset: the records of one sample, or of several merged samples, window by
 //! window.
 //!
-//! The width of a window of positions is adapted so that it has about a fixed number of cells. Lines are made on all
-//! cores, in pieces of about [`PIECE`] bytes. For random access, one pass records the positions and the length of each
-//! piece. The first pieces of this pass stay in the cache for the read that usually follows.
+//! The width of a window of positions is adapted so that it has about a fixed number of cells; if several contigs or
+//! regions have so few, one window has them all. Lines are made on all cores, in pieces of at most about [`PIECE`] bytes.
+//! For random access, one pass records the positions and the length of each piece. The first pieces of this pass stay in
+//! the cache for the read that usually follows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -11,7 +12,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{BcfHeader, FileRecord, Header, IndexFormat, MergedFile, Merger, Window, csi_of_bcf, tabix};
+use tilefs_export::vcf::{
+    BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
+};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
@@ -20,7 +23,7 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
 use super::lazy::Remark;
-use super::variant_cells::{RecordKey, SampleCells, Span, WindowRecords};
+use super::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
 use super::variant_forms::{Encoding, VcfRecords};
 use super::variant_regions::WrittenRegion;
 use super::variant_spans::{FileSamples, SelectedRegions};
@@ -40,6 +43,9 @@ const FIRST_WINDOW: u32 = 1 << 16;
 
 /// Bytes of text made together; more only if one position has more.
 const PIECE: usize = 1 << 20;
+
+/// Bytes that most lines have at least, for memory.
+const LEAST_LINE: usize = 32;
 
 /// Number of pieces that are cached for reads at nearby offsets.
 const KEPT: usize = 4;
@@ -85,13 +91,29 @@ impl Lines {
         }
     }
 
-    /// Appends the lines of all records at one position.
-    fn append(&self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+    /// Prepares to make lines.
+    fn writer(&self) -> LineWriter<'_> {
         match self {
-            Lines::Separate { header, sample } => {
-                records.iter().try_for_each(|one| one.record.append(header, sample.is_some(), out))
+            Lines::Separate { header, sample } => LineWriter::Separate { header, has_sample: sample.is_some() },
+            Lines::Merged(merger) => LineWriter::Merged(merger.lines()),
+        }
+    }
+}
+
+/// Makes lines of records, one position after the other.
+enum LineWriter<'l> {
+    Separate { header: &'l Header, has_sample: bool },
+    Merged(MergedLines<'l>),
+}
+
+impl LineWriter<'_> {
+    /// Appends the lines of all records at one position.
+    fn append(&mut self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            LineWriter::Separate { header, has_sample } => {
+                records.iter().try_for_each(|one| one.record.append(header, *has_sample, out))
             }
-            Lines::Merged(merger) => merger.append(records, out),
+            LineWriter::Merged(lines) => lines.append(records, out),
         }
     }
 }
@@ -184,26 +206,69 @@ impl VariantText {
         WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.samples.len() as u64))
     }
 
+    /// Returns the bytes of some records of a window, span by span. `first` is the number of the window's first span.
+    fn texts_of(&self, records: &WindowRecords, first: usize, keys: &[RecordKey]) -> Result<Vec<MadePiece>> {
+        let mut pieces = Vec::new();
+        for own in keys.chunk_by(|one, next| one.span == next.span) {
+            let [Some(low), Some(high)] = [own.first(), own.last()] else { continue };
+            let piece = Piece { span: first + low.span as usize, first: low.start, last: high.start, place: 0 };
+            pieces.push((piece, self.text_of(records, own)?));
+        }
+        Ok(pieces)
+    }
+
     /// Returns the bytes of some records of a window.
     fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
-        let (mut text, mut lines) = (Vec::new(), Vec::new());
+        let mut text = Vec::with_capacity(keys.len().saturating_mul(LEAST_LINE));
+        let (mut lines, mut writer) = (Vec::new(), self.lines.writer());
+        let mut bcf = self.bcf.as_ref().map(BcfRecords::new);
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
-            let Some(header) = &self.bcf else { return self.lines.append(at_position, &mut text) };
+            let Some(bcf) = &mut bcf else { return writer.append(at_position, &mut text) };
             lines.clear();
-            self.lines.append(at_position, &mut lines)?;
-            header.append_records(&lines, &mut text)
+            writer.append(at_position, &mut lines)?;
+            bcf.append(&lines, &mut text)
         });
         made.in_array(self.dataset.data.path())?;
         Ok(text)
     }
 
-    /// Returns the bytes of a piece.
-    fn text(&self, piece: &Piece) -> Result<Vec<u8>> {
-        let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
-        let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
-        let records = self.cells.read(&Span { window, ..span.clone() })?;
+    /// Returns the bytes of consecutive pieces.
+    fn text(&self, pieces: &[Piece]) -> Result<Vec<u8>> {
+        let span = |piece: &Piece| {
+            let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
+            let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
+            Ok(Span { window, ..span.clone() })
+        };
+        let cells = self.cells.find(pieces.iter().map(span).collect::<Result<_>>()?)?;
+        let records = self.cells.read(cells)?;
         self.text_of(&records, records.order())
+    }
+
+    /// Divides pieces into groups of at most about [`PIECE`] bytes that one query can find; returns the number of the
+    /// first piece of each. `length` is that of the text of all pieces.
+    fn groups(&self, pieces: &[Piece], length: u64) -> Vec<usize> {
+        let layout = &self.dataset.layout;
+        // A contig that has other pieces is not whole in one of these.
+        let is_whole = |number: usize| {
+            let span = |number: usize| pieces.get(number).map(|piece| piece.span);
+            span(number) != span(number + 1) && number.checked_sub(1).is_none_or(|before| span(number) != span(before))
+        };
+        let can_join = |number: usize, first: usize| {
+            let spans = [first, number].map(|number| self.spans.get(pieces.get(number)?.span));
+            let [Some(one), Some(other)] = spans else { return false };
+            one.contig == other.contig || one.can_join(other, layout) && is_whole(number) && is_whole(first)
+        };
+        let mut groups: Vec<usize> = Vec::new();
+        for number in 0..pieces.len() {
+            let end = pieces.get(number + 1).map_or(length, |next| next.place);
+            let place = |first: usize| pieces.get(first).map_or(0, |piece| piece.place);
+            let fits = |first: &usize| end - place(*first) <= PIECE as u64 && can_join(number, *first);
+            if !groups.last().is_some_and(fits) {
+                groups.push(number);
+            }
+        }
+        groups
     }
 
     /// Returns all pieces, and the length of their text. Caches the first ones under the number of `owner`.
@@ -276,7 +341,8 @@ impl VcfRecords for VariantText {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
         self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
-        let lines = TextContent { records: self, pieces, length, owner, kept: Recent::new(KEPT) };
+        let groups = self.groups(&pieces, length);
+        let lines = TextContent { records: self, pieces, groups, length, owner, kept: Recent::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
@@ -310,12 +376,18 @@ type MadePiece = (Piece, Vec<u8>);
 /// Reads all records in order, and makes their lines.
 struct Walk {
     records_of: Arc<VariantText>,
+    /// The number of the first span that no window has covered yet.
     span: usize,
-    /// The first position of the span that no window has covered yet.
+    /// The first position of this span that no window has covered yet.
     next: Option<u32>,
-    /// The number of positions of the next window.
+    /// The number of positions of the next window if it has a part of a span (`u32::MAX` for all that are left), and that
+    /// of spans if it has several.
     width: u32,
-    window: Option<WindowRecords>,
+    together: usize,
+    /// The most cells that the last window could have, according to the boxes of tiles.
+    most_cells: u64,
+    /// The current window, and the number of its first span.
+    window: Option<(usize, WindowRecords)>,
     /// The number of records of the window whose lines are made.
     done: usize,
     /// The average length of the text at one position.
@@ -324,29 +396,49 @@ struct Walk {
     records: u64,
 }
 
+/// The most times by which the width of a window grows.
+const GROWTH: u64 = 8;
+
 impl Walk {
     fn new(records_of: Arc<VariantText>) -> Self {
         let text_of_position = 64 + 8 * records_of.samples.len();
-        let next = records_of.spans.first().map(|span| *span.window.starts.start());
-        Walk { records_of, span: 0, next, width: FIRST_WINDOW, window: None, done: 0, text_of_position, records: 0 }
+        let mut walk = Walk {
+            records_of,
+            span: 0,
+            next: None,
+            width: FIRST_WINDOW,
+            together: 1,
+            most_cells: 0,
+            window: None,
+            done: 0,
+            text_of_position,
+            records: 0,
+        };
+        walk.go_to(0);
+        walk
+    }
+
+    /// Continues at the beginning of a span.
+    fn go_to(&mut self, span: usize) {
+        self.span = span;
+        self.next = self.records_of.spans.get(span).map(|span| *span.window.starts.start());
     }
 
     /// Returns the next pieces and their texts; `None` at the end.
     fn next(&mut self) -> Result<Option<Vec<MadePiece>>> {
         loop {
             cancellation::check()?;
-            if let Some(window) = &self.window
+            if let Some((first, window)) = &self.window
                 && let Some(rest) = window.order().get(self.done..).filter(|rest| !rest.is_empty())
             {
                 let parts = parts(rest, (PIECE / self.text_of_position).max(1), 2 * threads::decoding());
                 let made = for_all(parts.len(), |number| {
                     let keys = parts.get(number).cloned().and_then(|part| rest.get(part)).unwrap_or_default();
-                    let ends = keys.first().zip(keys.last()).map_or((0, 0), |(first, last)| (first.start, last.start));
-                    let piece = Piece { span: self.span, first: ends.0, last: ends.1, place: 0 };
-                    Ok::<_, Error>((piece, self.records_of.text_of(window, keys)?))
+                    self.records_of.texts_of(window, *first, keys)
                 })?;
+                let made: Vec<MadePiece> = made.into_iter().flatten().collect();
                 let done = parts.last().map_or(0, |part| part.end);
-                let positions = rest[..done].chunk_by(|one, next| one.start == next.start).count();
+                let positions = rest[..done].chunk_by(RecordKey::is_at_position_of).count();
                 let bytes: usize = made.iter().map(|(_, text)| text.len()).sum();
                 self.text_of_position = (bytes / positions.max(1)).max(1);
                 self.done += done;
@@ -361,53 +453,109 @@ impl Walk {
 
     /// Reads the next window; returns `false` at the end.
     fn advance(&mut self) -> Result<bool> {
-        let Some(span) = self.records_of.spans.get(self.span) else { return Ok(false) };
-        let Some(first) = self.next else {
-            self.span += 1;
-            self.next = self.records_of.spans.get(self.span).map(|span| *span.window.starts.start());
-            return Ok(true);
+        let Some(first) = self.next else { return Ok(false) };
+        let (number, found, cells) = self.find(first)?;
+        let [count, growth] = [found.spans().len(), self.growth(cells) as usize];
+        let last = found.spans().last().map(|span| span.window.clone());
+        let (Some(last), Some(whole)) = (last, self.records_of.spans.get(number + count - 1)) else {
+            return Err(Error::internal("a window without a span"));
         };
-        let wanted = self.records_of.window_cells();
-        let window = |width: u32| {
-            let last = first.saturating_add(width - 1).min(*span.window.starts.end());
-            Span { window: Window { starts: first..=last, ..span.window.clone() }, ..span.clone() }
-        };
-        let (mut found, cells) = loop {
-            let found = window(self.width);
-            let cells = self.records_of.cells.count(&found)?;
-            // All records that begin earlier have their anchors at the same coordinates, so a narrower range of starts
-            // has as many cells.
-            if cells <= wanted.saturating_mul(2) || self.width == 1 || found.window.anchored_at.is_some() {
-                break (found, cells);
-            }
-            let share = u128::from(self.width) * u128::from(wanted) / u128::from(cells);
-            self.width = u32::try_from(share).unwrap_or(self.width).clamp(1, self.width - 1);
-        };
-        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples.len() as u64)) {
-            let reason = format!("{cells} cells at one position, or within one anchor gap");
-            return Err(Error::unsupported(reason).in_array(self.records_of.dataset.data.path()));
+        let (starts, end) = (&whole.window.starts, *last.starts.end());
+        let is_at_end = end == *starts.end();
+        // A window may have several spans once one was a window by itself, with few cells.
+        match count {
+            1 if is_at_end && first == *starts.start() => self.together = self.together.saturating_mul(growth),
+            1 => self.together = 1,
+            _ => self.together = self.together.saturating_mul(growth),
         }
-        if found.window.anchored_at.is_some() {
-            found.window.starts = span.window.starts.clone();
+        if count == 1 {
+            self.width = self.width.saturating_mul(growth as u32);
         }
-        let last = *found.window.starts.end();
         if cells > 0 {
-            let window = self.records_of.cells.read(&found)?;
+            let window = self.records_of.cells.read(found)?;
             self.records += window.order().len() as u64;
-            self.window = Some(window);
+            self.window = Some((number, window));
         }
         self.done = 0;
-        self.next = last.checked_add(1).filter(|next| next <= span.window.starts.end());
-        let growth = (wanted / cells.max(1)).clamp(1, 8) as u32;
-        self.width = self.width.saturating_mul(growth);
+        match end.checked_add(1).filter(|_| !is_at_end) {
+            Some(next) => self.next = Some(next),
+            None => self.go_to(number + count),
+        }
         Ok(true)
+    }
+
+    /// Returns by how much the next window may be wider than one with this number of cells.
+    fn growth(&self, cells: u64) -> u64 {
+        (self.records_of.window_cells() / cells.max(1)).clamp(1, GROWTH)
+    }
+
+    /// Returns the next window: the number of its first span, its cells and their number. `first` is the position at
+    /// which it begins.
+    fn find(&mut self, first: u32) -> Result<(usize, SpanCells, u64)> {
+        let wanted = self.records_of.window_cells();
+        loop {
+            let spans = self.spans_from(first);
+            let (is_one, is_anchored) = (spans.len() == 1, spans.iter().all(|span| span.window.anchored_at.is_some()));
+            let found = self.records_of.cells.find(spans)?;
+            let most = found.most()?;
+            // Counting takes reading the coordinates of that many cells.
+            if !is_one && most > self.most_cells.saturating_mul(GROWTH).max(wanted) {
+                self.together = found.spans().len() / 2;
+                continue;
+            }
+            let cells = found.count()?;
+            if cells <= wanted.saturating_mul(2) || is_one && (self.width == 1 || is_anchored) {
+                self.most_cells = most;
+                self.check(cells)?;
+                return Ok((self.span, found, cells));
+            }
+            let share = |of: u64| u64::try_from(u128::from(of) * u128::from(wanted) / u128::from(cells)).unwrap_or(of);
+            if is_one {
+                self.width = u32::try_from(share(self.width.into())).unwrap_or(self.width).clamp(1, self.width - 1);
+            } else {
+                self.together = usize::try_from(share(found.spans().len() as u64)).unwrap_or(1).max(1);
+            }
+        }
+    }
+
+    /// Returns the spans of the next window, which begins at a position: several whole ones or a part of one.
+    fn spans_from(&self, first: u32) -> Vec<Span> {
+        let VariantText { spans, dataset, .. } = &*self.records_of;
+        let rest = spans.get(self.span..).unwrap_or_default();
+        let Some(span) = rest.first() else { return Vec::new() };
+        if first == *span.window.starts.start() {
+            let joined = rest.iter().take_while(|other| span.can_join(other, &dataset.layout));
+            let joined: Vec<Span> = joined.take(self.together).cloned().collect();
+            if joined.len() > 1 {
+                return joined;
+            }
+        }
+        let mut starts = span.window.starts.clone();
+        // All records that begin before a region have their anchors at the same coordinates, so a narrower range of
+        // starts has as many cells.
+        if span.window.anchored_at.is_none() {
+            let width = Some(self.width - 1).filter(|_| self.width < u32::MAX);
+            let last = width.and_then(|width| first.checked_add(width)).unwrap_or(u32::MAX);
+            starts = first..=last.min(*starts.end());
+        }
+        vec![Span { window: Window { starts, ..span.window.clone() }, ..span.clone() }]
+    }
+
+    /// Rejects a window of too many cells.
+    fn check(&self, cells: u64) -> Result<()> {
+        let VariantText { samples, dataset, .. } = &*self.records_of;
+        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(samples.len() as u64)) {
+            let reason = format!("{cells} cells at one position, or within one anchor gap");
+            return Err(Error::unsupported(reason).in_array(dataset.data.path()));
+        }
+        Ok(())
     }
 }
 
 /// Divides records between positions into at most `most` parts of about `positions` positions each.
 fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usize>> {
     let (mut parts, mut start, mut end, mut in_part) = (Vec::new(), 0, 0, 0);
-    for position in records.chunk_by(|one, next| one.start == next.start) {
+    for position in records.chunk_by(RecordKey::is_at_position_of) {
         end += position.len();
         in_part += 1;
         if in_part == positions || end == records.len() {
@@ -446,19 +594,24 @@ impl Forward for InSequence {
                 self.walk.records_of.set_remark(&self.remark, self.spans.iter().copied())?;
                 return Ok(false);
             };
-            for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
+            for (piece, mut text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
                 self.spans.insert(piece.span);
-                self.ready.push_back(text);
+                match self.ready.back_mut().filter(|last| last.len() + text.len() <= PIECE) {
+                    Some(last) => last.append(&mut text),
+                    None => self.ready.push_back(text),
+                }
             }
         }
     }
 }
 
-/// The records of a file with random access. Memory: 24 bytes for each [`PIECE`], and a few pieces. Pieces from the
-/// measuring pass are in the cache of indexes.
+/// The records of a file with random access. Memory: 32 bytes for each piece, and the text of a few groups. Pieces from
+/// the measuring pass are in the cache of indexes.
 struct TextContent {
     records: Arc<VariantText>,
     pieces: Vec<Piece>,
+    /// The first piece of each group of pieces that are read together.
+    groups: Vec<usize>,
     length: u64,
     /// Identifies this file's pieces in the cache.
     owner: u64,
@@ -466,33 +619,56 @@ struct TextContent {
 }
 
 impl TextContent {
-    /// Returns the range of a piece in the file.
-    fn place(&self, number: usize) -> Range<u64> {
+    /// Returns the pieces of a group.
+    fn pieces_of(&self, group: usize) -> Range<usize> {
+        let first = |group: usize| self.groups.get(group).copied().unwrap_or(self.pieces.len());
+        first(group)..first(group + 1)
+    }
+
+    /// Returns the range of a group in the file.
+    fn place(&self, group: usize) -> Range<u64> {
         let start = |number: usize| self.pieces.get(number).map_or(self.length, |piece| piece.place);
-        start(number)..start(number + 1)
+        let pieces = self.pieces_of(group);
+        start(pieces.start)..start(pieces.end)
     }
 
-    /// Returns the number of the piece that contains a byte.
-    fn piece_at(&self, place: u64) -> usize {
-        self.pieces.partition_point(|piece| piece.place <= place).saturating_sub(1)
+    /// Returns the number of the group that contains a byte.
+    fn group_at(&self, place: u64) -> usize {
+        let piece = self.pieces.partition_point(|piece| piece.place <= place).saturating_sub(1);
+        self.groups.partition_point(|first| *first <= piece).saturating_sub(1)
     }
 
-    fn text(&self, number: usize) -> Result<Arc<Vec<u8>>> {
-        if let Some(text) = self.kept.get(&number) {
+    fn text(&self, group: usize) -> Result<Arc<Vec<u8>>> {
+        if let Some(text) = self.kept.get(&group) {
             return Ok(text);
         }
-        let piece = self.pieces.get(number).ok_or_else(|| Error::internal("a piece past the end"))?;
-        let text = match self.records.indexes().get(IndexKey::TextPiece(self.owner, number as u64))? {
+        let numbers = self.pieces_of(group);
+        let text = match self.measured(&numbers)? {
             Some(measured) => measured,
-            None => Arc::new(self.records.text(piece)?),
+            None => Arc::new(self.records.text(self.pieces.get(numbers.clone()).unwrap_or_default())?),
         };
-        let place = self.place(number);
-        if text.len() != place.end - place.start {
-            let reason = format!("records at {} that have another length than they had", piece.first);
+        let place = self.place(group);
+        if text.len() as u64 != place.end - place.start {
+            let first = self.pieces.get(numbers.start).map_or(0, |piece| piece.first);
+            let reason = format!("records at {first} that have another length than they had");
             return Err(Error::damaged(reason).in_array(self.records.dataset.data.path()));
         }
-        self.kept.put(number, text.clone());
+        self.kept.put(group, text.clone());
         Ok(text)
+    }
+
+    /// Returns the text of pieces of the measuring pass, if all are still cached.
+    fn measured(&self, numbers: &Range<usize>) -> Result<Option<Arc<Vec<u8>>>> {
+        let piece = |number: usize| self.records.indexes().get(IndexKey::TextPiece(self.owner, number as u64));
+        if numbers.len() == 1 {
+            return piece(numbers.start);
+        }
+        let mut text: Vec<u8> = Vec::new();
+        for number in numbers.clone() {
+            let Some(own) = piece(number)? else { return Ok(None) };
+            text.extend_from_slice(&own);
+        }
+        Ok(Some(Arc::new(text)))
     }
 }
 
@@ -504,9 +680,9 @@ impl Content for TextContent {
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
         while !rest.is_empty() {
-            let number = self.piece_at(at);
-            let place = self.place(number);
-            let text = self.text(number)?;
+            let group = self.group_at(at);
+            let place = self.place(group);
+            let text = self.text(group)?;
             let within = at.checked_sub(place.start).and_then(|from| text.get(usize::try_from(from).ok()?..));
             let within = within.filter(|within| !within.is_empty());
             let within = within.ok_or_else(|| Error::internal("a read past the end of a text"))?;
@@ -521,6 +697,6 @@ impl Content for TextContent {
     }
 
     fn band(&self, offset: u64) -> Range<u64> {
-        self.place(self.piece_at(offset))
+        self.place(self.group_at(offset))
     }
 }

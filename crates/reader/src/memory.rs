@@ -7,10 +7,18 @@ use tilefs_format::error::{Error, Result};
 /// # Errors
 /// [`Error::Unsupported`] if there is not enough memory; `what` names its purpose in the message.
 pub fn resize<T: Copy + Default>(vector: &mut Vec<T>, length: usize, what: &str) -> Result<()> {
-    let missing = length.saturating_sub(vector.len());
-    vector.try_reserve(missing).map_err(|_| not_enough(length.saturating_mul(size_of::<T>()), what))?;
+    reserve(vector, length.saturating_sub(vector.len()), what)?;
     vector.resize(length, T::default());
     Ok(())
+}
+
+/// Makes room for more elements of a vector.
+///
+/// # Errors
+/// As [`resize`].
+pub fn reserve<T>(vector: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+    let length = vector.len().saturating_add(more);
+    vector.try_reserve(more).map_err(|_| not_enough(length.saturating_mul(size_of::<T>()), what))
 }
 
 /// Allocates `count` times `size` zero bytes.

@@ -29,6 +29,25 @@ pub(super) const MISSING_TEXT: &[u8] = b"\x07";
 /// The minimum size of a field: an empty name, its type, and the number of its values.
 const LEAST_FIELD: usize = 1 + 4 + 4;
 
+/// The characters that end the name of a field elsewhere in VCF.
+const NOT_OF_A_NAME: &[u8] = b"=;: ";
+
+/// For each byte, whether the name of a field may have it.
+const IS_OF_A_NAME: [bool; 256] = {
+    let mut is_of_a_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_of_a_name[byte] = !(byte as u8).is_ascii_control();
+        byte += 1;
+    }
+    let mut place = 0;
+    while place < NOT_OF_A_NAME.len() {
+        is_of_a_name[NOT_OF_A_NAME[place] as usize] = false;
+        place += 1;
+    }
+    is_of_a_name
+};
+
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldValue<'a> {
@@ -69,6 +88,43 @@ pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
 /// # Errors
 /// As for [`fields`], and the errors of `visit`.
 pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+    let mut visited = 0;
+    let mut next = bytes.split_first_chunk::<4>().map(|(count, rest)| (u32::from_le_bytes(*count), rest));
+    while let Some((left, rest)) = next {
+        if left == 0 && rest.is_empty() {
+            return Ok(());
+        }
+        next = match sound_field(rest).filter(|_| left > 0) {
+            Some((field, behind)) => {
+                visit(field)?;
+                visited += 1;
+                Some((left - 1, behind))
+            }
+            None => None,
+        };
+    }
+    // This tells what is wrong, and where.
+    let mut number = 0;
+    check_each_field(bytes, |field| {
+        number += 1;
+        if number > visited { visit(field) } else { Ok(()) }
+    })
+}
+
+/// Returns the field at the beginning of some bytes, and the bytes behind it; `None` if it is malformed.
+fn sound_field(bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
+    let length = bytes.iter().position(|&byte| !IS_OF_A_NAME[usize::from(byte)]).filter(|length| *length > 0)?;
+    let (name, behind) = bytes.split_at_checked(length)?;
+    let behind = behind.strip_prefix(b"\0")?;
+    let (kind, behind) = behind.split_first_chunk::<4>()?;
+    let (count, behind) = behind.split_first_chunk::<4>()?;
+    let (kind, count) = (u32::from_le_bytes(*kind), usize::try_from(u32::from_le_bytes(*count)).ok()?);
+    let (values, behind) = behind.split_at_checked(count.checked_mul(if kind == TEXT { 1 } else { 4 })?)?;
+    Some((FieldValue { name, values: values_of(kind, values)? }, behind))
+}
+
+/// As [`for_each_field`], field by field with the place of an error.
+fn check_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.u32("number of fields")?;
     let count = cursor.checked_count(u64::from(count), LEAST_FIELD, "number of fields")?;
@@ -79,7 +135,7 @@ pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldVal
         let length = length.ok_or_else(|| Error::damaged("the name of a field does not end").at(at as u64))?;
         let name = cursor.bytes(length, "name of a field")?;
         cursor.bytes(1, "end of a name")?;
-        check_text(name, b"=;: ", "the name of a field").map_err(|error| error.at(at as u64))?;
+        check_text(name, NOT_OF_A_NAME, "the name of a field").map_err(|error| error.at(at as u64))?;
         if name.is_empty() {
             return Err(Error::damaged("a field without a name").at(at as u64));
         }
@@ -107,13 +163,19 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
     let (kind, count) = (cursor.u32("type of a field")?, cursor.u32("number of values")?);
     let size = if kind == TEXT { 1 } else { 4 };
     let bytes = cursor.bytes_u64(u64::from(count) * size, "values of a field")?;
-    Ok(match kind {
+    let unknown = || Error::damaged(format!("a field with values of the type {kind}")).at(at);
+    values_of(kind, bytes).ok_or_else(unknown)
+}
+
+/// Returns the values of a type; `None` if there is no such type.
+fn values_of(kind: u32, bytes: &[u8]) -> Option<Values<'_>> {
+    Some(match kind {
         // A flag is stored with a meaningless value.
         FLAG => Values::Flag,
         INTEGER => Values::Integers(bytes.as_chunks().0),
         FLOAT => Values::Floats(bytes.as_chunks().0),
         TEXT => Values::Text(bytes),
-        _ => return Err(Error::damaged(format!("a field with values of the type {kind}")).at(at)),
+        _ => return None,
     })
 }
 

@@ -36,7 +36,7 @@ pub struct Header {
 }
 
 /// The definition of an INFO or FORMAT field, as far as merging needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Definition {
     pub count: ValueCount,
     /// Whether the values are integers or floats.
@@ -44,7 +44,7 @@ pub(super) struct Definition {
 }
 
 /// The number of values of a field: `Number` in its definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ValueCount {
     /// `A`: one for each alternative allele.
     PerAlternative,
@@ -218,6 +218,15 @@ impl Header {
     /// Returns the definition of a FORMAT field.
     pub(super) fn format(&self, name: &[u8]) -> Definition {
         self.format.get(name).copied().unwrap_or(Definition::NONE)
+    }
+
+    /// Returns the definitions of INFO and those of FORMAT fields, sorted by name.
+    pub(super) fn definitions(&self) -> [Vec<(&[u8], Definition)>; 2] {
+        [&self.info, &self.format].map(|fields| {
+            let mut sorted: Vec<_> = fields.iter().map(|(name, definition)| (name.as_slice(), *definition)).collect();
+            sorted.sort_unstable();
+            sorted
+        })
     }
 
     /// Returns the names of the contigs in the order of their lines. One that is defined twice is there twice.

@@ -16,18 +16,19 @@ mod columns;
 mod definitions;
 pub mod fields;
 mod header;
+mod known_names;
 mod layout;
 mod merge;
 mod record;
 mod tabix;
 
-pub use bcf::BcfHeader;
+pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};
 pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
 pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
 pub use layout::{CellPositions, Contigs, Layout, Stretch, Window, sample_numbers};
-pub use merge::{FileRecord, MergedFile, Merger};
+pub use merge::{FileRecord, MergedFile, MergedLines, Merger};
 pub use record::Record;
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 

@@ -40,7 +40,7 @@ pub struct Record<'a> {
     pub extracted_format: &'a [(&'a [u8], &'a [u8])],
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
     /// Appends the record as a line of a file with one sample, or without samples if `has_sample` is false.
     ///
     /// INFO and FORMAT fields are in stored order, followed by those with attributes of their own; `GT` comes first.
@@ -69,7 +69,7 @@ impl Record<'_> {
     }
 
     /// Returns the place of an attribute of the record, for errors.
-    pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'_> {
+    pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'a> {
         RecordPlace { attribute, contig: self.contig, start: self.start }
     }
 
@@ -91,7 +91,7 @@ impl Record<'_> {
     }
 
     /// Returns the alleles, the reference first.
-    pub(super) fn allele_list(&self) -> Result<Vec<&[u8]>> {
+    pub(super) fn allele_list(&self) -> Result<Vec<&'a [u8]>> {
         allele_list(self.alleles)
     }
 
@@ -130,9 +130,16 @@ impl Record<'_> {
         Ok(())
     }
 
-    /// Returns the INFO fields; `END` may be missing, see [`Record::lacks_end`].
-    pub(super) fn info_fields(&self) -> Result<Vec<FieldValue<'_>>> {
-        with_extracted(fields::fields(self.info)?, self.extracted_info)
+    /// Calls `visit` with each INFO field; `END` may be missing, see [`Record::lacks_end`].
+    pub(super) fn for_each_info(&self, mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+        fields::for_each_field(self.info, &mut visit)?;
+        for_each_extracted(self.extracted_info, visit)
+    }
+
+    /// Calls `visit` with each FORMAT field. Not all have `GT` first, as VCF wants it.
+    pub(super) fn for_each_format(&self, mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+        fields::for_each_field(self.format, &mut visit)?;
+        for_each_extracted(self.extracted_format, visit)
     }
 
     /// Returns whether `END` must be added if the record lacks it: the header defines it, and the record does not end
@@ -146,7 +153,7 @@ impl Record<'_> {
     fn append_info(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
         let before = out.len();
         let mut has_end = false;
-        for FieldValue { name, values } in self.info_fields()? {
+        self.for_each_info(|FieldValue { name, values }| {
             has_end |= name == END;
             append_separator(before, b';', out);
             out.extend_from_slice(name);
@@ -154,7 +161,8 @@ impl Record<'_> {
             if !values.append(b";", out)? {
                 out.pop();
             }
-        }
+            Ok(())
+        })?;
         if !has_end && self.lacks_end(header) {
             append_separator(before, b';', out);
             out.extend_from_slice(END);
@@ -168,8 +176,12 @@ impl Record<'_> {
     }
 
     /// Returns the FORMAT fields, `GT` first.
-    pub(super) fn format_fields(&self) -> Result<Vec<FieldValue<'_>>> {
-        let mut all = with_extracted(fields::fields(self.format)?, self.extracted_format)?;
+    fn format_fields(&self) -> Result<Vec<FieldValue<'a>>> {
+        let mut all = Vec::new();
+        self.for_each_format(|field| {
+            all.push(field);
+            Ok(())
+        })?;
         if let Some(genotype) = all.iter().position(|field| field.name == GENOTYPE) {
             all[..=genotype].rotate_right(1);
         }
@@ -230,15 +242,17 @@ fn append_separator(before: usize, separator: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a record's fields that have attributes of their own.
-fn with_extracted<'a>(
-    mut all: Vec<FieldValue<'a>>,
-    extracted: &'a [(&'a [u8], &'a [u8])],
-) -> Result<Vec<FieldValue<'a>>> {
+/// Calls `visit` with a record's fields that have attributes of their own.
+fn for_each_extracted<'a>(
+    extracted: &[(&'a [u8], &'a [u8])],
+    mut visit: impl FnMut(FieldValue<'a>) -> Result<()>,
+) -> Result<()> {
     for &(name, bytes) in extracted {
-        all.extend(fields::extracted(bytes)?.map(|values| FieldValue { name, values }));
+        if let Some(values) = fields::extracted(bytes)? {
+            visit(FieldValue { name, values })?;
+        }
     }
-    Ok(all)
+    Ok(())
 }
 
 /// Parses the stored alleles of a record; the reference comes first. A record without alleles has one empty text.

@@ -352,6 +352,7 @@ fn first_window(bin: u32, depth: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::BcfRecords;
     use super::*;
 
     #[test]
@@ -420,7 +421,7 @@ mod tests {
     fn bcf(lines: &str) -> Vec<u8> {
         let header = header();
         let mut file = header.bytes().to_vec();
-        header.append_records(lines.as_bytes(), &mut file).unwrap();
+        BcfRecords::new(&header).append(lines.as_bytes(), &mut file).unwrap();
         file
     }
 

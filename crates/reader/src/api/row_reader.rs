@@ -11,9 +11,13 @@ use super::values::Values;
 use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use crate::memory;
+use crate::threads::for_all;
 
 /// The default number of rows of a batch.
 const DEFAULT_BATCH_ROWS: u64 = 1 << 16;
+
+/// The columns of a batch of this many rows are read on several threads.
+const ROWS_TO_SHARE: u64 = 1 << 12;
 
 /// The rows of a sparse array: one for each cell, in the array's global order, without deleted cells and with the newest
 /// of each coordinate.
@@ -139,7 +143,7 @@ impl RowReader {
     }
 
     /// Reads all rows, one batch after the other. The first batch needs only its own tiles. Memory: one batch, besides
-    /// the cache.
+    /// the cache, and what decoding takes on each thread.
     ///
     /// # Errors
     /// Any damage in the metadata that locates cells.
@@ -165,7 +169,14 @@ impl RowReader {
         let part = parts.get(number).ok_or_else(|| Error::internal("no such part"))?;
         let view = Arc::new(self.view.part(part)?);
         let rows = view.row_count()?;
-        let columns = self.fields.iter().map(|field| field.read(&view, rows)).collect::<Result<_>>()?;
+        let columns = match rows {
+            ..ROWS_TO_SHARE => self.fields.iter().map(|field| field.read(&view, rows)).collect::<Result<_>>()?,
+            // The first one that fails is reported.
+            _ => for_all(self.fields.len(), |number| match self.fields.get(number) {
+                Some(field) => field.read(&view, rows),
+                None => Err(Error::internal("no such column")),
+            })?,
+        };
         Ok(RowBatch { rows, columns })
     }
 }
@@ -184,11 +195,7 @@ impl RowField {
                 FieldKind::Dimension(number) => VarColumn::of_dimension(view.clone(), number)?,
                 FieldKind::Attribute(number) => VarColumn::of_attribute(view.clone(), number)?,
             };
-            let offsets = memory::fill(rows.saturating_add(1), 1, "the offsets of a batch", |first, out| {
-                column.offsets(first, out)
-            })?;
-            let bytes =
-                memory::fill(column.byte_count()?, 1, "the values of a batch", |start, out| column.read(start, out))?;
+            let (offsets, bytes) = column.read_all()?;
             Values::variable(&self.name, self.datatype, offsets, bytes)
         } else {
             let column = match self.kind {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 
 use super::spilled::SpilledTile;
-use super::tiles::{TileReader, TileUnit, keep_marked};
+use super::tiles::{TileReader, TileUnit, drop_untouched};
 use super::var_tiles::VarTiles;
 use crate::read::{Batches, Decoding, Fetcher};
 
@@ -71,15 +71,17 @@ impl ValuePlan {
         }
         let added = &self.copies[first..];
         let end = |copy: &ValueCopy| copy.from.saturating_add(copy.length as u64);
-        let (Some(start), Some(end)) = (added.iter().map(|copy| copy.from).min(), added.iter().map(end).max()) else {
-            return Ok(());
-        };
+        let (first_byte, last_end) = (added.iter().map(|copy| copy.from).min(), added.iter().map(end).max());
+        let Some((from, to)) = first_byte.zip(last_end) else { return Ok(()) };
         let source = match tiles.spilled_tile(tile, cells)? {
             Some(spilled) => Source::Spilled(spilled),
             None => {
                 let first = self.units.len();
-                tiles.value_units(tile, cells, start..end, &mut self.units)?;
-                drop_untouched(added, first, &mut self.units);
+                tiles.value_units(tile, cells, from..to, &mut self.units)?;
+                // The first and the last unit are always needed.
+                if self.units.len() - first > 2 {
+                    drop_untouched(added.iter().map(|copy| copy.from..end(copy)), first, &mut self.units);
+                }
                 Source::Units(first..self.units.len())
             }
         };
@@ -133,21 +135,4 @@ impl ValueCopy {
 pub fn repeat(value: &[u8], skipped: u64, out: &mut [u8]) {
     let within = (skipped % value.len().max(1) as u64) as usize;
     out.iter_mut().zip(value.iter().cycle().skip(within)).for_each(|(out, byte)| *out = *byte);
-}
-
-/// Removes units, from number `first` on, from which nothing is copied.
-fn drop_untouched(copies: &[ValueCopy], first: usize, units: &mut Vec<TileUnit>) {
-    if units.len() - first < 3 {
-        // The first and the last unit are always needed.
-        return;
-    }
-    let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
-    let mut is_touched = vec![false; ranges.len()];
-    for copy in copies {
-        let end = copy.from + copy.length as u64;
-        let number = ranges.partition_point(|range| range.end <= copy.from);
-        let touched = ranges.iter().zip(&mut is_touched).skip(number).take_while(|(range, _)| range.start < end);
-        touched.for_each(|(_, is_touched)| *is_touched = true);
-    }
-    keep_marked(units, first, is_touched);
 }

@@ -16,7 +16,7 @@ use super::folder::ArrayFolder;
 use super::fragment::FieldFile;
 use super::spilled::SpilledTile;
 use super::tile_numbers::TileNumbers;
-use super::tiles::{OFFSET, OffsetTiles, TileReader, TileUnit, Tiles};
+use super::tiles::{OFFSET, OffsetTiles, TileReader, TileUnit, Tiles, drop_untouched};
 use crate::read::{Batches, Decoded};
 
 /// The weight of a tile on disk is its size divided by this, which limits the disk space to this many times the budget
@@ -147,7 +147,8 @@ impl VarTiles {
         Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
     }
 
-    /// Plans a read of offsets: adds their units, as [`VarTiles::offset_units`], and returns a reader of them.
+    /// Plans a read of the offsets of some runs of a tile's cells, including the end of the last one of each run: adds
+    /// their units, and returns a reader of them. The runs are ascending, and none is empty.
     ///
     /// # Errors
     /// As [`VarTiles::offset_units`] and [`VarTiles::offset_reader`].
@@ -155,12 +156,18 @@ impl VarTiles {
         &self,
         tile: u64,
         cells: u64,
-        first: u64,
-        count: u64,
+        runs: impl Iterator<Item = Range<u64>> + Clone,
         units: &mut Vec<TileUnit>,
     ) -> Result<OffsetReader> {
         let before = units.len();
-        self.offset_units(tile, cells, first, count, units)?;
+        let (first, last) = (runs.clone().next().unwrap_or(0..0), runs.clone().last().unwrap_or(0..0));
+        self.offset_units(tile, cells, first.start, last.end.saturating_sub(first.start), units)?;
+        // The first and the last unit are always needed.
+        if units.len() - before > 2 {
+            let bytes =
+                |run: Range<u64>| run.start.saturating_mul(OFFSET)..run.end.saturating_add(1).saturating_mul(OFFSET);
+            drop_untouched(runs.map(bytes), before, units);
+        }
         self.offset_reader(tile, cells, before..units.len())
     }
 
@@ -361,7 +368,8 @@ mod tests {
     /// Reads offsets of tile 1 with a plan of their own.
     fn offsets_of(tiles: &VarTiles, context: &Context, cells: u64, first: u64, out: &mut [u64]) -> Result<()> {
         let mut units = Vec::new();
-        let mut reader = tiles.plan_offsets(1, cells, first, out.len() as u64 - 1, &mut units)?;
+        let mut reader =
+            tiles.plan_offsets(1, cells, std::iter::once(first..first + out.len() as u64 - 1), &mut units)?;
         reader.read(&mut Batches::new(&context.fetcher, &units, Decoding::OnThisThread), first, out)
     }
 
@@ -426,6 +434,26 @@ mod tests {
             let before = misses();
             values_of(&tiles, &context, 1, cells, 3 * first, &mut values).unwrap();
             assert_eq!(misses(), before, "values of {cells} cells");
+        }
+    }
+
+    /// Each unit is planned once for all runs of cells, and only if one of them needs it.
+    #[test]
+    fn runs_of_cells_share_units() {
+        for (cells, step, units_of) in [(1000u64, 7, 1), (30_000, 7, 4), (30_000, 29_000, 2), (700_000, 90_000, 8)] {
+            let folder = TempDir::new().unwrap();
+            let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
+            let (tiles, context) = stored(&folder, &offsets, &vec![1; 3 * cells as usize], 1);
+            let runs: Vec<Range<u64>> = (0..cells).step_by(step).map(|first| first..(first + 2).min(cells)).collect();
+            let mut units = Vec::new();
+            let mut reader = tiles.plan_offsets(1, cells, runs.iter().cloned(), &mut units).unwrap();
+            assert_eq!(units.len(), units_of, "{cells} cells, by {step}");
+            let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
+            for run in runs {
+                let mut some = vec![0; (run.end - run.start) as usize + 1];
+                reader.read(&mut batches, run.start, &mut some).unwrap();
+                assert_eq!(some, (run.start..=run.end).map(|cell| 3 * cell).collect::<Vec<_>>());
+            }
         }
     }
 

@@ -427,7 +427,7 @@ impl Fragment<'_> {
             return Ok(size + 8 * cells);
         }
         let mut units = Vec::new();
-        let mut reader = tiles.plan_offsets(tile, cells, 0, cells, &mut units)?;
+        let mut reader = tiles.plan_offsets(tile, cells, std::iter::once(0..cells), &mut units)?;
         let mut batches = Batches::new(&self.array.context().fetcher, &units, Decoding::OnThisThread);
         let mut offsets = [0; OFFSETS_PER_PART as usize + 1];
         let mut first = 0;

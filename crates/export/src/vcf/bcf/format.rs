@@ -15,90 +15,136 @@ const MAX_RECORD: usize = 1 << 28;
 /// The highest allele that fits into 32 bits together with the phase.
 const MAX_ALLELE: i64 = (i32::MAX as i64 >> 1) - 1;
 
-/// A field of a record, with its text for each sample.
-pub(super) struct FormatColumn<'a> {
-    pub name: &'a [u8],
+/// The fields of a record, with the text of each for each sample.
+pub(super) struct FormatColumns<'a> {
+    format: &'a [u8],
+    /// The texts of the first field for all samples, then those of the next one.
     texts: Vec<&'a [u8]>,
+    samples: usize,
 }
 
-/// Returns the fields of a record. Values omitted at the end of a sample's column are missing.
-pub(super) fn columns<'a>(format: &'a [u8], samples: &[&'a [u8]]) -> Vec<FormatColumn<'a>> {
-    if format == MISSING {
-        return Vec::new();
+impl<'a> FormatColumns<'a> {
+    /// Divides the columns of `samples` samples, with tabs between them. Values omitted at the end of a sample's column
+    /// are missing.
+    pub(super) fn new(format: &'a [u8], columns: Option<&'a [u8]>, samples: usize) -> Self {
+        let count = if format == MISSING { 0 } else { format.iter().filter(|&&byte| byte == b':').count() + 1 };
+        let mut texts = vec![MISSING; count.saturating_mul(samples)];
+        let columns = columns.into_iter().flat_map(|columns| columns.split(|&byte| byte == b'\t'));
+        for (sample, column) in columns.enumerate().take(if count > 0 { samples } else { 0 }) {
+            let places = texts.get_mut(sample..).unwrap_or_default().iter_mut().step_by(samples);
+            for (place, text) in places.zip(column.split(|&byte| byte == b':')) {
+                *place = text;
+            }
+        }
+        FormatColumns { format, texts, samples }
     }
-    let column = |name| FormatColumn { name, texts: Vec::with_capacity(samples.len()) };
-    let mut columns: Vec<FormatColumn<'_>> = format.split(|&byte| byte == b':').map(column).collect();
-    for sample in samples {
-        let mut texts = sample.split(|&byte| byte == b':');
-        columns.iter_mut().for_each(|column| column.texts.push(texts.next().unwrap_or(MISSING)));
+
+    /// Returns the name of each field, and its texts.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&'a [u8], &[&'a [u8]])> {
+        let names = self.format.split(|&byte| byte == b':').filter(|_| self.format != MISSING);
+        names.enumerate().map(|(place, name)| {
+            let start = place.saturating_mul(self.samples);
+            (name, self.texts.get(start..start.saturating_add(self.samples)).unwrap_or_default())
+        })
     }
-    columns
 }
 
-impl FormatColumn<'_> {
-    /// Appends integers.
-    pub(super) fn append_integers(&self, out: &mut Vec<u8>) -> Result<()> {
-        let (count, integers) = self.vectors(INTEGER_END, |text| list(text, integer), out.len())?;
-        typed::append_integers(count, &integers, out);
+/// Makes the vectors of a field for all samples, which have one length.
+#[derive(Default)]
+pub(super) struct Vectors {
+    /// The end of each sample's values before they are padded.
+    ends: Vec<usize>,
+}
+
+impl Vectors {
+    /// Appends integers. `integers` is memory to be used again.
+    pub(super) fn append_integers(
+        &mut self,
+        texts: &[&[u8]],
+        integers: &mut Vec<i32>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let parse = |text: &[u8], all: &mut Vec<i32>| list(text, integer, all);
+        let count = self.fill(texts, INTEGER_END, integers, parse, out.len())?;
+        typed::append_integers(count, integers, out);
         Ok(())
     }
 
-    /// Appends floats.
-    pub(super) fn append_floats(&self, out: &mut Vec<u8>) -> Result<()> {
-        let (count, floats) = self.vectors(FLOAT_END, |text| list(text, float), out.len())?;
-        typed::append_floats(count, &floats, out);
+    /// Appends floats. `floats` is memory to be used again.
+    pub(super) fn append_floats(&mut self, texts: &[&[u8]], floats: &mut Vec<u32>, out: &mut Vec<u8>) -> Result<()> {
+        let parse = |text: &[u8], all: &mut Vec<u32>| list(text, float, all);
+        let count = self.fill(texts, FLOAT_END, floats, parse, out.len())?;
+        typed::append_floats(count, floats, out);
         Ok(())
     }
 
     /// Appends genotypes: for each allele, twice its number plus 2 (0 if it is missing), plus 1 if it is phased with
-    /// the previous one.
-    pub(super) fn append_genotypes(&self, out: &mut Vec<u8>) -> Result<()> {
-        let (count, alleles) = self.vectors(INTEGER_END, genotype, out.len())?;
-        typed::append_integers(count, &alleles, out);
+    /// the previous one. `integers` is memory to be used again.
+    pub(super) fn append_genotypes(
+        &mut self,
+        texts: &[&[u8]],
+        integers: &mut Vec<i32>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let count = self.fill(texts, INTEGER_END, integers, genotype, out.len())?;
+        typed::append_integers(count, integers, out);
         Ok(())
     }
 
-    /// Appends texts.
-    pub(super) fn append_texts(&self, out: &mut Vec<u8>) -> Result<()> {
-        let longest = self.texts.iter().map(|text| text.len()).max().unwrap_or(0);
-        self.check_size(longest, out.len())?;
-        typed::append_texts(longest, self.texts.iter().copied(), out);
-        Ok(())
-    }
-
-    /// Rejects vectors of `length` bytes per sample that do not fit into a record after `before` bytes.
-    fn check_size(&self, length: usize, before: usize) -> Result<()> {
-        let size = length.saturating_mul(self.texts.len());
-        match before.saturating_add(size) {
-            ..=MAX_RECORD => Ok(()),
-            size => Err(Error::unsupported(format!("a record of BCF with {size} bytes; the .vcf has it"))),
-        }
-    }
-
-    /// Returns the vectors of all samples, of 4-byte values, and their common length; shorter ones are padded with
-    /// `end`. `before` is the size of the fields before.
-    fn vectors<T: Copy>(
-        &self,
+    /// Replaces `all` by the vectors of all samples, of 4-byte values, and returns their common length; shorter ones are
+    /// padded with `end`. `parse` appends the values of a text. `before` is the size of the fields before.
+    fn fill<T: Copy>(
+        &mut self,
+        texts: &[&[u8]],
         end: T,
-        parse: impl Fn(&[u8]) -> Result<Vec<T>>,
+        all: &mut Vec<T>,
+        parse: impl Fn(&[u8], &mut Vec<T>) -> Result<()>,
         before: usize,
-    ) -> Result<(usize, Vec<T>)> {
-        let values = |text: &&[u8]| text.iter().filter(|byte| b",/|".contains(byte)).count() + 1;
-        let longest = self.texts.iter().map(values).max().unwrap_or(0);
-        self.check_size(longest.saturating_mul(4), before)?;
-        let mut all = Vec::with_capacity(longest.saturating_mul(self.texts.len()));
-        for text in &self.texts {
-            let next = all.len() + longest;
-            all.extend(parse(text)?);
-            all.resize(next, end);
+    ) -> Result<usize> {
+        all.clear();
+        self.ends.clear();
+        let mut longest = 0;
+        for text in texts {
+            let start = all.len();
+            parse(text, all)?;
+            longest = longest.max(all.len() - start);
+            self.ends.push(all.len());
         }
-        Ok((longest, all))
+        check_size(longest.saturating_mul(4), texts.len(), before)?;
+        let length = longest.saturating_mul(texts.len());
+        if all.len() < length {
+            all.resize(length, end);
+            // From the last one on, because each moves to a later place or stays.
+            for (sample, &own_end) in self.ends.iter().enumerate().rev() {
+                let start = sample.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+                let place = sample * longest;
+                all.copy_within(start..own_end, place);
+                all[place + (own_end - start)..place + longest].fill(end);
+            }
+        }
+        Ok(longest)
     }
 }
 
-/// Returns the alleles of a genotype.
-fn genotype(text: &[u8]) -> Result<Vec<i32>> {
-    let (mut alleles, mut rest, mut phase) = (Vec::new(), text, 0);
+/// Appends texts, one for each sample.
+pub(super) fn append_texts(texts: &[&[u8]], out: &mut Vec<u8>) -> Result<()> {
+    let longest = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+    check_size(longest, texts.len(), out.len())?;
+    typed::append_texts(longest, texts.iter().copied(), out);
+    Ok(())
+}
+
+/// Rejects vectors of `length` bytes for each of `samples` samples that do not fit into a record after `before` bytes.
+fn check_size(length: usize, samples: usize, before: usize) -> Result<()> {
+    match before.saturating_add(length.saturating_mul(samples)) {
+        ..=MAX_RECORD => Ok(()),
+        size => Err(Error::unsupported(format!("a record of BCF with {size} bytes; the .vcf has it"))),
+    }
+}
+
+/// Appends the alleles of a genotype to others.
+fn genotype(text: &[u8], alleles: &mut Vec<i32>) -> Result<()> {
+    let (mut rest, mut phase) = (text, 0);
     loop {
         let end = rest.iter().position(|byte| b"/|".contains(byte)).unwrap_or(rest.len());
         let (allele, behind) = rest.split_at(end);
@@ -111,7 +157,7 @@ fn genotype(text: &[u8]) -> Result<Vec<i32>> {
                 (number as i32 + 1) << 1 | phase
             }
         });
-        let Some((separator, behind)) = behind.split_first() else { return Ok(alleles) };
+        let Some((separator, behind)) = behind.split_first() else { return Ok(()) };
         phase = i32::from(*separator == b'|');
         rest = behind;
     }
@@ -123,6 +169,10 @@ mod tests {
 
     #[test]
     fn genotypes_are_alleles_with_their_phase() {
+        let genotype = |text: &[u8]| {
+            let mut alleles = Vec::new();
+            super::genotype(text, &mut alleles).map(|()| alleles)
+        };
         assert_eq!(genotype(b"0/1").unwrap(), [2, 4]);
         assert_eq!(genotype(b"1|.|0/3").unwrap(), [4, 1, 3, 8]);
         assert_eq!(genotype(b".").unwrap(), [0]);
@@ -134,26 +184,36 @@ mod tests {
 
     #[test]
     fn vectors_have_the_length_of_the_longest() {
-        let of =
-            |texts: &[&'static str]| FormatColumn { name: b"X", texts: texts.iter().map(|t| t.as_bytes()).collect() };
-        let mut out = Vec::new();
-        of(&["1,2", ".", "3"]).append_integers(&mut out).unwrap();
+        let (mut vectors, mut integers, mut floats, mut out) = (Vectors::default(), vec![7], vec![7], Vec::new());
+        vectors.append_integers(&[b"1,2", b".", b"3"], &mut integers, &mut out).unwrap();
         assert_eq!(out, [0x21, 1, 2, 0x80, 0x81, 3, 0x81]);
         out.clear();
-        of(&["0|1", "1"]).append_genotypes(&mut out).unwrap();
+        vectors.append_genotypes(&[b"0|1", b"1"], &mut integers, &mut out).unwrap();
         assert_eq!(out, [0x21, 2, 5, 4, 0x81]);
         out.clear();
-        of(&["ab", "."]).append_texts(&mut out).unwrap();
+        append_texts(&[b"ab", b"."], &mut out).unwrap();
         assert_eq!(out, [0x27, b'a', b'b', b'.', 0]);
         out.clear();
-        of(&[".", "1.5,2"]).append_floats(&mut out).unwrap();
+        vectors.append_floats(&[b".", b"1.5,2"], &mut floats, &mut out).unwrap();
         assert_eq!(out[..9], [0x25, 1, 0, 0x80, 0x7f, 2, 0, 0x80, 0x7f]);
-        assert!(of(&["1", "x"]).append_integers(&mut out).is_err());
-        assert!(of(&["1/2"]).append_integers(&mut out).is_err());
+        out.clear();
+        vectors.append_integers(&[b".", b"1", b"4,5,6", b"2,3"], &mut integers, &mut out).unwrap();
+        assert_eq!(out, [0x31, 0x80, 0x81, 0x81, 1, 0x81, 0x81, 4, 5, 6, 2, 3, 0x81]);
+        assert!(vectors.append_integers(&[b"1", b"x"], &mut integers, &mut out).is_err());
+        assert!(vectors.append_integers(&[b"1/2"], &mut integers, &mut out).is_err());
         let long = "x".repeat(MAX_RECORD / 2);
-        let padded = FormatColumn { name: b"X", texts: vec![long.as_bytes(), b".", b"."] };
-        assert!(padded.append_texts(&mut out).unwrap_err().to_string().contains("402653"));
-        let columns = columns(b"A:B", &[b"1:2", b"3"]);
-        assert_eq!(columns[1].texts, [&b"2"[..], b"."]);
+        let error = append_texts(&[long.as_bytes(), b".", b"."], &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("402653"));
+    }
+
+    #[test]
+    fn fields_have_a_text_for_each_sample() {
+        let columns = FormatColumns::new(b"A:B", Some(b"1:2\t3"), 2);
+        let found: Vec<_> = columns.each().collect();
+        assert_eq!(found, [(&b"A"[..], &[&b"1"[..], b"3"][..]), (b"B", &[b"2", b"."])]);
+        for (format, samples) in [(&b"."[..], 1), (b"A", 0)] {
+            let columns = FormatColumns::new(format, (samples > 0).then_some(b"."), samples);
+            assert_eq!(columns.each().map(|(_, texts)| texts.len()).sum::<usize>(), 0);
+        }
     }
 }

@@ -14,6 +14,7 @@ mod testing;
 mod typed;
 
 pub use header::BcfHeader;
+pub use record::BcfRecords;
 
 /// The type of a field's values, by its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

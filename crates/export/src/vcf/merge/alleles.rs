@@ -190,14 +190,13 @@ impl Union {
     }
 }
 
-/// Removes the longest common suffix of all alleles, but leaves at least one base of each.
-pub(super) fn trim(alleles: &mut [Vec<u8>]) {
-    let shortest = alleles.iter().map(Vec::len).min().unwrap_or(0);
-    let Some((reference, others)) = alleles.split_first() else { return };
+/// Returns the length of the longest common suffix of all alleles that leaves at least one base of each.
+pub(super) fn shared_end(alleles: &[&[u8]]) -> usize {
+    let shortest = alleles.iter().map(|allele| allele.len()).min().unwrap_or(0);
+    let Some((reference, others)) = alleles.split_first() else { return 0 };
     let last = |allele: &[u8], from_end: usize| allele.len().checked_sub(from_end + 1).map(|place| allele[place]);
     let is_shared = |from_end: &usize| others.iter().all(|other| last(other, *from_end) == last(reference, *from_end));
-    let shared = (0..shortest.saturating_sub(1)).take_while(is_shared).count();
-    alleles.iter_mut().for_each(|allele| allele.truncate(allele.len() - shared));
+    (0..shortest.saturating_sub(1)).take_while(is_shared).count()
 }
 
 #[cfg(test)]
@@ -273,7 +272,9 @@ mod tests {
                     prop_assert!(map.iter().all(|&number| number < union.len()));
                 }
             }
-            trim(&mut union.alleles);
+            let alleles: Vec<&[u8]> = union.alleles.iter().map(Vec::as_slice).collect();
+            let shared = shared_end(&alleles);
+            prop_assert!(alleles.iter().all(|allele| allele.is_empty() || shared < allele.len()));
         }
     }
 
@@ -293,9 +294,10 @@ mod tests {
     #[test]
     fn shared_ends_are_removed() {
         let trimmed = |alleles: &str| {
-            let mut alleles: Vec<Vec<u8>> = alleles.split(',').map(|allele| allele.as_bytes().to_vec()).collect();
-            trim(&mut alleles);
-            String::from_utf8(alleles.join(&b","[..])).unwrap()
+            let alleles: Vec<&[u8]> = alleles.split(',').map(str::as_bytes).collect();
+            let shared = shared_end(&alleles);
+            let own: Vec<&[u8]> = alleles.iter().map(|allele| &allele[..allele.len() - shared]).collect();
+            String::from_utf8(own.join(&b","[..])).unwrap()
         };
         assert_eq!(trimmed("GTTT,GTT"), "GT,G");
         assert_eq!(trimmed("ACG,ACG"), "A,A");

@@ -12,14 +12,17 @@ use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
 use super::super::header::ValueCount;
 use super::genotypes::{is_complete, place};
 use super::info::Alleles;
-use super::{GENOTYPE, LineRecord, MergedFile};
+use super::{Known, LineRecord, MergedFile, Role};
+
+/// About how many bytes a missing field takes, for memory.
+const BYTES_OF_A_MISSING_FIELD: usize = 6;
 
 /// The FORMAT fields of one line.
-pub(super) struct FormatFields<'l, 'r, 'a> {
-    line: &'l [LineRecord<'r, 'a>],
+pub(super) struct FormatFields<'l, 'r, 'a, 'm> {
+    line: &'l [LineRecord<'r, 'a, 'm>],
     fields: Vec<FormatField<'a>>,
-    /// For each record of the line, the number of the field for each of its values.
-    numbers: Vec<Vec<usize>>,
+    /// The number of the field for each value of the records of the line.
+    numbers: Vec<usize>,
     /// The alleles of all genotypes, and each record's range among them.
     genotypes: Vec<Allele>,
     places: Vec<Option<Range<usize>>>,
@@ -31,6 +34,8 @@ pub(super) struct FormatFields<'l, 'r, 'a> {
 
 struct FormatField<'a> {
     name: &'a [u8],
+    number: usize,
+    role: Role,
     count: ValueCount,
     is_text: bool,
 }
@@ -38,38 +43,37 @@ struct FormatField<'a> {
 /// An allele of a genotype: its number, `None` if missing, and whether it is phased with the previous one.
 type Allele = (Option<usize>, bool);
 
-impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
+impl<'l, 'r, 'a, 'm> FormatFields<'l, 'r, 'a, 'm> {
     /// Collects the fields of the records of a line.
     ///
     /// # Errors
     /// Fails for malformed genotypes.
-    pub(super) fn new(line: &'l [LineRecord<'r, 'a>], alleles: usize) -> Result<Self> {
-        let mut fields: Vec<FormatField<'a>> = Vec::new();
-        let mut numbers = Vec::with_capacity(line.len());
+    pub(super) fn new(line: &'l [LineRecord<'r, 'a, 'm>], alleles: usize) -> Result<Self> {
+        let mut fields: Vec<FormatField<'a>> = Vec::with_capacity(line.first().map_or(0, |one| one.format.len()));
+        let mut numbers = Vec::with_capacity(line.iter().map(|one| one.format.len()).sum());
         for one in line {
-            let mut own = Vec::with_capacity(one.format.len());
             for (place, field) in one.format.iter().enumerate() {
                 // Most records have the same fields in the same places.
-                let is_same = |known: &FormatField<'_>| known.name == field.name;
+                let is_same = |known: &FormatField<'_>| known.number == field.known.number;
                 let number = match fields.get(place) {
                     Some(known) if is_same(known) => place,
                     _ => fields.iter().position(is_same).unwrap_or(fields.len()),
                 };
-                let count = || one.file.header.format(field.name).count;
                 match fields.get_mut(number) {
                     None => {
                         let is_text = matches!(field.values, Values::Text(_));
-                        fields.push(FormatField { name: field.name, count: count(), is_text });
+                        let Known { number, role, own, .. } = field.known;
+                        fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
                     }
                     // The first definition whose number of values depends on alleles takes precedence.
-                    Some(known) if known.count == ValueCount::Other => known.count = count(),
+                    Some(known) if known.count == ValueCount::Other => known.count = field.known.own.count,
                     Some(_) => {}
                 }
-                own.push(number);
+                numbers.push(number);
             }
-            numbers.push(own);
         }
-        let (mut genotypes, mut places, mut ploidy) = (Vec::new(), Vec::with_capacity(line.len()), 1);
+        let (mut genotypes, mut places) = (Vec::with_capacity(2 * line.len()), Vec::with_capacity(line.len()));
+        let mut ploidy = 1;
         for one in line {
             let before = genotypes.len();
             let has_genotype = read_genotype(one, &mut genotypes)?;
@@ -86,7 +90,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
 
     /// Returns how often each allele occurs in the genotypes; `None` if no record has a genotype.
     pub(super) fn allele_counts(&self) -> Option<Vec<u64>> {
-        if self.fields.iter().all(|field| field.name != GENOTYPE) {
+        if self.fields.iter().all(|field| field.role != Role::Genotype) {
             return None;
         }
         let mut counts = vec![0u64; self.alleles];
@@ -113,31 +117,38 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
             return Ok(());
         }
         // GT first, the others in their order.
-        let genotype = self.fields.iter().position(|field| field.name == GENOTYPE);
+        let genotype = self.fields.iter().position(|field| field.role == Role::Genotype);
         let others = (0..self.fields.len()).filter(|&number| Some(number) != genotype);
-        let order: Vec<usize> = genotype.into_iter().chain(others).collect();
+        let mut order: Vec<usize> = Vec::with_capacity(self.fields.len());
+        order.extend(genotype.into_iter().chain(others));
         for (place, field) in order.iter().filter_map(|&number| self.fields.get(number)).enumerate() {
             if place > 0 {
                 out.push(b':');
             }
             out.extend_from_slice(field.name);
         }
-        let mut missing = Vec::new();
+        let mut missing = Vec::with_capacity(BYTES_OF_A_MISSING_FIELD * order.len());
         for (place, &number) in order.iter().enumerate() {
             missing.push(if place > 0 { b':' } else { b'\t' });
             self.append_missing(number, &mut missing);
         }
-        let with_column = self.line.iter().enumerate().filter(|(_, one)| one.file.sample.is_some());
-        let mut records = with_column.peekable();
-        let mut values: Vec<Option<Values<'a>>> = Vec::new();
+        let mut start = 0;
+        let with_numbers = self.line.iter().enumerate().map(|(record, one)| {
+            let numbers = self.numbers.get(start..start + one.format.len()).unwrap_or_default();
+            start += one.format.len();
+            (record, one, numbers)
+        });
+        let mut records = with_numbers.filter(|(_, one, _)| one.file.sample.is_some()).peekable();
+        let mut values: Vec<Option<Values<'a>>> = Vec::with_capacity(self.fields.len());
         for file in columns() {
-            let Some((record, one)) = records.next_if(|(_, one)| std::ptr::eq(one.file, file)) else {
+            let Some((record, one, numbers)) = records.next_if(|(_, one, _)| std::ptr::eq(one.file, file)) else {
                 out.extend_from_slice(&missing);
                 continue;
             };
             values.clear();
             values.resize(self.fields.len(), None);
-            let numbers = self.numbers.get(record).map_or(&[][..], Vec::as_slice);
+            let is_unchanged =
+                one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
             for (field, &number) in one.format.iter().zip(numbers) {
                 if let Some(place) = values.get_mut(number).filter(|place| place.is_none()) {
                     *place = Some(field.values);
@@ -147,7 +158,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
                 out.push(if place > 0 { b':' } else { b'\t' });
                 match values.get(number).copied().flatten() {
                     Some(values) => self
-                        .append_values(record, number, values, out)
+                        .append_values(record, number, values, is_unchanged, out)
                         .map_err(|error| error.in_field(&field_of(one, &self.fields, number)))
                         .in_file(one.record.place("fmt"))?,
                     None => self.append_missing(number, out),
@@ -159,8 +170,8 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
 
     fn append_missing(&self, number: usize, out: &mut Vec<u8>) {
         let Some(field) = self.fields.get(number) else { return };
-        let count = match (field.name, field.is_text, field.count) {
-            (GENOTYPE, ..) => {
+        let count = match (field.role, field.is_text, field.count) {
+            (Role::Genotype, ..) => {
                 out.push(b'.');
                 (1..self.ploidy).for_each(|_| out.extend_from_slice(b"/."));
                 return;
@@ -173,15 +184,21 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
         (1..count).for_each(|_| out.extend_from_slice(b",."));
     }
 
-    fn append_values(&self, record: usize, number: usize, values: Values<'a>, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the values of a field of a record. `is_unchanged`: the record has the alleles of the line.
+    fn append_values(
+        &self,
+        record: usize,
+        number: usize,
+        values: Values<'a>,
+        is_unchanged: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some((field, one)) = self.fields.get(number).zip(self.line.get(record)) else { return Ok(()) };
         let genotype = self.genotype(record).unwrap_or_default();
-        if field.name == GENOTYPE {
+        if field.role == Role::Genotype {
             append_genotype(genotype, one.map, out);
             return Ok(());
         }
-        let is_unchanged =
-            one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
         if field.count == ValueCount::Other || is_unchanged {
             if !values.append(b":", out)? {
                 out.push(b'.');
@@ -205,7 +222,7 @@ impl<'l, 'r, 'a> FormatFields<'l, 'r, 'a> {
     }
 }
 
-fn field_of(one: &LineRecord<'_, '_>, fields: &[FormatField<'_>], number: usize) -> String {
+fn field_of(one: &LineRecord<'_, '_, '_>, fields: &[FormatField<'_>], number: usize) -> String {
     let name = fields.get(number).map(|field| String::from_utf8_lossy(field.name)).unwrap_or_default();
     match &one.file.sample {
         Some(sample) => format!("{name} of sample {}", String::from_utf8_lossy(sample)),
@@ -214,9 +231,9 @@ fn field_of(one: &LineRecord<'_, '_>, fields: &[FormatField<'_>], number: usize)
 }
 
 /// Appends the genotype of a record to those of others; returns whether the record has one.
-fn read_genotype(one: &LineRecord<'_, '_>, genotypes: &mut Vec<Allele>) -> Result<bool> {
+fn read_genotype(one: &LineRecord<'_, '_, '_>, genotypes: &mut Vec<Allele>) -> Result<bool> {
     // If a record has a genotype, it comes first.
-    let Some(field) = one.format.first().filter(|field| field.name == GENOTYPE) else { return Ok(false) };
+    let Some(field) = one.format.first().filter(|field| field.known.role == Role::Genotype) else { return Ok(false) };
     let wrong = |reason: String| Err(Error::damaged(reason).in_field("GT").in_file(one.record.place("fmt")));
     let Values::Integers(alleles) = field.values else { return wrong("a genotype that is not numbers".to_owned()) };
     for allele in alleles.iter().map(|allele| i32::from_le_bytes(*allele)).take_while(|&allele| allele != INTEGER_END) {

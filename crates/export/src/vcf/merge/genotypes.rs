@@ -54,6 +54,9 @@ pub(super) fn place<'a>(
         }
         _ => {
             let found = values.numbers().unwrap_or_default();
+            if is_in_place(count, alleles, ploidy, found.len()) {
+                return Ok(Placed::Numbers { numbers: found, is_float: matches!(values, Values::Floats(_)) });
+            }
             let targets = Targets::new(count, alleles, ploidy, found.len())?;
             let mut numbers = vec![None; targets.length];
             for (&target, number) in targets.indexes.iter().zip(found) {
@@ -66,16 +69,30 @@ pub(super) fn place<'a>(
     }
 }
 
+/// Returns whether values keep their places: the line has the alleles of the record, and there is a value for each place.
+fn is_in_place(count: ValueCount, alleles: &Alleles<'_>, ploidy: Option<usize>, found: usize) -> bool {
+    let Alleles { map, of_line } = *alleles;
+    let wanted = match count {
+        ValueCount::Other => return true,
+        ValueCount::PerAllele => Some(of_line),
+        ValueCount::PerAlternative => of_line.checked_sub(1),
+        ValueCount::PerGenotype => {
+            ploidy_of(found, map.len(), ploidy).map(|_| found).filter(|found| *found <= MAX_VALUES)
+        }
+    };
+    wanted == Some(found) && map.len() == of_line && map.iter().enumerate().all(|(own, number)| own == *number)
+}
+
 /// Returns whether a record with some alleles can have this number of values. A single missing value stands for all.
 pub(super) fn is_complete(values: Values<'_>, count: ValueCount, alleles: usize) -> bool {
-    let Some(numbers) = values.numbers() else { return true };
-    let is_missing = matches!(numbers.as_slice(), [] | [None]);
-    is_missing
+    let Some(numbers) = values.each_number() else { return true };
+    let found = numbers.clone().count();
+    found <= 1 && numbers.flatten().next().is_none()
         || match count {
             ValueCount::Other => true,
-            ValueCount::PerAlternative => numbers.len() + 1 == alleles,
-            ValueCount::PerAllele => numbers.len() == alleles,
-            ValueCount::PerGenotype => ploidy_of(numbers.len(), alleles, None).is_some(),
+            ValueCount::PerAlternative => found + 1 == alleles,
+            ValueCount::PerAllele => found == alleles,
+            ValueCount::PerGenotype => ploidy_of(found, alleles, None).is_some(),
         }
 }
 

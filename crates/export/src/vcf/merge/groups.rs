@@ -8,12 +8,14 @@
 //!
 //! If a file has several records at the position, the one whose variant most files share comes first.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads::cancellation;
 
-use super::alleles::{Kinds, Union, trim};
+use super::alleles::{Kinds, Union, shared_end};
 
 /// One of the records at a position.
 #[derive(Debug)]
@@ -28,10 +30,10 @@ pub(super) struct Candidate<'a> {
 
 /// The records of one line, at most one per file, in the order of the files.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct Group<'a> {
     pub members: Vec<Member>,
     /// The alleles of the line, the reference first.
-    pub alleles: Vec<Vec<u8>>,
+    pub alleles: Vec<Cow<'a, [u8]>>,
 }
 
 /// A record of a line.
@@ -40,15 +42,18 @@ pub(super) struct Member {
     /// The number of the candidate.
     pub record: usize,
     /// For each allele of the record, its number in the line.
-    pub map: Vec<usize>,
+    pub map: Rc<[usize]>,
 }
 
 /// Returns the lines for the records of one position, which are ordered by file.
 ///
 /// # Errors
 /// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
-pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
-    if let Some(group) = one_line(candidates) {
+pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<Group<'a>>> {
+    let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
+    if let Some(first) = candidates.first().filter(|_| are_alike)
+        && let Some(group) = one_line(candidates.len(), &first.alleles)
+    {
         return Ok(vec![group]);
     }
     let own = |candidate: &Candidate<'_>| Written {
@@ -72,21 +77,21 @@ pub(super) fn groups(candidates: &[Candidate<'_>]) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-/// Returns the line if all records have the same alleles and each is from another file, the most common case.
-fn one_line(candidates: &[Candidate<'_>]) -> Option<Group> {
-    let first = candidates.first()?;
-    let is_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
+/// Returns the line of some records if all have the same alleles and each is from another file; `None` if an allele
+/// occurs twice.
+pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<Group<'a>> {
     // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
-        first.alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
+        alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
     };
-    if !is_alike || !first.alleles.iter().enumerate().skip(1).all(is_distinct) {
+    if records == 0 || !alleles.iter().enumerate().skip(1).all(is_distinct) {
         return None;
     }
-    let map: Vec<usize> = (0..first.alleles.len()).collect();
-    let members = (0..candidates.len()).map(|record| Member { record, map: map.clone() }).collect();
-    let mut alleles: Vec<Vec<u8>> = first.alleles.iter().map(|allele| allele.to_vec()).collect();
-    trim(&mut alleles);
+    let map: Rc<[usize]> = (0..alleles.len()).collect();
+    let members = (0..records).map(|record| Member { record, map: map.clone() }).collect();
+    let shared = shared_end(alleles);
+    let own = |allele: &&'a [u8]| Cow::Borrowed(allele.get(..allele.len() - shared).unwrap_or_default());
+    let alleles = alleles.iter().map(own).collect();
     Some(Group { members, alleles })
 }
 
@@ -102,7 +107,7 @@ fn next_line(
     written: &mut [Written],
     left: &[usize],
     union: &mut Union,
-) -> Result<Group> {
+) -> Result<Group<'static>> {
     let lost = || Error::internal("a record that belongs to no line");
     let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
     // The records in the union, with the numbers of their alleles.
@@ -118,7 +123,7 @@ fn next_line(
             if union.add(&alleles, &mut map) {
                 own.iter_mut().for_each(|allele| allele.make_ascii_uppercase());
             }
-            united.push(Member { record, map });
+            united.push(Member { record, map: map.into() });
         }
     }
     let wanted = union.most_frequent();
@@ -138,7 +143,7 @@ fn next_line(
     }
     // The line only has the alleles of its members.
     let mut is_used = vec![false; union.len()];
-    let all = members.iter().flat_map(|member| &member.map);
+    let all = members.iter().flat_map(|member| &*member.map);
     all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
     let numbers: Vec<usize> = is_used
         .iter()
@@ -148,13 +153,14 @@ fn next_line(
             Some(number)
         })
         .collect();
-    for number in members.iter_mut().flat_map(|member| &mut member.map) {
+    for number in members.iter_mut().flat_map(|member| Rc::make_mut(&mut member.map)) {
         *number = numbers.get(*number).copied().ok_or_else(lost)?;
     }
     let used = (0..union.len()).filter(|&number| is_used[number]);
-    let mut alleles: Vec<Vec<u8>> = used.map(|number| union.allele(number).to_vec()).collect();
-    trim(&mut alleles);
-    Ok(Group { members, alleles })
+    let alleles: Vec<&[u8]> = used.map(|number| union.allele(number)).collect();
+    let shared = shared_end(&alleles);
+    let own = |allele: &&[u8]| Cow::Owned(allele.get(..allele.len() - shared).unwrap_or_default().to_vec());
+    Ok(Group { members, alleles: alleles.iter().map(own).collect() })
 }
 
 /// A variant of some files: records with the same alleles in the same order.
@@ -255,7 +261,7 @@ mod tests {
             Candidate { file: file.parse().unwrap(), alleles, stated_end: None }
         });
         let candidates: Vec<_> = candidates.collect();
-        let line = |group: Group| {
+        let line = |group: Group<'_>| {
             let members = group.members.iter().map(|member| format!("{}{:?}", member.record, &member.map[1..]));
             let alleles = String::from_utf8(group.alleles.join(&b","[..])).unwrap();
             format!("{alleles} {}", members.collect::<Vec<_>>().join(" "))

@@ -16,13 +16,14 @@ mod info;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::fields::{FieldValue, MISSING_FLOAT, append_float};
+use super::fields::{FieldValue, MISSING_FLOAT, Values, append_float};
 use super::header::Definition;
+use super::known_names::KnownNames;
 use super::record::{END, GENOTYPE};
 use super::{Header, Record};
 use format::FormatFields;
@@ -45,6 +46,8 @@ pub struct MergedFile {
 /// Merges records of some files. Memory: the name of each file's sample, and the merged header.
 pub struct Merger {
     files: Vec<MergedFile>,
+    /// For each file, a number that it has in common with the files that define the same fields in the same way.
+    definitions: Vec<usize>,
     /// The merged header.
     header: Header,
     columns: usize,
@@ -59,13 +62,95 @@ pub struct FileRecord<'a> {
     pub record: Record<'a>,
 }
 
-/// The parsed fields of a record that is part of a line.
-struct LineRecord<'r, 'a> {
-    file: &'r MergedFile,
+/// A field of a record.
+#[derive(Debug, Clone)]
+struct KnownField<'a> {
+    name: &'a [u8],
+    values: Values<'a>,
+    known: Known,
+}
+
+/// What is known of a name of a field.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// The number of the name.
+    number: usize,
+    role: Role,
+    /// Its definition in the record's header, and that in the merged header.
+    own: Definition,
+    merged: Definition,
+}
+
+/// Fields that are merged in their own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Genotype,
+    End,
+    /// An INFO field that is always summed.
+    Summed,
+    /// An INFO field that is summed if there are no genotypes to count it in.
+    Counted,
+    Other,
+}
+
+impl Role {
+    fn of_info(name: &[u8]) -> Self {
+        match name {
+            END => Role::End,
+            b"DP" | b"DP4" => Role::Summed,
+            ALLELE_NUMBER | ALLELE_COUNT => Role::Counted,
+            _ => Role::Other,
+        }
+    }
+
+    fn of_format(name: &[u8]) -> Self {
+        if name == GENOTYPE { Role::Genotype } else { Role::Other }
+    }
+}
+
+/// A record that is part of a line, and its fields.
+struct LineRecord<'r, 'a, 'm> {
+    file: &'m MergedFile,
     record: &'r Record<'a>,
     map: &'r [usize],
-    info: Vec<FieldValue<'a>>,
-    format: Vec<FieldValue<'a>>,
+    info: &'r [KnownField<'a>],
+    format: &'r [KnownField<'a>],
+}
+
+/// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header.
+pub struct MergedLines<'m> {
+    merger: &'m Merger,
+    /// The INFO and the FORMAT fields of a record, for each number of definitions.
+    known: Vec<[KnownNames<Known>; 2]>,
+    names: Names,
+    /// The number of fields of the last record.
+    fields: usize,
+    filters: Option<LineFilters<'m>>,
+}
+
+/// The numbers of names of fields.
+struct Names(HashMap<Vec<u8>, usize>);
+
+/// The number of the name `END`, which records may have without storing it.
+const END_NUMBER: usize = 0;
+
+impl Names {
+    fn new() -> Self {
+        Names(HashMap::from([(END.to_vec(), END_NUMBER)]))
+    }
+
+    fn number(&mut self, name: &[u8]) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name.to_vec()).or_insert(next)
+    }
+}
+
+/// The filters of a line whose records have the same ones.
+struct LineFilters<'m> {
+    /// The header that numbers them.
+    header: &'m Header,
+    stored: Vec<u8>,
+    text: Vec<u8>,
 }
 
 impl Merger {
@@ -84,7 +169,8 @@ impl Merger {
         }
         let columns = names.len();
         let header = Header::merged(files.iter().map(|file| &*file.header))?;
-        Ok(Merger { files, header, columns })
+        let definitions = numbers_of_definitions(&files);
+        Ok(Merger { files, definitions, header, columns })
     }
 
     /// Returns the merged header.
@@ -106,23 +192,29 @@ impl Merger {
         self.header.text_of(&samples)
     }
 
-    /// Appends the lines for all records that begin at one position, ordered by file.
-    ///
-    /// # Errors
-    /// Fails for values that TileDB-VCF does not write, or that do not fit the alleles of their record. The error has
-    /// the place of the record.
-    pub fn append(&self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+    /// Prepares to make lines.
+    pub fn lines(&self) -> MergedLines<'_> {
+        MergedLines { merger: self, known: Vec::new(), names: Names::new(), fields: 0, filters: None }
+    }
+
+    /// Returns the lines of the records at one position, ordered by file.
+    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<Group<'a>>> {
+        // Most records at a position have the same alleles.
+        if let Some(FileRecord { record, .. }) = records.first()
+            && records.windows(2).all(|two| two[0].file != two[1].file)
+            && records.iter().all(|other| other.record.alleles == record.alleles)
+            && let Some(group) =
+                groups::one_line(records.len(), &record.allele_list().in_file(record.place("alleles"))?)
+        {
+            return Ok(vec![group]);
+        }
         let candidates = records.iter().map(|FileRecord { file, record }| {
             let alleles = record.allele_list().in_file(record.place("alleles"))?;
             let is_symbolic = alleles.iter().any(|allele| allele.starts_with(b"<"));
             let stated_end = if is_symbolic && records.len() > 1 { self.stated_end(*file, record)? } else { None };
             Ok(Candidate { file: *file, alleles, stated_end })
         });
-        let candidates = candidates.collect::<Result<Vec<_>>>()?;
-        for group in groups::groups(&candidates)? {
-            self.append_line(records, &group, out)?;
-        }
-        Ok(())
+        groups::groups(&candidates.collect::<Result<Vec<_>>>()?)
     }
 
     fn file(&self, number: usize) -> Result<&MergedFile> {
@@ -132,33 +224,85 @@ impl Merger {
     /// Returns the last position that a record states in `END`.
     fn stated_end(&self, file: usize, record: &Record<'_>) -> Result<Option<u64>> {
         let header = &self.file(file)?.header;
-        let has_end = record.info_fields().in_file(record.place("info"))?.iter().any(|field| field.name == END);
+        let mut has_end = false;
+        let found = record.for_each_info(|field| {
+            has_end |= field.name == END;
+            Ok(())
+        });
+        found.in_file(record.place("info"))?;
         Ok((has_end || record.lacks_end(header)).then(|| u64::from(record.end) + 1))
     }
 
-    fn append_line(&self, records: &[FileRecord<'_>], group: &Group, out: &mut Vec<u8>) -> Result<()> {
-        let member = |member: &Member| -> Result<LineRecord<'_, '_>> {
-            let FileRecord { file, record } =
-                records.get(member.record).ok_or_else(|| Error::internal("a record that is none"))?;
-            let file = self.file(*file)?;
-            let of_sample = |error: Error| match &file.sample {
-                Some(sample) => error.in_field(&format!("of sample {}", String::from_utf8_lossy(sample))),
-                None => error,
-            };
-            let info = record.info_fields().in_file(record.place("info")).map_err(of_sample)?;
-            let format = match file.sample {
-                Some(_) => record.format_fields().in_file(record.place("fmt")).map_err(of_sample)?,
-                None => Vec::new(),
-            };
-            Ok(LineRecord { file, record, map: &[], info, format })
-        };
-        let mut line = Vec::with_capacity(group.members.len());
-        for one in &group.members {
-            line.push(LineRecord { map: &one.map, ..member(one)? });
+    fn append_info(
+        &self,
+        line: &[LineRecord<'_, '_, '_>],
+        fields: &FormatFields<'_, '_, '_, '_>,
+        of_line: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut info = Info::default();
+        let has_samples = self.columns > 0;
+        for LineRecord { file, record, map, info: own, .. } in line {
+            let alleles = Alleles { map, of_line };
+            for field in *own {
+                info.add(field, has_samples, &alleles).in_file(record.place("info"))?;
+            }
+            if record.lacks_end(&file.header) && own.iter().all(|field| field.known.role != Role::End) {
+                info.add_end(u64::from(record.end) + 1);
+            }
         }
+        let counts = fields.allele_counts();
+        let total = [counts.iter().flatten().sum::<u64>()];
+        let mut last: Vec<(&[u8], &[u64])> = Vec::new();
+        if let Some(counts) = &counts {
+            if self.header.defines_info(ALLELE_NUMBER) {
+                last.push((ALLELE_NUMBER, &total));
+            }
+            if self.header.defines_info(ALLELE_COUNT)
+                && let Some(others) = counts.get(1..).filter(|others| !others.is_empty())
+            {
+                last.push((ALLELE_COUNT, others));
+            }
+        }
+        info.append(&last, out)
+    }
+}
+
+impl<'m> MergedLines<'m> {
+    /// Appends the lines for all records that begin at one position, ordered by file.
+    ///
+    /// # Errors
+    /// Fails for values that TileDB-VCF does not write, or that do not fit the alleles of their record. The error has
+    /// the place of the record.
+    pub fn append(&mut self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+        for group in self.merger.groups(records)? {
+            let mut fields = Vec::with_capacity(group.members.len().saturating_mul(self.fields));
+            let mut ends = Vec::with_capacity(group.members.len());
+            for member in &group.members {
+                ends.push(self.add_fields(record_of(records, member)?, &mut fields)?);
+            }
+            let (mut line, mut start) = (Vec::with_capacity(group.members.len()), 0);
+            for (member, [info_end, end]) in group.members.iter().zip(ends) {
+                let FileRecord { file, record } = record_of(records, member)?;
+                line.push(LineRecord {
+                    file: self.merger.file(*file)?,
+                    record,
+                    map: &member.map,
+                    info: fields.get(start..info_end).unwrap_or_default(),
+                    format: fields.get(info_end..end).unwrap_or_default(),
+                });
+                self.fields = end - start;
+                start = end;
+            }
+            self.append_line(&line, &group, out)?;
+        }
+        Ok(())
+    }
+
+    fn append_line(&mut self, line: &[LineRecord<'_, '_, 'm>], group: &Group<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(first) = line.first() else { return Ok(()) };
         first.record.append_place(out)?;
-        append_ids(&line, out)?;
+        append_ids(line, out)?;
         for (number, allele) in group.alleles.iter().enumerate() {
             out.push(if number < 2 { b'\t' } else { b',' });
             out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
@@ -167,56 +311,121 @@ impl Merger {
             out.extend_from_slice(b"\t.");
         }
         out.push(b'\t');
-        append_quality(&line, out);
+        append_quality(line, out);
         out.push(b'\t');
-        append_filters(&line, out)?;
+        self.append_filters(line, out)?;
         out.push(b'\t');
-        let fields = FormatFields::new(&line, group.alleles.len())?;
-        self.append_info(&line, &fields, group.alleles.len(), out)?;
-        if self.columns > 0 {
-            fields.append(&self.files, out)?;
+        let fields = FormatFields::new(line, group.alleles.len())?;
+        self.merger.append_info(line, &fields, group.alleles.len(), out)?;
+        if self.merger.columns > 0 {
+            fields.append(&self.merger.files, out)?;
         }
         out.push(b'\n');
         Ok(())
     }
 
-    fn append_info(
-        &self,
-        line: &[LineRecord<'_, '_>],
-        fields: &FormatFields<'_, '_, '_>,
-        of_line: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let mut info = Info::default();
-        let has_samples = self.columns > 0;
-        let mut last: Vec<(&[u8], Vec<u8>)> = Vec::new();
-        for LineRecord { file, record, map, info: own, .. } in line {
-            let alleles = Alleles { map, of_line };
-            for field in own {
-                let Definition { is_numeric, .. } = self.header.info(field.name);
-                let definition = file.header.info(field.name);
-                info.add(field.clone(), definition, is_numeric, has_samples, &alleles).in_file(record.place("info"))?;
-            }
-            if record.lacks_end(&file.header) && own.iter().all(|field| field.name != END) {
-                info.add_position(END, u64::from(record.end) + 1);
+    /// Adds the INFO fields of a record, then the FORMAT fields if the file has a column; returns the end of both.
+    fn add_fields<'a>(&mut self, one: &FileRecord<'a>, fields: &mut Vec<KnownField<'a>>) -> Result<[usize; 2]> {
+        let FileRecord { file, record } = one;
+        let number = self.merger.definitions.get(*file).copied().unwrap_or_default();
+        let (file, merged) = (self.merger.file(*file)?, &self.merger.header);
+        let of_sample = |error: Error| match &file.sample {
+            Some(sample) => error.in_field(&format!("of sample {}", String::from_utf8_lossy(sample))),
+            None => error,
+        };
+        if self.known.len() <= number {
+            self.known.resize_with(number + 1, Default::default);
+        }
+        let Some([info, format]) = self.known.get_mut(number) else { return Err(Error::internal("no such header")) };
+        let names = &mut self.names;
+        let mut place = 0;
+        let added = record.for_each_info(|FieldValue { name, values }| {
+            let known = info.get(place, name, || {
+                let [own, merged] = [file.header.info(name), merged.info(name)];
+                Ok(Known { number: names.number(name), role: Role::of_info(name), own, merged })
+            })?;
+            place += 1;
+            fields.push(KnownField { name, values, known });
+            Ok(())
+        });
+        added.in_file(record.place("info")).map_err(of_sample)?;
+        let info_end = fields.len();
+        if file.sample.is_some() {
+            place = 0;
+            let added = record.for_each_format(|FieldValue { name, values }| {
+                let known = format.get(place, name, || {
+                    let [own, merged] = [file.header.format(name), merged.format(name)];
+                    Ok(Known { number: names.number(name), role: Role::of_format(name), own, merged })
+                })?;
+                place += 1;
+                fields.push(KnownField { name, values, known });
+                Ok(())
+            });
+            added.in_file(record.place("fmt")).map_err(of_sample)?;
+            if let Some(own) = fields.get_mut(info_end..)
+                && let Some(genotype) = own.iter().position(|field| field.known.role == Role::Genotype)
+            {
+                own[..=genotype].rotate_right(1);
             }
         }
-        if let Some(counts) = fields.allele_counts() {
-            let total: u64 = counts.iter().sum();
-            if self.header.defines_info(ALLELE_NUMBER) {
-                last.push((ALLELE_NUMBER, total.to_string().into_bytes()));
-            }
-            if self.header.defines_info(ALLELE_COUNT) && counts.len() > 1 {
-                let counts: Vec<String> = counts.iter().skip(1).map(u64::to_string).collect();
-                last.push((ALLELE_COUNT, counts.join(",").into_bytes()));
+        Ok([info_end, fields.len()])
+    }
+
+    /// Appends the filters of all records; `PASS` only if there is no other.
+    fn append_filters(&mut self, line: &[LineRecord<'_, '_, 'm>], out: &mut Vec<u8>) -> Result<()> {
+        let Some(first) = line.first() else { return Ok(()) };
+        let has = |one: &LineRecord<'_, '_, '_>, header: &Header, stored: &[u8]| {
+            std::ptr::eq(&*one.file.header, header) && one.record.filters == stored
+        };
+        let are_alike = line.iter().all(|one| has(one, &first.file.header, first.record.filters));
+        // Most lines have the filters of the line before.
+        if let Some(known) = self.filters.as_ref().filter(|known| are_alike && has(first, known.header, &known.stored))
+        {
+            out.extend_from_slice(&known.text);
+            return Ok(());
+        }
+        let mut filters: Vec<&[u8]> = Vec::new();
+        for LineRecord { file, record, .. } in line {
+            for filter in record.filter_names(&file.header).in_file(record.place("filter_ids"))? {
+                if !filters.contains(&filter) {
+                    filters.push(filter);
+                }
             }
         }
-        info.append(&last, out)
+        if filters.len() > 1 {
+            filters.retain(|filter| *filter != b"PASS");
+        }
+        let text = if filters.is_empty() { b".".to_vec() } else { filters.join(&b';') };
+        out.extend_from_slice(&text);
+        if are_alike {
+            self.filters =
+                Some(LineFilters { header: &first.file.header, stored: first.record.filters.to_vec(), text });
+        }
+        Ok(())
     }
 }
 
+/// Returns the record of a member of a line.
+fn record_of<'r, 'a>(records: &'r [FileRecord<'a>], member: &Member) -> Result<&'r FileRecord<'a>> {
+    records.get(member.record).ok_or_else(|| Error::internal("a record that is none"))
+}
+
+/// Returns a number for each file, which files have in common that define the same fields in the same way.
+fn numbers_of_definitions(files: &[MergedFile]) -> Vec<usize> {
+    let (mut of_headers, mut of_definitions) = (HashMap::new(), HashMap::new());
+    let mut numbers = Vec::with_capacity(files.len());
+    for file in files {
+        let number = of_headers.entry(Arc::as_ptr(&file.header)).or_insert_with(|| {
+            let next = of_definitions.len();
+            *of_definitions.entry(file.header.definitions()).or_insert(next)
+        });
+        numbers.push(*number);
+    }
+    numbers
+}
+
 /// Appends the distinct identifiers of records.
-fn append_ids(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
+fn append_ids(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) -> Result<()> {
     let mut ids: Vec<&[u8]> = Vec::new();
     for LineRecord { record, .. } in line {
         let id = record.id_text().in_file(record.place("id"))?;
@@ -232,29 +441,9 @@ fn append_ids(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// Appends the highest quality.
-fn append_quality(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) {
+fn append_quality(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) {
     let known = line.iter().map(|one| one.record.quality).filter(|&quality| quality != MISSING_FLOAT);
     let highest =
         known.map(f32::from_bits).reduce(|highest, quality| if highest < quality { quality } else { highest });
     append_float(highest.map_or(MISSING_FLOAT, f32::to_bits), out);
-}
-
-/// Appends the filters of all records; `PASS` only if there is no other.
-fn append_filters(line: &[LineRecord<'_, '_>], out: &mut Vec<u8>) -> Result<()> {
-    let mut filters: Vec<&[u8]> = Vec::new();
-    for LineRecord { file, record, .. } in line {
-        for filter in record.filter_names(&file.header).in_file(record.place("filter_ids"))? {
-            if !filters.contains(&filter) {
-                filters.push(filter);
-            }
-        }
-    }
-    if filters.len() > 1 {
-        filters.retain(|filter| *filter != b"PASS");
-    }
-    match filters.is_empty() {
-        true => out.push(b'.'),
-        false => out.extend_from_slice(&filters.join(&b';')),
-    }
-    Ok(())
 }

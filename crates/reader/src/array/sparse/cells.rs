@@ -15,6 +15,13 @@ pub struct TileCells {
     pub count: u64,
 }
 
+impl TileCells {
+    /// Returns their numbers in the tile.
+    pub fn range(&self) -> Range<u64> {
+        self.first..self.first + self.count
+    }
+}
+
 /// The cells of a fragment, or some of them. The position of a cell is the number of selected cells before it.
 ///
 /// A piece is a run of consecutive cells within one tile; its place is the number of pieces before it. If whole tiles
@@ -174,11 +181,15 @@ impl FragmentCells {
 
     /// Returns the cells from a position to the end of their piece, at most `count`; `None` past the end.
     pub fn at(&self, position: u64, count: u64) -> Option<TileCells> {
-        let range = self.range_of(position)?;
+        Some(self.cells_of(&self.range_of(position)?, position, count))
+    }
+
+    /// Returns the cells from a position in a range to the end of their piece, at most `count`.
+    fn cells_of(&self, range: &CellRange, position: u64, count: u64) -> TileCells {
         let cell = range.cells.start + (position - range.before);
         let (tile, first) = (cell / self.capacity, cell % self.capacity);
         let in_tile = (self.all - (cell - first)).min(self.capacity);
-        Some(TileCells { tile, in_tile, first, count: count.min(in_tile - first).min(range.cells.end - cell) })
+        TileCells { tile, in_tile, first, count: count.min(in_tile - first).min(range.cells.end - cell) }
     }
 
     /// Visits the cells from a position, piece by piece, with the number of cells visited before.
@@ -191,12 +202,15 @@ impl FragmentCells {
         count: u64,
         mut visit: impl FnMut(u64, TileCells) -> Result<()>,
     ) -> Result<()> {
+        let ranges = self.ranges();
+        let mut number = ranges.partition_point(|range| range.end() <= position);
         let mut done = 0;
         while done < count {
-            let cells = self.at(position + done, count - done);
-            let cells = cells.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?;
+            let range = ranges.get(number).ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?;
+            let cells = self.cells_of(range, position + done, count - done);
             visit(done, cells)?;
             done += cells.count;
+            number += usize::from(position + done == range.end());
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::memory;
 
 use super::cells::TileCells;
 use super::files::FixedFile;
-use super::gather::{GatherList, interleave, scatter};
+use super::gather::{CellSlab, GatherList, interleave, scatter};
 use super::rows::Rows;
 use super::view::SparseView;
 use crate::array::fragment::FieldFile;
@@ -112,19 +112,18 @@ impl FixedColumn {
         self.view.map()?.for_each(first, count, |rows| {
             plan.clear();
             match &rows {
-                Rows::CellSlab { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
+                Rows::CellSlab { fragment, position, rows } => {
+                    let slab = CellSlab { fragment: *fragment, position: *position, cells: *rows };
+                    self.plan(&mut plan, std::iter::once(slab))?;
+                }
                 Rows::Interleaved(interleaved) => {
                     self.open_ahead(interleaved.parts.iter().map(|part| part.fragment));
-                    for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
-                        self.plan(&mut plan, part.fragment, part.position, part.cells)?;
-                    }
+                    self.plan(&mut plan, interleaved.slabs())?;
                 }
                 Rows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
                     self.open_ahead(gathered.slabs.iter().map(|slab| slab.fragment));
-                    for slab in &gathered.slabs {
-                        self.plan(&mut plan, slab.fragment, slab.position, slab.cells)?;
-                    }
+                    self.plan(&mut plan, gathered.slabs.iter().copied())?;
                 }
             }
             let own = done * size..(done + rows.count()) * size;
@@ -153,25 +152,22 @@ impl FixedColumn {
         })
     }
 
-    /// Adds consecutive cells of a fragment to a plan.
-    fn plan(&self, plan: &mut Plan, fragment: u32, position: u64, count: u64) -> Result<()> {
-        let mut add = || {
-            let file = self.file(fragment)?;
-            self.view.query()?.cells[fragment as usize].for_each_tile(position, count, |_, cells| {
-                let start = plan.units.len();
-                file.units(cells, &mut plan.units)?;
-                plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
-                plan.cells += cells.count;
-                Ok(())
-            })
-        };
-        self.locate(fragment, add())
+    /// Adds consecutive cells of fragments to a plan.
+    fn plan(&self, plan: &mut Plan, slabs: impl Iterator<Item = CellSlab>) -> Result<()> {
+        self.view.query()?.for_each_tile(slabs, |fragment, pieces| {
+            let (start, first) = (plan.units.len(), plan.pieces.len());
+            self.file(fragment)?.units(pieces, &mut plan.units)?;
+            plan.pieces.extend_from_slice(pieces);
+            plan.copies.push(Copy { fragment, pieces: first..plan.pieces.len(), units: start..plan.units.len() });
+            plan.cells += pieces.iter().map(|cells| cells.count).sum::<u64>();
+            Ok(())
+        })
     }
 
     /// Copies the cells of a plan into `out`, one after the other.
     fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
-        for (copy, out) in plan.copies_into(out, self.cell_size) {
-            self.locate(copy.fragment, self.copy_cells(copy, batches, out))?;
+        for (copy, pieces, out) in plan.copies_into(out, self.cell_size) {
+            self.locate(copy.fragment, self.copy_cells(copy, pieces, batches, out))?;
         }
         Ok(())
     }
@@ -182,10 +178,18 @@ impl FixedColumn {
         outcome.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
-    fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
-        let file = self.file(copy.fragment)?;
-        file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
-        self.check(&file, copy, out)
+    fn copy_cells(
+        &self,
+        copy: &Copy,
+        pieces: &[TileCells],
+        batches: &mut Batches<'_, TileUnit>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let (file, mut reader) = (self.file(copy.fragment)?, TileReader::new(copy.units.clone()));
+        for (cells, out) in each_into(pieces, self.cell_size, out) {
+            file.read_planned(*cells, &mut reader, batches, out)?;
+        }
+        self.check(&file, copy.fragment, pieces, out)
     }
 
     /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache. Storage with high
@@ -203,21 +207,24 @@ impl FixedColumn {
         let file = self.file(fragment)?;
         let mut read = || {
             let mut pieces = Vec::with_capacity(plan.units.len());
-            for (copy, out) in plan.copies_into(out, self.cell_size) {
+            for (copy, own, out) in plan.copies_into(out, self.cell_size) {
                 let units = plan.units.get(copy.units.clone()).unwrap_or_default();
-                file.add_pieces(copy.cells, units, out, &mut pieces)?;
+                for (cells, out) in each_into(own, self.cell_size, out) {
+                    file.add_pieces(*cells, units, out, &mut pieces)?;
+                }
             }
             self.view.array().context().fetcher.copy_once(pieces)?;
-            plan.copies_into(out, self.cell_size).try_for_each(|(copy, out)| self.check(&file, copy, out))
+            let mut copies = plan.copies_into(out, self.cell_size);
+            copies.try_for_each(|(copy, own, out)| self.check(&file, copy.fragment, own, out))
         };
         self.locate(fragment, read())
     }
 
-    /// Checks cells that were copied.
-    fn check(&self, file: &FixedFile, copy: &Copy, out: &[u8]) -> Result<()> {
+    /// Checks cells of a tile that were copied.
+    fn check(&self, file: &FixedFile, fragment: u32, pieces: &[TileCells], out: &[u8]) -> Result<()> {
         match self.kind {
             Kind::Dimension(dimension) => {
-                self.check_coordinates(dimension, copy, out).map_err(|error| match file.path() {
+                self.check_coordinates(dimension, fragment, pieces, out).map_err(|error| match file.path() {
                     Some(path) => error.in_file(path),
                     None => error,
                 })
@@ -228,13 +235,15 @@ impl FixedColumn {
 
     /// Checks that coordinates lie in the domain and in the non-empty domain of the fragment's footer. The planner
     /// relied on that box to determine which cells are rows, and how many.
-    fn check_coordinates(&self, dimension: usize, copy: &Copy, bytes: &[u8]) -> Result<()> {
-        let (query, fragment) = (self.view.query()?, copy.fragment as usize);
+    fn check_coordinates(&self, dimension: usize, fragment: u32, pieces: &[TileCells], bytes: &[u8]) -> Result<()> {
+        let (query, fragment) = (self.view.query()?, fragment as usize);
         let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
         let told = query.told_range(fragment, dimension)?;
         let Some(cell) = axis.find_outside(bytes, told.unwrap_or((0, axis.last()))) else { return Ok(()) };
         let whose = if told.is_some() { "the fragment's non-empty domain" } else { "the domain" };
-        let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
+        let in_order = pieces.iter().flat_map(|cells| cells.range().map(|number| (cells.tile, number)));
+        let (tile, number) = in_order.into_iter().nth(cell).unwrap_or_default();
+        let place = format!("tile {tile}, cell {number}");
         Err(Error::damaged(format!("{place}: a coordinate outside {whose}")).in_field(&axis.name))
     }
 
@@ -262,31 +271,54 @@ impl FixedColumn {
 #[derive(Default)]
 struct Plan {
     units: Vec<TileUnit>,
+    pieces: Vec<TileCells>,
     copies: Vec<Copy>,
     /// The number of cells in all copies.
     cells: u64,
 }
 
-/// Consecutive cells of one tile of a fragment, and the range of the plan's units that hold them.
+/// Pieces of one tile of a fragment, and the units that hold them: ranges of those of the plan.
 struct Copy {
     fragment: u32,
-    cells: TileCells,
+    pieces: Range<usize>,
     units: Range<usize>,
 }
 
+/// Iterates over pieces, each with the part of `out` for its cells, which are `cell_size` bytes each.
+fn each_into<'p, 'o>(
+    pieces: &'p [TileCells],
+    cell_size: usize,
+    out: &'o mut [u8],
+) -> impl Iterator<Item = (&'p TileCells, &'o mut [u8])> {
+    let mut rest = out;
+    pieces.iter().map(move |cells| {
+        let (out, behind) = std::mem::take(&mut rest).split_at_mut(cells.count as usize * cell_size);
+        rest = behind;
+        (cells, out)
+    })
+}
+
 impl Plan {
-    /// Iterates over the copies, each with the part of `out` for its cells, which are `cell_size` bytes each.
-    fn copies_into<'o>(&self, out: &'o mut [u8], cell_size: usize) -> impl Iterator<Item = (&Copy, &'o mut [u8])> {
+    /// Iterates over the copies, each with its pieces and the part of `out` for their cells, which are `cell_size` bytes
+    /// each.
+    fn copies_into<'p, 'o>(
+        &'p self,
+        out: &'o mut [u8],
+        cell_size: usize,
+    ) -> impl Iterator<Item = (&'p Copy, &'p [TileCells], &'o mut [u8])> {
         let mut rest = out;
         self.copies.iter().map(move |copy| {
-            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * cell_size);
+            let pieces = self.pieces.get(copy.pieces.clone()).unwrap_or_default();
+            let cells: u64 = pieces.iter().map(|cells| cells.count).sum();
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(cells as usize * cell_size);
             rest = behind;
-            (copy, out)
+            (copy, pieces, out)
         })
     }
 
     fn clear(&mut self) {
         self.units.clear();
+        self.pieces.clear();
         self.copies.clear();
         self.cells = 0;
     }

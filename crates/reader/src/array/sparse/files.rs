@@ -13,7 +13,7 @@ use super::cells::TileCells;
 use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::fragment::FieldFile;
-use crate::array::tiles::{TileReader, TileUnit, Tiles, add_pieces};
+use crate::array::tiles::{TileReader, TileUnit, Tiles, add_pieces, drop_untouched};
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{OffsetReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Piece};
@@ -146,7 +146,7 @@ impl FixedFile {
     pub fn read_planned(
         &self,
         cells: TileCells,
-        mut reader: TileReader,
+        reader: &mut TileReader,
         batches: &mut Batches<'_, TileUnit>,
         out: &mut [u8],
     ) -> Result<()> {
@@ -183,11 +183,12 @@ impl FixedFile {
         }
     }
 
-    /// Adds the units that hold some cells of a tile.
+    /// Adds the units that hold some cells of a tile, given in ascending order.
     ///
     /// # Errors
     /// Any damage in the index of the tile's chunks.
-    pub fn units(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<()> {
+    pub fn units(&self, pieces: &[TileCells], units: &mut Vec<TileUnit>) -> Result<()> {
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
         let (tiles, cell_size) = match self {
             FixedFile::Fill(_) => return Ok(()),
             FixedFile::Zipped { tiles, cell_size, dimensions, interleaved: true, .. } => {
@@ -195,8 +196,18 @@ impl FixedFile {
             }
             FixedFile::Own { tiles, cell_size } | FixedFile::Zipped { tiles, cell_size, .. } => (tiles, *cell_size),
         };
-        let start = self.start(cells);
-        tiles.units(cells.tile, self.tile_size(cells)?, start..start + cells.count * cell_size as u64, units)
+        let size = self.tile_size(*first)?;
+        let bytes = |cells: &TileCells| {
+            let start = self.start(*cells);
+            start..start + cells.count * cell_size as u64
+        };
+        let before = units.len();
+        tiles.units(first.tile, size, bytes(first).start..bytes(last).end, units)?;
+        // The first and the last unit are always needed.
+        if units.len() - before > 2 {
+            drop_untouched(pieces.iter().map(bytes), before, units);
+        }
+        Ok(())
     }
 
     /// Returns whether the cells of a tile are contiguous in it, as they are in a column.
@@ -278,14 +289,16 @@ impl VarFile {
         }
     }
 
-    /// Plans a read of the offsets of some cells, including the end of the last one: adds their units, and returns a
-    /// reader of them.
+    /// Plans a read of the offsets of some cells of a tile, given in ascending order, and of the end of each last one:
+    /// adds their units, and returns a reader of them.
     ///
     /// # Errors
     /// As [`VarTiles::plan_offsets`].
-    pub fn plan_offsets(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<OffsetReader> {
+    pub fn plan_offsets(&self, pieces: &[TileCells], units: &mut Vec<TileUnit>) -> Result<OffsetReader> {
+        // Without cells there is nothing to read.
+        let Some(TileCells { tile, in_tile, .. }) = pieces.first() else { return Ok(OffsetReader::Fill(0)) };
         match self {
-            VarFile::Stored(tiles) => tiles.plan_offsets(cells.tile, cells.in_tile, cells.first, cells.count, units),
+            VarFile::Stored(tiles) => tiles.plan_offsets(*tile, *in_tile, pieces.iter().map(TileCells::range), units),
             VarFile::Fill(fill) => Ok(OffsetReader::Fill(fill.len() as u64)),
         }
     }
@@ -305,7 +318,7 @@ pub fn string_tiles(array: &Array, fragment: usize, dimension: usize) -> Result<
 /// Any damage in the data that is needed for them, [`Error::Unsupported`] if they do not fit in memory.
 pub fn append_strings(fetcher: &Fetcher, tiles: &VarTiles, cells: TileCells, column: &mut AxisColumn) -> Result<()> {
     let (mut units, mut offsets) = (Vec::new(), vec![0; cells.count as usize + 1]);
-    let mut reader = tiles.plan_offsets(cells.tile, cells.in_tile, cells.first, cells.count, &mut units)?;
+    let mut reader = tiles.plan_offsets(cells.tile, cells.in_tile, std::iter::once(cells.range()), &mut units)?;
     reader.read(&mut Batches::new(fetcher, &units, Decoding::OnThisThread), cells.first, &mut offsets)?;
     let (from, to) = (offsets[0], offsets[cells.count as usize]);
     let before = column.bytes.len();

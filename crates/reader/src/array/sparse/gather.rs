@@ -24,6 +24,14 @@ pub struct GatherList {
 /// Marks a cell that lies between others and is not a row.
 pub const DROPPED: u32 = u32::MAX;
 
+impl InterleavedRows {
+    /// Returns the cells of each part that has some.
+    pub fn slabs(&self) -> impl Iterator<Item = CellSlab> {
+        let with_cells = self.parts.iter().filter(|part| part.cells > 0);
+        with_cells.map(|part| CellSlab { fragment: part.fragment, position: part.position, cells: part.cells })
+    }
+}
+
 impl GatherList {
     /// Collects the cells of rows that are not a cell slab.
     ///
@@ -47,11 +55,8 @@ impl GatherList {
         for part in &interleaved.parts {
             next.push(cells as usize);
             cells += part.cells;
-            if part.cells > 0 {
-                let (fragment, position) = (part.fragment, part.position);
-                self.slabs.push(CellSlab { fragment, position, cells: part.cells });
-            }
         }
+        self.slabs.extend(interleaved.slabs());
         let mut row = 0;
         for code in &interleaved.codes {
             let next = &mut next[usize::from(code >> 1)];
@@ -78,16 +83,6 @@ impl GatherList {
             }
             self.rows.extend(row..row + cells);
         }
-    }
-
-    /// Iterates over the slabs, each with the rows of its cells.
-    pub fn iter(&self) -> impl Iterator<Item = (CellSlab, &[u32])> {
-        let mut rest = self.rows.as_slice();
-        self.slabs.iter().map(move |slab| {
-            let (rows, behind) = rest.split_at(slab.cells as usize);
-            rest = behind;
-            (*slab, rows)
-        })
     }
 }
 

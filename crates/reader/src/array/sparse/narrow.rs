@@ -2,8 +2,8 @@
 //!
 //! A row of a matrix touches many tiles and selects few cells of each. Merging these tiles would fetch all their
 //! coordinates and compare all their cells. Narrowing reads only the restricted dimensions, tile by tile on all cores,
-//! and leaves the selected cells to the merge. It tests each cell of a touched tile, so the result does not depend on the
-//! order of cells.
+//! and leaves the selected cells to the merge. It tests each cell of a touched tile along the dimensions whose range in the
+//! tile's box leaves that open, so the result does not depend on the order of cells.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::cells::TileCells;
 use super::files::FixedFile;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
 use super::query::Query;
-use super::selection::{Selection, Share};
+use super::selection::Selection;
 use super::stream::{FragmentSource, read_column};
 use crate::read::{Batches, Decoding};
 use crate::threads::{self, cancellation};
@@ -94,8 +94,8 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
 struct Stretch<'a> {
     source: &'a FragmentSource<'a>,
     positions: Range<u64>,
-    /// Whether the boxes of their tiles show that all cells are selected.
-    are_all_selected: bool,
+    /// The dimensions along which the boxes of their tiles do not show that all cells are selected.
+    tested: Vec<usize>,
 }
 
 /// Cuts the cells of a fragment into stretches. Skips tiles without selected cells.
@@ -107,26 +107,24 @@ fn add_stretches<'a>(
     let cells = source.array.context().budget().fetched_coordinates() / size_of::<u64>();
     let most = CELLS_AT_ONCE.min((cells / WAITING_THREADS) as u64).max(BATCH_CELLS);
     let mbrs = source.mbrs()?;
-    let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
+    let (mut boxes, mut ranges, mut tested) = (mbrs.boxes(), Vec::new(), Vec::new());
     let first = stretches.len();
     for (place, tile) in (0..).zip(source.cells.tiles()) {
         cancellation::check()?;
         boxes.read(tile, &mut ranges)?;
-        let are_all_selected = match selection.share(&source.plan.axes, ranges.iter()) {
-            Share::None => continue,
-            Share::Some => false,
-            Share::All => true,
-        };
+        if !selection.find_tested(&source.plan.axes, &ranges, &mut tested) {
+            continue;
+        }
         let positions = source.cells.positions_of(place);
         match stretches[first..].last_mut() {
             Some(last)
                 if last.positions.end == positions.start
-                    && last.are_all_selected == are_all_selected
+                    && last.tested == tested
                     && positions.end - last.positions.start <= most =>
             {
                 last.positions.end = positions.end;
             }
-            _ => stretches.push(Stretch { source, positions, are_all_selected }),
+            _ => stretches.push(Stretch { source, positions, tested: tested.clone() }),
         }
     }
     Ok(())
@@ -138,10 +136,10 @@ impl Stretch<'_> {
     /// # Errors
     /// Any damage in the coordinates; those of the storage.
     fn selected(&self, selection: &Selection) -> Result<Vec<Range<u64>>> {
-        if self.are_all_selected {
+        if self.tested.is_empty() {
             return Ok(vec![self.positions.clone()]);
         }
-        self.fetch(selection)?;
+        self.fetch()?;
         let mut selected = Vec::new();
         let count = self.positions.end - self.positions.start;
         self.source.cells.for_each_tile(self.positions.start, count, |before, cells| {
@@ -151,13 +149,13 @@ impl Stretch<'_> {
     }
 
     /// Fetches the coordinates into the cache.
-    fn fetch(&self, selection: &Selection) -> Result<()> {
+    fn fetch(&self) -> Result<()> {
         let (source, mut units) = (self.source, Vec::new());
-        let axes = source.plan.axes.iter().enumerate();
-        for (number, _) in axes.filter(|(number, axis)| selection.restricts(*number) && !axis.is_text()) {
-            let file = FixedFile::of_dimension(source.array, source.fragment, number)?;
+        let is_text = |number: &usize| source.plan.axes.get(*number).is_none_or(|axis| axis.is_text());
+        for number in self.tested.iter().filter(|number| !is_text(number)) {
+            let file = FixedFile::of_dimension(source.array, source.fragment, *number)?;
             let count = self.positions.end - self.positions.start;
-            source.cells.for_each_tile(self.positions.start, count, |_, cells| file.units(cells, &mut units))?;
+            source.cells.for_each_tile(self.positions.start, count, |_, cells| file.units(&[cells], &mut units))?;
         }
         Batches::new(&source.array.context().fetcher, &units, Decoding::OnThisThread).fetch_before_reading()
     }
@@ -178,7 +176,7 @@ impl Stretch<'_> {
             let batch = TileCells { first: cells.first + done, count, ..cells };
             marks.clear();
             marks.resize(count as usize, true);
-            for number in (0..self.source.plan.axes.len()).filter(|&number| selection.restricts(number)) {
+            for &number in &self.tested {
                 column.clear();
                 read_column(self.source, number, batch, &mut column, &mut bytes, &mut Vec::new())?;
                 selection.apply(number, &column, &mut marks);

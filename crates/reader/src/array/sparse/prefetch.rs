@@ -49,7 +49,7 @@ fn units(source: &FragmentSource<'_>, positions: Range<u64>, compares: bool) -> 
     let mut units = Vec::new();
     let count = positions.end.saturating_sub(positions.start);
     source.cells.for_each_tile(positions.start, count, |_, cells| {
-        files.iter().try_for_each(|file| file.units(cells, &mut units))
+        files.iter().try_for_each(|file| file.units(&[cells], &mut units))
     })?;
     Ok(units)
 }

@@ -8,8 +8,9 @@ use tilefs_format::schema::Layout;
 
 use super::axis::Scale;
 use super::box_join::{Boxes, for_each_pair};
-use super::cells::FragmentCells;
+use super::cells::{FragmentCells, TileCells};
 use super::deletes::Delete;
+use super::gather::CellSlab;
 use super::key::KeyPlan;
 use super::selection::Selection;
 use super::stream::FragmentSource;
@@ -210,6 +211,39 @@ impl Query {
     /// Returns whether the cells of a fragment have times of their own, and several may have the same coordinates.
     fn has_versions(&self, fragment: usize) -> Result<bool> {
         Ok(!self.array.schema().allows_duplicates && self.array.outline(fragment)?.facts.has_timestamps)
+    }
+
+    /// Visits consecutive cells of fragments tile by tile: passes the fragment, and the pieces of a tile that follow each
+    /// other in ascending order. Adds the fragment to errors.
+    ///
+    /// # Errors
+    /// Those of `visit`; [`Error::Damaged`] for cells past the end of their fragment.
+    pub fn for_each_tile(
+        &self,
+        slabs: impl Iterator<Item = CellSlab>,
+        mut visit: impl FnMut(u32, &[TileCells]) -> Result<()>,
+    ) -> Result<()> {
+        let place = |fragment: u32, outcome: Result<()>| {
+            outcome.in_fragment(self.array.fragment_name(fragment as usize)).in_array(self.array.path())
+        };
+        let (mut fragment, mut pieces): (u32, Vec<TileCells>) = (0, Vec::new());
+        for slab in slabs {
+            let cells = self.cells.get(slab.fragment as usize).ok_or_else(|| Error::internal("no such fragment"))?;
+            let visited = cells.for_each_tile(slab.position, slab.cells, |_, piece| {
+                let follows = |last: &TileCells| {
+                    fragment == slab.fragment && last.tile == piece.tile && last.range().end <= piece.first
+                };
+                if pieces.last().is_some_and(|last| !follows(last)) {
+                    place(fragment, visit(fragment, &pieces))?;
+                    pieces.clear();
+                }
+                fragment = slab.fragment;
+                pieces.push(piece);
+                Ok(())
+            });
+            place(slab.fragment, visited)?;
+        }
+        if pieces.is_empty() { Ok(()) } else { place(fragment, visit(fragment, &pieces)) }
     }
 
     /// Returns a fragment, ready for reading its cells.

@@ -108,6 +108,28 @@ impl Selection {
         }
     }
 
+    /// Finds the dimensions along which cells must be tested, because the box of their tile does not show that all are
+    /// selected. Returns `false` if it shows that none is.
+    pub fn find_tested(&self, axes: &[Axis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
+        tested.clear();
+        let mut is_surely_all = true;
+        for (number, ((selection, axis), range)) in self.axes.iter().zip(axes).zip(ranges).enumerate() {
+            let share = selection.share(axis, range);
+            is_surely_all &= share == Share::All;
+            // Writers that compare bytes as signed numbers may count others as lying between two strings.
+            if share == Share::Some || self.restricts(number) && axis.is_text() && range.low != range.high {
+                tested.push(number);
+            }
+            if share == Share::None {
+                return false;
+            }
+        }
+        if is_surely_all {
+            tested.clear();
+        }
+        true
+    }
+
     /// Returns which of the cells in a box are selected, as far as the box determines it.
     pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
         let mut share = Share::All;

@@ -18,6 +18,7 @@ use crate::array::context::IndexKey;
 use crate::array::open_files::OpenFiles;
 use crate::array::single_flight::SingleFlight;
 use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
+use crate::memory;
 use crate::read::Output;
 use crate::search::partition_point;
 use crate::storage::EntryKey;
@@ -25,6 +26,9 @@ use crate::threads::for_all;
 
 /// Number of blocks of rows whose sizes are computed together.
 const BLOCKS_AT_ONCE: usize = 64;
+
+/// What the memory of values is for.
+const VALUES: &str = "the values of a column";
 
 /// A column of variable-size values, one per row. Reads are independent of each other and may run concurrently.
 pub struct VarColumn {
@@ -194,6 +198,39 @@ impl VarColumn {
                 None => self.read_blocks(number, from, into, &files),
             }
         })
+    }
+
+    /// Reads the values of all rows: the byte at which each starts, and their end, then the bytes. Locates each value only
+    /// once if rows are not consecutive cells of a fragment.
+    ///
+    /// # Errors
+    /// Any damage in the data that is needed for them.
+    pub fn read_all(&self) -> Result<(Vec<u64>, Vec<u8>)> {
+        let (map, rows) = (self.view.map()?, self.row_count()?);
+        let offsets_of = "the offsets of a column";
+        if (0..map.segment_count()).any(|number| map.slab(number).is_some()) {
+            let offsets = memory::fill(rows.saturating_add(1), 1, offsets_of, |first, out| self.offsets(first, out))?;
+            let bytes = memory::fill(self.byte_count()?, 1, VALUES, |start, out| self.read(start, out))?;
+            return Ok((offsets, bytes));
+        }
+        let (files, mut starts) = (self.files()?, Vec::new());
+        let (mut offsets, mut bytes) = (vec![0], Vec::new());
+        self.for_each_block(0..rows, &files, |files, gathered, values| {
+            memory::reserve(&mut offsets, values.len(), offsets_of)?;
+            starts.clear();
+            let (before, mut length) = (bytes.len(), 0u64);
+            for value in values {
+                starts.push(i128::from(length));
+                length = length.checked_add(value.length).ok_or_else(too_long)?;
+                offsets.push((before as u64).saturating_add(length));
+            }
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            // Before allocating: this fails if tiles have fewer bytes.
+            let plan = files.plan(gathered, values, &starts, length)?;
+            memory::resize(&mut bytes, before.saturating_add(length), VALUES)?;
+            files.copy(&plan, bytes.get_mut(before..).unwrap_or_default())
+        })?;
+        Ok((offsets, bytes))
     }
 
     /// Returns the row whose value holds a byte. If several rows start there, all but the last are empty: returns the
@@ -409,7 +446,7 @@ impl VarColumn {
                 starts.push(byte);
                 byte += i128::from(value.length);
             }
-            files.copy(gathered, values, &starts, out)
+            files.copy(&files.plan(gathered, values, &starts, out.len())?, out)
         })
     }
 
@@ -422,9 +459,7 @@ impl VarColumn {
             gathered.set(&rows)?;
             units.clear();
             files.open_ahead(&gathered);
-            for slab in &gathered.slabs {
-                files.units(slab, values, &mut units)?;
-            }
+            files.units(&gathered, values, &mut units)?;
             files.batches(&units).fetch_all()
         })
     }
@@ -475,7 +510,7 @@ impl VarColumn {
         let position = slab.position + first;
         let (mut units, mut parts) = (Vec::new(), Vec::new());
         let planned = cells.for_each_tile(position, out.len(), |done, tile| {
-            parts.push((done, tile, file.plan_offsets(tile, &mut units)?));
+            parts.push((done, tile, file.plan_offsets(&[tile], &mut units)?));
             Ok(())
         });
         files.place(slab.fragment, planned)?;

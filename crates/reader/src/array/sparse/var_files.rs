@@ -1,15 +1,16 @@
 //! The files of a variable-size column in all fragments: the sizes of rows' values, and copies of the values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::cells::FragmentCells;
 use super::files::{VarFile, string_tiles};
-use super::gather::{CellSlab, DROPPED, GatherList};
+use super::gather::{DROPPED, GatherList};
 use super::query::Query;
 use crate::array::open_files::OpenFiles;
-use crate::array::tiles::TileUnit;
+use crate::array::tiles::{TileUnit, drop_untouched};
 use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::read::{Batches, Decoding, Fetcher};
 use crate::storage::together;
@@ -27,6 +28,14 @@ pub enum VarField {
 pub struct Value {
     pub start: u64,
     pub length: u64,
+}
+
+/// Copies of values of several fragments.
+#[derive(Default)]
+pub struct Copies {
+    stored: ValuePlan,
+    /// Those from fragments that lack the field, each with its fragment.
+    fill: Vec<(u32, ValueCopy)>,
 }
 
 /// The files of a column, opened on first use.
@@ -103,63 +112,77 @@ impl<'a> VarFiles<'a> {
     /// # Errors
     /// Any damage in the offsets.
     pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
-        let (mut units, mut parts, mut offsets) = (Vec::new(), Vec::new(), Vec::new());
-        for (slab, rows) in gathered.iter() {
-            let file = self.get(slab.fragment)?;
-            let planned = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
-                parts.push((slab.fragment, cells, &rows[done as usize..], file.plan_offsets(cells, &mut units)?));
+        let (mut units, mut pieces, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
+        self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, own| {
+            tiles.push((fragment, own.len(), self.get(fragment)?.plan_offsets(own, &mut units)?));
+            pieces.extend_from_slice(own);
+            Ok(())
+        })?;
+        let (mut batches, mut offsets) = (self.batches(&units), Vec::new());
+        let (mut pieces, mut rows) = (pieces.iter(), gathered.rows.iter());
+        for (fragment, count, mut reader) in tiles {
+            let read = pieces.by_ref().take(count).try_for_each(|cells| {
+                offsets.resize(cells.count as usize + 1, 0);
+                reader.read(&mut batches, cells.first, &mut offsets)?;
+                for (pair, row) in offsets.windows(2).zip(rows.by_ref()) {
+                    if *row != DROPPED {
+                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                    }
+                }
                 Ok(())
             });
-            self.place(slab.fragment, planned)?;
-        }
-        let mut batches = self.batches(&units);
-        for (fragment, cells, rows, mut reader) in parts {
-            offsets.resize(cells.count as usize + 1, 0);
-            self.place(fragment, reader.read(&mut batches, cells.first, &mut offsets))?;
-            for (pair, row) in offsets.windows(2).zip(rows) {
-                if *row != DROPPED {
-                    values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
-                }
-            }
+            self.place(fragment, read)?;
         }
         Ok(())
     }
 
-    /// Copies the values of gathered rows into `out`, as far as they intersect it. `starts` has the first byte of each
-    /// row's value relative to the beginning of `out`; it may be negative or past the end.
+    /// Plans copies of the values of gathered rows into `length` bytes of memory, as far as they intersect it. `starts`
+    /// has the first byte of each row's value relative to the beginning of the memory; it may be negative or past the
+    /// end.
+    ///
+    /// # Errors
+    /// If a tile does not have the bytes of its values; any damage in the index of its chunks.
+    pub fn plan(&self, gathered: &GatherList, values: &[Value], starts: &[i128], length: usize) -> Result<Copies> {
+        let (mut plan, mut copies) = (Copies::default(), Vec::new());
+        let mut rest = gathered.rows.iter();
+        self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, pieces| {
+            let count: u64 = pieces.iter().map(|cells| cells.count).sum();
+            copies.clear();
+            for row in rest.by_ref().take(count as usize) {
+                let row = *row as usize;
+                let (Some(value), Some(start)) = (values.get(row), starts.get(row)) else { continue };
+                let from = (*start).max(0);
+                let to = (*start + i128::from(value.length)).min(length as i128);
+                if from < to {
+                    let (to, length) = (from as usize, (to - from) as usize);
+                    copies.push(ValueCopy { from: value.start + (from - start) as u64, to, length });
+                }
+            }
+            let copies = copies.drain(..);
+            match (&*self.get(fragment)?, pieces.first()) {
+                (VarFile::Stored(tiles), Some(first)) => {
+                    plan.stored.add(fragment as usize, tiles, first.tile, first.in_tile, copies)?;
+                }
+                _ => plan.fill.extend(copies.map(|copy| (fragment, copy))),
+            }
+            Ok(())
+        })?;
+        Ok(plan)
+    }
+
+    /// Copies the values of a plan into `out`.
     ///
     /// # Errors
     /// Any damage in the values.
-    pub fn copy(&self, gathered: &GatherList, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
-        let (mut plan, mut copies) = (ValuePlan::default(), Vec::new());
-        for (slab, rows) in gathered.iter() {
-            let file = self.get(slab.fragment)?;
-            let planned = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
-                copies.clear();
-                for row in &rows[done as usize..(done + cells.count) as usize] {
-                    let row = *row as usize;
-                    let (Some(value), Some(start)) = (values.get(row), starts.get(row)) else { continue };
-                    let from = (*start).max(0);
-                    let to = (*start + i128::from(value.length)).min(out.len() as i128);
-                    if from < to {
-                        let (to, length) = (from as usize, (to - from) as usize);
-                        copies.push(ValueCopy { from: value.start + (from - start) as u64, to, length });
-                    }
-                }
-                let parts = copies.drain(..);
-                match &*file {
-                    VarFile::Stored(tiles) => {
-                        plan.add(slab.fragment as usize, tiles, cells.tile, cells.in_tile, parts)?;
-                    }
-                    VarFile::Fill(fill) => {
-                        parts.for_each(|copy| repeat(fill, copy.from, &mut out[copy.to..][..copy.length]));
-                    }
-                }
-                Ok(())
-            });
-            self.place(slab.fragment, planned)?;
+    pub fn copy(&self, plan: &Copies, out: &mut [u8]) -> Result<()> {
+        for (fragment, ValueCopy { from, to, length }) in &plan.fill {
+            let out = out.get_mut(*to..).and_then(|out| out.get_mut(..*length));
+            let out = out.ok_or_else(|| Error::internal("a copy outside of the output"))?;
+            if let VarFile::Fill(fill) = &*self.get(*fragment)? {
+                repeat(fill, *from, out);
+            }
         }
-        self.read(&plan, out)
+        self.read(&plan.stored, out)
     }
 
     /// Reads the values of a plan into `out`.
@@ -180,29 +203,36 @@ impl<'a> VarFiles<'a> {
         &self.query.array.context().fetcher
     }
 
-    /// Adds the units that hold the offsets of consecutive cells of a fragment, and if `values` is set, those of their
-    /// values.
+    /// Adds the units that hold the offsets of gathered rows, and if `values` is set, those of their values.
     ///
     /// # Errors
     /// Any damage in the data that locates the units.
-    pub fn units(&self, slab: &CellSlab, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
-        let file = self.get(slab.fragment)?;
-        let add = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |_, cells| {
-            let mut own = Vec::new();
-            let mut reader = file.plan_offsets(cells, &mut own)?;
+    pub fn units(&self, gathered: &GatherList, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
+        self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, pieces| {
+            let (file, mut own) = (self.get(fragment)?, Vec::new());
+            let mut reader = file.plan_offsets(pieces, &mut own)?;
             if let VarFile::Stored(tiles) = &*file
                 && values
-                && cells.count > 0
             {
                 let (mut start, mut end, mut batches) = ([0], [0], self.batches(&own));
-                reader.read(&mut batches, cells.first, &mut start)?;
-                reader.read(&mut batches, cells.first + cells.count, &mut end)?;
-                tiles.value_units(cells.tile, cells.in_tile, start[0]..end[0], units)?;
+                let mut bytes: Vec<Range<u64>> = Vec::with_capacity(pieces.len());
+                for cells in pieces {
+                    reader.read(&mut batches, cells.first, &mut start)?;
+                    reader.read(&mut batches, cells.first + cells.count, &mut end)?;
+                    if start[0] < end[0] {
+                        bytes.push(start[0]..end[0]);
+                    }
+                }
+                let (tile, cells) = pieces.first().map_or((0, 0), |first| (first.tile, first.in_tile));
+                if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
+                    let before = units.len();
+                    tiles.value_units(tile, cells, first.start..last.end, units)?;
+                    drop_untouched(bytes.iter().cloned(), before, units);
+                }
             }
             units.append(&mut own);
             Ok(())
-        });
-        self.place(slab.fragment, add)
+        })
     }
 }
 

@@ -32,7 +32,7 @@ pub use reader::TileReader;
 pub(super) use reader::add_pieces;
 use unit::Form;
 pub use unit::TileUnit;
-pub(super) use unit::keep_marked;
+pub(super) use unit::{drop_untouched, keep_marked};
 
 /// Tiles of at most this many decoded bytes are decoded and cached as a whole.
 const WHOLE_TILE: u64 = 128 << 10;

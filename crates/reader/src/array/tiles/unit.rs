@@ -54,6 +54,19 @@ pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
     });
 }
 
+/// Removes the units, from number `first` on, that have none of the bytes in some ranges of their tile. The units are in
+/// the order of the tile; no range is empty.
+pub fn drop_untouched(ranges: impl Iterator<Item = Range<u64>>, first: usize, units: &mut Vec<TileUnit>) {
+    let own: Vec<Range<u64>> = units.get(first..).unwrap_or_default().iter().map(TileUnit::range).collect();
+    let mut is_touched = vec![false; own.len()];
+    for range in ranges {
+        let number = own.partition_point(|unit| unit.end <= range.start);
+        let touched = own.iter().zip(&mut is_touched).skip(number).take_while(|(unit, _)| unit.start < range.end);
+        touched.for_each(|(_, is_touched)| *is_touched = true);
+    }
+    keep_marked(units, first, is_touched);
+}
+
 impl TileUnit {
     /// Returns the range of its bytes in the decoded tile.
     pub fn range(&self) -> Range<u64> {
