@@ -21,9 +21,8 @@ use support::skip::{can_mount, python_with};
 /// The number of arrays of one seed.
 const ARRAYS: &str = "48";
 
-/// What the scripts that compare views import.
-const READERS: &str =
-    "numpy, tiledb, pandas, pyarrow.parquet, scipy.io, netCDF4, h5py, xarray, zarr, dask.array, duckdb, polars";
+/// What the script that compares views imports.
+const READERS: &str = "numpy, tiledb, h5py, netCDF4, pyarrow.parquet, scipy.io, zarr";
 
 #[test]
 fn random_arrays_show_what_libtiledb_reads_from_them() {

@@ -2,10 +2,13 @@
 //!
 //! `fixtures.digests` has a digest for each part of each array and group. If one differs, the test names the part and,
 //! if the listing of an earlier run is in `target/tmp/every_path/`, each path with its old and new facts.
+//! `TILEFS_ACCEPT=yes` rewrites the digests, after a change that is meant to change them.
 //!
-//! * `TILEFS_ACCEPT=yes` rewrites the digests, after a change that is meant to change them.
-//! * `TILEFS_LIST=FOLDER:FOLDER` lists these folders instead, into the file that `TILEFS_LIST_TO` names
-//!   (`scripts/list_every_path.sh`), `TILEFS_LIST_THREADS` says with how many threads.
+//! `scripts/list_every_path.sh` lists other folders: `TILEFS_LIST` names them, separated by colons, `TILEFS_LIST_TO` the
+//! file to write, and `TILEFS_LIST_THREADS` the number of threads that decode.
+//!
+//! A listing depends neither on the machine nor on the time: everything is shown as of a fixed time, and the path of the
+//! listed folder and the version of tilefs are replaced in names, bytes, attributes and errors.
 //!
 //! The parts:
 //!
@@ -100,6 +103,35 @@ fn given_folders_are_listed() {
     let threads = env::var("TILEFS_LIST_THREADS").ok().map(|number| number.parse().expect("a number of threads"));
     let texts: Vec<String> = env::split_paths(&folders).map(|folder| listing(&folder, threads)).collect();
     fs::write(&out, texts.concat()).expect("the listing is written");
+}
+
+#[test]
+fn a_listing_depends_on_the_data_and_not_on_the_folder_or_the_threads() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let [short, long] = ["s", "a_longer_name/below"].map(|name| place.path().join(name));
+    for object in ["demo", "arrays/groups/experiment", "variants/v4"] {
+        for folder in [&short, &long] {
+            copy(&tilefs_fixtures::fixtures().join(object), &folder.join(object));
+        }
+    }
+    let (one, many) = (listing(&short, Some(1)), listing(&long, Some(8)));
+    assert_eq!(differences(&one, &many), [""; 0]);
+    assert!(one.lines().count() > 1000 && !one.contains("panic"));
+    fs::remove_dir_all(long.join("demo/__fragments")).expect("the fragments are there");
+    let lost = differences(&one, &listing(&long, None));
+    assert!(lost.iter().any(|line| line.starts_with("+ demo\ttemp.f32\t")), "{lost:?}");
+    assert!(lost.iter().all(|line| line[2..].starts_with("demo\t")), "{lost:?}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder is listed").map(|entry| entry.expect("a folder is listed")) {
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("a file is copied")),
+        }
+    }
 }
 
 /// Returns every path of all arrays and groups in a folder.

@@ -35,7 +35,7 @@ class Cells:
     """The cells of an array as libtiledb reads them: for each field a list of bytes, or None for a null."""
 
     def __init__(self, mount, entry):
-        self.mount, self.path = mount, entry["path"]
+        self.mount, self.path, self.dimension_labels = mount, entry["path"], entry["labels"]
         self.array = expected.Array(mount, entry["path"])
         self.fields = self.array.fields
         enums = self.array.schema.get("enumerations", {})
@@ -239,6 +239,16 @@ def matrices(cells):
             assert got == wanted or field.valid is not None or field.dtype.kind == "f", file
 
 
+def dimension_labels(cells):
+    """Labels of dimensions, and a slice by them."""
+    for name, values in cells.dimension_labels.items():
+        assert np.fromfile(f"{cells.mount}/labels/{name}.f64").tolist() == values, name
+        low, high = sorted((values[len(values) // 3], values[-1]))
+        within = [value for value in values if low <= value <= high]
+        folder = f"{cells.mount}/slice/{name}={low}..{high}"
+        assert np.fromfile(f"{folder}/labels/{name}.f64").tolist() == within, f"{name} from {low} to {high}"
+
+
 def every_file(cells):
     """All files that `ls` shows with all views can be read to the end that they have."""
     for folder, _, files in os.walk(cells.mount):
@@ -248,7 +258,7 @@ def every_file(cells):
 
 
 # The views, and whether some cells are errors in them.
-VIEWS = {npy: False, column_major: False, text_tables: False, matrices: False, tables: True, array_files: True, every_file: True}
+VIEWS = {npy: False, column_major: False, text_tables: False, matrices: False, dimension_labels: False, tables: True, array_files: True, every_file: True}
 
 
 def main(mount):
