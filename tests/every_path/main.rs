@@ -96,9 +96,11 @@ fn differences_of_digests(old: &str, new: &str) -> Vec<String> {
     differences(&lines(old), &lines(new))
 }
 
+/// The program of `scripts/list_every_path.sh`.
 #[test]
+#[ignore = "lists the folders that TILEFS_LIST names"]
 fn given_folders_are_listed() {
-    let Some(folders) = env::var_os("TILEFS_LIST") else { return };
+    let folders = env::var_os("TILEFS_LIST").expect("TILEFS_LIST names the folders to list");
     let out = env::var_os("TILEFS_LIST_TO").map(PathBuf::from).expect("TILEFS_LIST_TO names the file to write");
     let threads = env::var("TILEFS_LIST_THREADS").ok().map(|number| number.parse().expect("a number of threads"));
     let texts: Vec<String> = env::split_paths(&folders).map(|folder| listing(&folder, threads)).collect();
