@@ -499,6 +499,16 @@ fn what_was_written_of_an_enormous_domain_is_a_folder() {
 }
 
 #[test]
+fn an_array_without_cells_has_no_first_coordinate_in_nonempty() {
+    let slices = folder(&fixture("arrays/dense/no_fragment"), "nonempty/slice");
+    for selection in ["first", "last", "..last", "first.."] {
+        assert!(slices.lookup(selection).unwrap().is_none(), "{selection}");
+        let reason = slices.why_absent(selection).unwrap();
+        assert!(reason.contains("the array holds nothing"), "{selection}: {reason}");
+    }
+}
+
+#[test]
 fn anonymous_dimensions_are_called_as_in_tiledb_py() {
     let array = fixture("arrays/dense/anonymous_dimension");
     let dims = names(&folder(&array, "dims"));

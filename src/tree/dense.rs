@@ -367,7 +367,7 @@ impl Summaries for RunOfCoordinates {
 
 /// Returns the range of coordinates of a run of positions; `None` if it is empty.
 fn shown_range(bounds: &DimensionBounds, axis: &AxisSelection, low: u64) -> Option<Range> {
-    let run = axis.ranges().first()?;
+    let run = axis.ranges().first().filter(|run| run.count > 0)?;
     let coordinate = |position: u64| match bounds.datatype.kind() {
         Kind::Unsigned => Scalar::Unsigned(low.wrapping_add(position)),
         _ => Scalar::Signed(low.wrapping_add(position) as i64),

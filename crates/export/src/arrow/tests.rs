@@ -272,6 +272,21 @@ fn not_a_time_is_null_in_every_unit() {
     }
 }
 
+/// An array may hold any number at a null.
+#[test]
+fn a_time_under_a_null_need_not_fit() {
+    for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {
+        if datatype.time_unit().is_none() {
+            continue;
+        }
+        let times = le([7, i64::MAX, 9].map(i64::to_le_bytes));
+        let column = Column::fixed(Field::new("a", datatype), vec![3], times).with_validity(Arc::new(vec![1, 0, 1]));
+        let batches = read(&arrow(&[column], Vec::new()).unwrap().content);
+        let found: Vec<bool> = (0..3).map(|row| batches[0].column(0).is_null(row)).collect();
+        assert_eq!(found, [false, true, false], "{}", datatype.name());
+    }
+}
+
 #[test]
 fn text_that_is_not_utf8_is_an_error_and_such_labels_are_bytes() {
     let column = variable("words", Datatype::StringAscii, &[b"abc".to_vec(), b"\xffx".to_vec()]);

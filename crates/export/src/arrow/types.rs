@@ -10,6 +10,7 @@ use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::element::{Converted, ConvertedColumn};
+use crate::masked::Masked;
 use crate::presence::Presence;
 use crate::utf8::Utf8Values;
 
@@ -86,6 +87,13 @@ impl ArrowColumn {
         // too.
         let under_null = |value: i64| if value == i64::MIN { 0 } else { value };
         let named = ConvertedColumn::new(&field.name);
+        // The array may hold anything at a null, also a count that is too large for seconds.
+        let values: Arc<dyn Content> = match &column.validity {
+            Some(validity) if is_count && seconds_of(field.datatype).is_some() => {
+                Arc::new(Masked::new(values, validity.clone(), vec![0; size_of::<i64>()]))
+            }
+            _ => values,
+        };
         let values: Arc<dyn Content> = match seconds_of(field.datatype) {
             Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", named, move |value| {
                 seconds(under_null(value)).map(i64::to_le_bytes)

@@ -1,0 +1,147 @@
+//! Every path of the fixtures shows what it showed before: the same names, sizes, bytes, attributes and errors.
+//!
+//! `fixtures.digests` has a digest for each part of each array and group. If one differs, the test names the part and,
+//! if the listing of an earlier run is in `target/tmp/every_path/`, each path with its old and new facts.
+//! `TILEFS_ACCEPT=yes` rewrites the digests, after a change that is meant to change them.
+//!
+//! `scripts/list_every_path.sh` lists other folders: `TILEFS_LIST` names them, separated by colons, `TILEFS_LIST_TO` the
+//! file to write, and `TILEFS_LIST_THREADS` the number of threads that decode.
+//!
+//! A listing depends neither on the machine nor on the time: everything is shown as of a fixed time, and the path of the
+//! listed folder and the version of tilefs are replaced in names, bytes, attributes and errors.
+//!
+//! The parts:
+//!
+//! * [`objects`]: the arrays and groups in a folder
+//! * [`walk`]: every path of one of them
+//! * [`probes`]: names that no folder lists
+//! * [`neutral`]: replaces what differs between machines
+//! * [`digests`]: the committed digests, and differences between two listings
+
+mod digests;
+mod neutral;
+mod objects;
+#[path = "../support/parallel.rs"]
+mod parallel;
+mod probes;
+mod walk;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use digests::{differences, digests, full_text};
+use neutral::Neutral;
+use objects::objects_in;
+use walk::every_path;
+
+/// The number of differences that a failure shows.
+const SHOWN: usize = 40;
+
+#[test]
+fn every_path_of_the_fixtures_shows_what_it_showed() {
+    let text = listing(tilefs_fixtures::fixtures(), None);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_path/fixtures.digests");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("every_path");
+    fs::create_dir_all(&folder).expect("a folder in target/");
+    let (accepted, latest) = (folder.join("accepted.txt"), folder.join("latest.txt"));
+    fs::write(&latest, &text).expect("a file in target/");
+    let new = digests(&text);
+    if env::var_os("TILEFS_ACCEPT").is_some() {
+        fs::write(&committed, &new).expect("the digests are written");
+    }
+    let old = fs::read_to_string(&committed).expect("a file of the repository");
+    if old == new {
+        fs::rename(&latest, &accepted).expect("a file in target/");
+        return;
+    }
+    let known = fs::read_to_string(&accepted).ok().filter(|text| digests(text) == old);
+    panic!("{}", explanation(&old, &new, known.as_deref(), &text, &latest));
+}
+
+/// Returns what a developer has to know about digests that differ.
+fn explanation(old: &str, new: &str, known: Option<&str>, text: &str, latest: &Path) -> String {
+    let (title, lines) = match known {
+        Some(known) => ("paths", differences(known, text)),
+        None => ("parts", differences_of_digests(old, new)),
+    };
+    let shown = lines[..lines.len().min(SHOWN)].join("\n");
+    let how = match known {
+        Some(_) => String::new(),
+        None => format!(
+            "\n{} has every path. To see which of them differ, run this test at the commit before the change, with the \
+             same target folder, and then here again.",
+            latest.display()
+        ),
+    };
+    format!(
+        "{} lines of {title} differ:\n{shown}{how}\nIf the change is meant: TILEFS_ACCEPT=yes cargo test --test every_path",
+        lines.len()
+    )
+}
+
+/// Returns the differences between digests, each line with its object.
+fn differences_of_digests(old: &str, new: &str) -> Vec<String> {
+    let lines = |text: &str| {
+        let mut object = "";
+        let mut lines = String::new();
+        for line in text.lines() {
+            match line.strip_prefix("  ").and_then(|rest| rest.split_once(' ')) {
+                Some((digest, part)) => lines += &format!("{object}\t{}\t{digest}\n", part.trim_start()),
+                None => object = line,
+            }
+        }
+        lines
+    };
+    differences(&lines(old), &lines(new))
+}
+
+/// The program of `scripts/list_every_path.sh`.
+#[test]
+#[ignore = "lists the folders that TILEFS_LIST names"]
+fn given_folders_are_listed() {
+    let folders = env::var_os("TILEFS_LIST").expect("TILEFS_LIST names the folders to list");
+    let out = env::var_os("TILEFS_LIST_TO").map(PathBuf::from).expect("TILEFS_LIST_TO names the file to write");
+    let threads = env::var("TILEFS_LIST_THREADS").ok().map(|number| number.parse().expect("a number of threads"));
+    let texts: Vec<String> = env::split_paths(&folders).map(|folder| listing(&folder, threads)).collect();
+    fs::write(&out, texts.concat()).expect("the listing is written");
+}
+
+#[test]
+fn a_listing_depends_on_the_data_and_not_on_the_folder_or_the_threads() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let [short, long] = ["s", "a_longer_name/below"].map(|name| place.path().join(name));
+    for object in ["demo", "arrays/groups/experiment", "variants/v4"] {
+        for folder in [&short, &long] {
+            copy(&tilefs_fixtures::fixtures().join(object), &folder.join(object));
+        }
+    }
+    let (one, many) = (listing(&short, Some(1)), listing(&long, Some(8)));
+    assert_eq!(differences(&one, &many), [""; 0]);
+    assert!(one.lines().count() > 1000 && !one.contains("panic"));
+    fs::remove_dir_all(long.join("demo/__fragments")).expect("the fragments are there");
+    let lost = differences(&one, &listing(&long, None));
+    assert!(lost.iter().any(|line| line.starts_with("+ demo\ttemp.f32\t")), "{lost:?}");
+    assert!(lost.iter().all(|line| line[2..].starts_with("demo\t")), "{lost:?}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder is listed").map(|entry| entry.expect("a folder is listed")) {
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("a file is copied")),
+        }
+    }
+}
+
+/// Returns every path of all arrays and groups in a folder.
+fn listing(folder: &Path, threads: Option<usize>) -> String {
+    let neutral = Neutral::new(folder);
+    let objects = objects_in(folder);
+    assert!(!objects.is_empty(), "{} has no arrays and no groups", folder.display());
+    let mut listed = parallel::map(&objects, |object| (object.name.clone(), every_path(object, &neutral, threads)));
+    listed.sort();
+    full_text(&listed)
+}
