@@ -11,7 +11,7 @@ use std::process::Command;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{MountedTree, Node, OpenOptions, ShownViews, open, open_stored};
+use tilefs::tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 use tilefs_reader::statistics::Value;
 
 /// The datasets of the fixtures.
