@@ -154,13 +154,13 @@ impl Walk<'_> {
         let (listed, error): (Vec<String>, String) = match (!is_long_series).then(|| folder.list()).transpose() {
             Ok(None) => (Vec::new(), String::new()),
             Ok(Some(entries)) => (entries.into_iter().map(|entry| entry.name).collect(), String::new()),
-            Err(error) => (Vec::new(), format!("\terror {error}")),
+            Err(error) => (Vec::new(), format!(" error {error}")),
         };
         let attributes = folder.extended_attributes();
         let cells = cells(&attributes);
         let order = &digest(listed.join("\n").as_bytes())[..8];
-        let facts = format!("folder {}\t{} names {order}", place.rank.word(), listed.len());
-        let facts = format!("{facts}\t{}{error}", self.described(folder.modified(), &attributes));
+        let facts = format!("folder {} {} names {order}", place.rank.word(), listed.len());
+        let facts = format!("{facts} {}{error}", self.described(folder.modified(), &attributes));
         self.add(&place.path, facts);
         let here = Place { path: place.path.clone(), cells: cells.unwrap_or(place.cells), ..*place };
         let is_object = attributes.iter().any(|(name, _)| name == "user.tiledb.object");
@@ -178,7 +178,7 @@ impl Walk<'_> {
             Err(error) => self.add(&place.path, format!("error {error}")),
             Ok(None) => {
                 let reason = folder.why_absent(name).unwrap_or_default();
-                self.add(&place.path, format!("absent\t{reason}"));
+                self.add(&place.path, format!("absent {reason}"));
             }
             Ok(Some(Node::File(file))) => self.file(&*file, place),
             Ok(Some(Node::Folder(folder))) => {
@@ -204,14 +204,14 @@ impl Walk<'_> {
             self.bytes_of(file).unwrap_or_else(|error| format!("error {error}"))
         };
         let described = self.described(file.modified(), &file.extended_attributes());
-        let mut facts = format!("file {}\t{bytes}\t{described}", place.rank.word());
+        let mut facts = format!("file {} {bytes} {described}", place.rank.word());
         match forward {
             None => {}
-            Some(forward) if forward == bytes => facts += "\tthe same in sequence",
-            Some(forward) => facts += &format!("\tin sequence {forward}"),
+            Some(forward) if forward == bytes => facts += " the same in sequence",
+            Some(forward) => facts += &format!(" in sequence {forward}"),
         }
         if let Some(remark) = file.remark() {
-            facts += &format!("\tremark {remark}");
+            facts += &format!(" remark {remark}");
         }
         self.add(&place.path, facts);
     }
