@@ -114,6 +114,8 @@ pub enum IndexKey {
     Enumeration(u64, u64),
     /// A part of a text that was made to learn its length, by owner and number.
     TextPiece(u64, u64),
+    /// A tile of an image's overview, by owner and number.
+    OverviewTile(u64, u64),
 }
 
 /// A cache of indexes with its own byte budget.
