@@ -1,6 +1,6 @@
 //! The overviews of an image: smaller versions of it, which a program reads instead of the whole image for a small copy.
 //!
-//! Each overview is an image of square tiles. A tile is computed when it is read: from the next larger overview if that
+//! Each overview is an image of tiles or strips. A tile is computed when it is read: from the next larger overview if that
 //! is known, or from only the tiles and chunks of the array that hold one of its pixels. It is kept in the cache of indexes,
 //! and saved in the index folder if computing it again would take long. Memory: a tile for each reader, and the cache.
 
@@ -28,6 +28,9 @@ const MOST_TILE: u64 = 1 << 20;
 
 /// Minimum side of a tile: TIFF requires multiples of it.
 const LEAST_SIDE: u64 = 16;
+
+/// The least factor of an overview for each of whose tiles so many chunks are decoded that they do not stay in the cache.
+const LARGE_FACTOR: u64 = 16;
 
 /// Maximum size in bytes of tiles that are computed as a whole and kept.
 const MOST_KEPT: u64 = 4 << 20;
@@ -58,7 +61,7 @@ struct Overview {
     level: usize,
     axes: Axes,
     shape: Vec<u64>,
-    /// The sides of a tile.
+    /// The side of the largest square tile.
     side: u64,
 }
 
@@ -81,8 +84,12 @@ impl Boxes for Overview {
     }
 
     fn extents(&self) -> Vec<u64> {
-        let is_side = |axis: usize| axis == self.axes.samples || axis == self.axes.lines;
-        (0..self.shape.len()).map(|axis| if is_side(axis) { self.side } else { 1 }).collect()
+        let of_array = self.of.extents();
+        let extent = [self.axes.samples, self.axes.lines].map(|axis| of_array.get(axis).copied().unwrap_or(1));
+        let block = block(self.sampling.size(self.level), extent, 1 << self.level, self.side);
+        let mut extents = vec![1; self.shape.len()];
+        (extents[self.axes.samples], extents[self.axes.lines]) = (block[0], block[1]);
+        extents
     }
 
     fn column(&self, cells: &IndexBox) -> Result<Column> {
@@ -151,13 +158,46 @@ fn storing(image: &Page) -> Storing {
     }
 }
 
-/// Returns the side of tiles whose pixels have so many bytes.
+/// Returns the side of the largest square tile whose pixels have so many bytes.
 fn side_of_tile(pixel: u64) -> u64 {
     let mut side = MOST_SIDE;
     while side > LEAST_SIDE && (side * side).saturating_mul(pixel) > MOST_TILE {
         side /= 2;
     }
     side
+}
+
+/// Returns the columns and lines of the tiles of an overview of this size, by this factor, of an array with tiles of `extent`.
+/// They have at most about as many pixels as a square of side `side`, and little padding.
+///
+/// A chunk of the array often has whole lines of its tile. It would be decoded for each tile of the overview that shows some of
+/// these lines' pixels, if it does not stay in the cache. So tiles of the overview end where those of the array end if possible;
+/// otherwise they are wide if many chunks are decoded for each of them.
+fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
+    let [columns, lines] = size;
+    let most = side.saturating_mul(side);
+    let steps = extent.map(|extent| step(extent, factor));
+    let wide = extent[0].div_ceil(factor).max(side);
+    let is_large = factor >= LARGE_FACTOR && !steps[0].is_some_and(|step| step <= wide);
+    let wide = if is_large { most } else { wide }.min(most / LEAST_SIDE);
+    let even = |length: u64, most: u64, step: Option<u64>| {
+        let own = length.div_ceil(length.div_ceil(most));
+        let stepped = own.next_multiple_of(step.unwrap_or(LEAST_SIDE));
+        let is_fit = stepped <= most && stepped <= length.next_multiple_of(LEAST_SIDE);
+        if is_fit { stepped } else { own.next_multiple_of(LEAST_SIDE) }
+    };
+    // An image that is narrow or very low has strips.
+    let is_strip = columns <= wide || lines < LEAST_SIDE && columns.saturating_mul(lines) <= most;
+    let width = if is_strip { columns } else { even(columns, wide, steps[0]) };
+    [width, even(lines, (most / width).max(1), steps[1])]
+}
+
+/// Returns the least number of pixels of an overview that TIFF allows as the side of a tile and that covers whole tiles of the
+/// array; `None` if there is none.
+fn step(extent: u64, factor: u64) -> Option<u64> {
+    let pixels = extent.checked_div(factor).filter(|&pixels| pixels > 0 && extent.is_multiple_of(factor))?;
+    let twos = pixels.trailing_zeros().min(LEAST_SIDE.trailing_zeros());
+    pixels.checked_mul(LEAST_SIDE >> twos)
 }
 
 /// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
@@ -298,5 +338,41 @@ impl Content for OverviewTiles {
 
     fn band(&self, offset: u64) -> Range<u64> {
         self.tiles.band(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_end_with_those_of_the_array_and_have_little_padding() {
+        assert_eq!(block([15812, 15812], [1024, 1024], 2, 512), [512, 512]);
+        assert_eq!(block([1977, 1977], [1024, 1024], 16, 512), [512, 512]);
+        assert_eq!(block([750, 1000], [64, 64], 2, 512), [384, 512]);
+        // Those of the array do not end with pixels of the overview.
+        assert_eq!(block([1501, 2500], [500, 500], 2, 512), [512, 512]);
+        assert_eq!(block([1977, 1977], [1000, 1000], 16, 512), [1977, 144]);
+        // An array of strips, and one of very long ones.
+        assert_eq!(block([15812, 15812], [31623, 64], 2, 512), [15812, 16]);
+        assert_eq!(block([1977, 1977], [31623, 64], 16, 512), [1977, 144]);
+        assert_eq!(block([50_000, 5000], [100_000, 10], 2, 512), [12512, 32]);
+        // Narrow and low images.
+        assert_eq!(block([3, 5000], [6, 64], 2, 512), [3, 5008]);
+        assert_eq!(block([50_000, 3], [64, 6], 2, 512), [50_000, 16]);
+        assert_eq!(block([500_000, 3], [64, 6], 2, 512), [512, 16]);
+        for (columns, lines) in [(300, 300), (513, 513), (1025, 700), (9999, 129)] {
+            for side in [16, 64, 512] {
+                let [width, height] = block([columns, lines], [100, 100], 2, side);
+                assert!(width * height <= side * side + 16 * width, "{columns}x{lines} {side}: {width}x{height}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_cover_whole_tiles() {
+        let all = [(1024, 16), (1024, 64), (1000, 2), (1000, 16), (500, 4), (8, 16), (0, 2)];
+        let found = all.map(|(extent, factor)| step(extent, factor));
+        assert_eq!(found, [Some(64), Some(16), Some(2000), None, Some(2000), None, None]);
     }
 }
