@@ -78,8 +78,9 @@ impl Mounted {
 
     /// Reads the overview of a level and checks its values; returns how many chunks were decoded.
     fn read(&self, level: usize) -> u64 {
-        let before = self.decoded();
+        // The head of the file contains the first pixels of the image, too.
         let tags = &self.directories()[level];
+        let before = self.decoded();
         let [width, height, wide, high] = [256, 257, 322, 323].map(|tag| tags[&tag].0);
         assert_eq!([width, height], [LINES >> level; 2]);
         let (place, count) = tags[&324];

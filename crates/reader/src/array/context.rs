@@ -153,6 +153,11 @@ impl Indexes {
         self.cache.get(&key).map(typed).transpose()
     }
 
+    /// Returns whether the index of a key is cached or being made.
+    pub fn contains_soon(&self, key: IndexKey) -> bool {
+        self.cache.contains_soon(&key)
+    }
+
     /// Returns a number for keys of a new owner.
     pub fn new_owner(&self) -> u64 {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
