@@ -135,6 +135,7 @@ pub fn overviews(
     for (level, (page, tiles)) in (1..).zip(levels) {
         if page.layout.length(0) > MOST_KEPT {
             all.push((page, Arc::new(tiles)));
+            larger = None;
             continue;
         }
         let first = larger.as_ref().map_or(0, |larger| larger.first.saturating_add(larger.tiles.layout().count()));
