@@ -60,27 +60,28 @@ impl Mounted {
 
     /// Returns the tags of each directory: the position of the values of 64 bits, or the value itself, and their number.
     fn directories(&self) -> Vec<BTreeMap<u16, (u64, u64)>> {
-        let mut head = vec![0; 1 << 16];
-        self.image.read_at(0, &mut head).unwrap();
-        let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap());
+        // Not more than the directories, because the pixels of the image follow them.
+        let bytes = |at: u64, length: u64| {
+            let mut bytes = vec![0; length as usize];
+            self.image.read_at(at, &mut bytes).unwrap();
+            bytes
+        };
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().unwrap());
         let (mut all, mut at) = (Vec::new(), 16);
         while at != 0 {
-            let count = number(at) as usize;
-            let tags = head[at + 8..][..20 * count].chunks(20).map(|tag| {
-                let number = |at: usize| u64::from_le_bytes(tag[at..at + 8].try_into().unwrap());
-                (u16::from_le_bytes([tag[0], tag[1]]), (number(12), number(4)))
-            });
-            all.push(tags.collect());
-            at = number(at + 8 + 20 * count) as usize;
+            let count = number(&bytes(at, 8));
+            let tags = bytes(at + 8, 20 * count);
+            let tag = |tag: &[u8]| (u16::from_le_bytes([tag[0], tag[1]]), (number(&tag[12..]), number(&tag[4..])));
+            all.push(tags.chunks(20).map(tag).collect());
+            at = number(&bytes(at + 8 + 20 * count, 8));
         }
         all
     }
 
     /// Reads the overview of a level and checks its values; returns how many chunks were decoded.
     fn read(&self, level: usize) -> u64 {
-        // The head of the file contains the first pixels of the image, too.
-        let tags = &self.directories()[level];
         let before = self.decoded();
+        let tags = &self.directories()[level];
         let [width, height, wide, high] = [256, 257, 322, 323].map(|tag| tags[&tag].0);
         assert_eq!([width, height], [LINES >> level; 2]);
         let (place, count) = tags[&324];
