@@ -3,7 +3,7 @@
 # section.
 #
 # usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve scale
-#                                           variants versions texts small; the first four by default
+#                                           variants previews texts small versions; the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
@@ -19,8 +19,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | variants | versions | texts | small) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale, variants, versions, texts and small" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | variants | previews | texts | small | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale, variants, previews, texts, small and versions" >&2; exit 2 ;;
     esac
 done
 

@@ -141,7 +141,9 @@ impl ReadAhead {
         let others = self.running.load(Ordering::Relaxed).saturating_sub(was_running);
         let content = &*reader.content;
         let most = self.window.share(others + 1, content.decoded_per_byte());
-        let answer = ask(&mut pattern, &Shape { length: content.len(), band: &|at| content.band(at) }, most);
+        let (length, band) = (content.len(), |at| content.band(at));
+        let answer =
+            ask(&mut pattern, &Shape { length, band: &band, end_of_part: &|at| content.end_of_part(at) }, most);
         self.running.fetch_add(u64::from(pattern.is_running()).wrapping_sub(was_running), Ordering::Relaxed);
         (answer, most)
     }

@@ -53,6 +53,8 @@ pub struct Shape<'a> {
     pub length: u64,
     /// Returns the band of a byte: the surrounding part of the file that is decoded from the same tiles.
     pub band: &'a dyn Fn(u64) -> Range<u64>,
+    /// Returns the end of the part of the file around a byte; a reader may want one part only.
+    pub end_of_part: &'a dyn Fn(u64) -> u64,
 }
 
 impl Pattern {
@@ -75,7 +77,8 @@ impl Pattern {
         }
         let mut ranges = Vec::new();
         if matches!(self.kind, None | Some(Kind::Forward)) {
-            ranges = self.forward.wanted(file.length, most, |at| (file.band)(at).end);
+            let part = (file.end_of_part)(end.saturating_sub(1)).min(file.length);
+            ranges = self.forward.wanted(part, most, |at| (file.band)(at).end);
             self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Forward));
         }
         if matches!(self.kind, None | Some(Kind::Backward)) {
@@ -95,7 +98,7 @@ impl Pattern {
     pub fn expect_all(&mut self, file: &Shape<'_>, most: u64) -> Vec<Range<u64>> {
         self.kind = Some(Kind::Forward);
         self.forward = Sequence { reads: 2, bytes: START_AFTER, window: most, advances: true, ..Sequence::default() };
-        self.forward.wanted(file.length, most, |at| (file.band)(at).end)
+        self.forward.wanted((file.end_of_part)(0).min(file.length), most, |at| (file.band)(at).end)
     }
 
     /// Returns whether a pattern was detected.
@@ -164,13 +167,13 @@ impl Sequence {
     }
 
     /// Returns the ranges to prefetch and grows the window. Returns nothing until half of the window was consumed, so
-    /// that ranges come in batches of whole bands. `band_end` returns the end of the band of a byte.
-    fn wanted(&mut self, file_length: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
+    /// that ranges come in batches of whole bands, and none after `last`. `band_end` returns the end of the band of a byte.
+    fn wanted(&mut self, last: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
         if self.reads < 2 || self.bytes < START_AFTER || !self.advances {
             return Vec::new();
         }
         let window = if self.window == 0 { FIRST_WINDOW } else { (self.window * 2).min(most) };
-        let goal = self.next.saturating_add(window).min(file_length);
+        let goal = self.next.saturating_add(window).min(last);
         if self.ahead - self.next > self.window / 2 || goal <= self.ahead {
             return Vec::new();
         }
@@ -180,7 +183,7 @@ impl Sequence {
             // Whole bands, so that two workers seldom share a chunk, unless a band exceeds the window.
             let band = band_end(at).max(at + 1);
             let piece = (at - at % PIECE).saturating_add(PIECE);
-            let end = if band - at > window.max(PIECE) { piece } else { band }.min(file_length);
+            let end = if band - at > window.max(PIECE) { piece } else { band }.min(last);
             if end > goal {
                 break;
             }
@@ -245,7 +248,7 @@ mod tests {
     }
 
     fn file(length: u64) -> Shape<'static> {
-        Shape { length, band: &pieces }
+        Shape { length, band: &pieces, end_of_part: &|_| u64::MAX }
     }
 
     #[test]
@@ -327,11 +330,30 @@ mod tests {
     #[test]
     fn bands_are_read_whole() {
         let band = |at: u64| at - at % (3 * PIECE)..at - at % (3 * PIECE) + 3 * PIECE;
-        let file = Shape { length: 300 * PIECE, band: &band };
+        let file = Shape { length: 300 * PIECE, band: &band, end_of_part: &|_| u64::MAX };
         let (mut pattern, mut all) = (Pattern::default(), Vec::new());
         for block in 0..300 {
             all.extend(pattern.note(block * PIECE, PIECE, &file, WINDOW).ranges);
         }
         assert!(all.iter().skip(3).all(|range| *range == band(range.start)), "{all:?}");
+    }
+
+    #[test]
+    fn nothing_is_expected_of_another_part_until_it_is_read() {
+        let part = 40 * PIECE + 54_321;
+        let file = Shape { length: 3 * part, band: &pieces, end_of_part: &|at| (at / part + 1) * part };
+        let (mut pattern, mut all) = (Pattern::default(), Vec::new());
+        for offset in (0..2 * part).step_by(BLOCK as usize) {
+            let expected = pattern.note(offset, BLOCK, &file, WINDOW);
+            assert!(!expected.supersedes);
+            let end = (file.end_of_part)(offset + BLOCK - 1);
+            assert!(expected.ranges.iter().all(|range| range.end <= end), "{:?} at {offset}", expected.ranges);
+            all.extend(expected.ranges);
+        }
+        // After the start of each part, everything was expected.
+        let bytes: u64 = all.iter().map(|range| range.end - range.start).sum();
+        assert!(bytes + 2 * BLOCK + 2 * PIECE >= 2 * part, "{bytes} of {}", 2 * part);
+        let whole = Pattern::default().expect_all(&file, 1 << 40);
+        assert_eq!(whole.last().map(|range| range.end), Some(part));
     }
 }

@@ -313,6 +313,10 @@ impl Subarray for DenseSubarray {
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), self.selection.part(cells)?)))
     }
 
+    fn spaced_part(&self, indexes: &Selection) -> Result<Arc<dyn Subarray>> {
+        Ok(Arc::new(DenseSubarray::new(self.dense.clone(), self.selection.select(indexes)?)))
+    }
+
     fn part_starts(&self) -> Result<Vec<u64>> {
         let (rows, step) = self.rows_of_parts()?;
         Ok((0..rows.div_ceil(step)).map(|number| number * step).collect())

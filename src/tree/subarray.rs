@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::Boxes;
+use tilefs_export::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::column::Summaries;
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
@@ -177,6 +177,14 @@ pub trait Subarray: Send + Sync {
         Err(Error::internal("a sparse array has rows and no boxes"))
     }
 
+    /// Returns the cells at some indexes along each axis of the part of a dense array that is shown.
+    ///
+    /// # Errors
+    /// Fails for sparse arrays.
+    fn spaced_part(&self, _indexes: &Selection) -> Result<Arc<dyn Subarray>> {
+        Err(Error::internal("a sparse array has rows and no indexes along its axes"))
+    }
+
     /// Returns the starts of parts that can be read without locating the rows of the others: for each part, the maximum
     /// number of rows before it. A part has at most [`MAX_PART_ROWS`] rows, unless one tile has more.
     ///
@@ -256,5 +264,11 @@ impl Boxes for DenseBoxes {
 
     fn column(&self, cells: &IndexBox) -> Result<Column> {
         column(&*self.subarray.part(cells)?, self.id, self.field.clone())
+    }
+}
+
+impl SpacedBoxes for DenseBoxes {
+    fn spaced_column(&self, indexes: &Selection) -> Result<Column> {
+        column(&*self.subarray.spaced_part(indexes)?, self.id, self.field.clone())
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::Boxes;
+use tilefs_export::boxes::SpacedBoxes;
 use tilefs_export::content::Content;
-use tilefs_export::tiff::{check, pam_beside, tiff};
+use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
 use tilefs_format::error::Result;
 
 use super::builder::FolderBuilder;
@@ -54,6 +54,8 @@ fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
     let rasters = Rasters::of(fields)?;
     let field = rasters.describe(id)?;
     let scene = rasters.scene(id, &field)?;
-    let cells: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(fields.subarray.clone(), id, field)?);
-    Ok(tiff(&cells, &scene)?)
+    let subarray = &fields.subarray;
+    let cells: Arc<dyn SpacedBoxes> = Arc::new(DenseBoxes::new(subarray.clone(), id, field)?);
+    let key = subarray.saved_key()?.map(|key| key.of(format_args!("{id:?}")));
+    Ok(tiff(&cells, &scene, OverviewStore::new(subarray.array().context().clone(), key))?)
 }

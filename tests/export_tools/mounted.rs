@@ -288,6 +288,13 @@ fn tifffile_and_rasterio_open_the_pictures() {
 }
 
 #[test]
+fn overviews_are_those_that_gdal_makes() {
+    if has("gdalinfo") && has("gdaladdo") {
+        made_and_checked("numpy, rasterio, tifffile, tiledb", "overview_files.py");
+    }
+}
+
+#[test]
 fn ome_zarr_opens_pyramids_of_pictures() {
     made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
 }

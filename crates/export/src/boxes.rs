@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
-use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::read::Output;
 
 use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
@@ -32,6 +32,16 @@ pub trait Boxes: Send + Sync {
     /// # Errors
     /// Fails if required metadata or, for cells of variable length, their offsets cannot be read.
     fn column(&self, cells: &IndexBox) -> Result<Column>;
+}
+
+/// Cells of which some can be read without those between them.
+pub trait SpacedBoxes: Boxes {
+    /// Returns the cells at all combinations of the selected indexes along each axis, which must lie within the shape, in
+    /// row-major order.
+    ///
+    /// # Errors
+    /// As for [`Boxes::column`].
+    fn spaced_column(&self, indexes: &Selection) -> Result<Column>;
 }
 
 /// All columns of one array or slice, read box by box; the counterpart of [`Columns`](super::Columns).

@@ -49,6 +49,13 @@ pub trait Content: Send + Sync {
         unknown_band(self.len(), offset)
     }
 
+    /// Returns where the part of the file around a byte ends that a reader of this byte may want without the rest of the
+    /// file: one of several images. Prefetching goes no further.
+    fn end_of_part(&self, offset: u64) -> u64 {
+        let _ = offset;
+        self.len()
+    }
+
     /// Returns about how many bytes are decoded and cached for each byte of the file: more than one if the file shows
     /// only a part of the data that it is computed from. Limits how far ahead of a reader data are prefetched.
     fn decoded_per_byte(&self) -> u64 {
@@ -145,6 +152,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
     fn band(&self, offset: u64) -> Range<u64> {
         (**self).band(offset)
+    }
+
+    fn end_of_part(&self, offset: u64) -> u64 {
+        (**self).end_of_part(offset)
     }
 
     fn decoded_per_byte(&self) -> u64 {

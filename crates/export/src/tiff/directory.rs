@@ -8,6 +8,10 @@ use crate::content::Content;
 /// The header: little-endian, BigTIFF, 8-byte offsets, and the offset of the first directory, which follows the header.
 pub const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
 
+/// The tag that tells what an image is, and its value for a reduced version of another image.
+pub const SUBFILE_TYPE: u16 = 254;
+pub const REDUCED: u32 = 1;
+
 /// Size of a tag in bytes.
 const TAG: u64 = 20;
 

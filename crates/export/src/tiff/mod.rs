@@ -1,5 +1,5 @@
-//! A raster as an uncompressed BigTIFF: one directory, followed by tiles, all of the same length, or by strips with as
-//! many lines as a tile of the array.
+//! A raster as an uncompressed BigTIFF: directories, followed by tiles, all of the same length, or by strips with as
+//! many lines as a tile of the array. The first directory is that of the image, the others are those of its overviews.
 //!
 //! * If the width and height of the array's tiles are multiples of 16, as TIFF requires, they become the TIFF's tiles;
 //!   those on the edge are padded. Otherwise each row of tiles is a strip; a very long one is divided into tiles of
@@ -13,30 +13,38 @@
 //!   GDAL's tags. Everything else that GDAL knows of a raster is in the PAM file beside the image ([`pam_beside`]).
 //! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
+//! All directories precede all tiles, and those of the image precede those of the overviews: a program that copies the whole
+//! file reads the array twice, once for the image and once for the overviews (`overviews.rs`).
+//!
 //! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
 //! driver for tags 42112 and 42113; the OME-TIFF specification.
 
 mod directory;
 mod geo;
+mod images;
 mod ome;
+mod overviews;
 mod page;
 mod pyramid;
+mod sampling;
 mod tiles;
 
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 
-use super::boxes::Boxes;
+use super::boxes::SpacedBoxes;
 use super::column::{Field, FormatResult, Unrepresentable};
-use super::compose::{Concat, Repeat};
 use super::content::Content;
 use super::pam::Band;
 use super::pam_metadata::MetadataDomain;
 use super::pam_text::pam_file;
 use super::raster::{Interleave, Raster, Scene, line_and_sample_axes};
 use super::xml::escape;
-use directory::{HEADER, Value};
+use directory::{HEADER, REDUCED, SUBFILE_TYPE, Value};
+use images::Images;
+pub use overviews::OverviewStore;
+use overviews::overviews;
 use page::{Page, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
 use tiles::{Axes, Layout, Tiles};
@@ -52,10 +60,59 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     Raster::check(field, rank)
 }
 
-/// Returns the image of a column whose cells can be read box by box. No cell is read.
-pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Content>> {
+/// Returns the image of a column whose cells can be read box by box, with its overviews, whose tiles are kept in `store`.
+/// No cell is read.
+pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -> FormatResult<Arc<dyn Content>> {
     let field = cells.field();
-    check(field, cells.shape().len())?;
+    let axes = axes(cells.shape().len(), scene.band_axis, is_contiguous(cells, scene)?).ok_or_else(too_large)?;
+    let page = page(cells, scene, &axes)?;
+    let overviews = overviews(cells, &page, &axes, store)?;
+    let image: (Page, Arc<dyn Content>) = (page.clone(), Arc::new(Tiles::new(cells.clone(), page.layout.clone())));
+    let levels: Vec<(Page, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
+    let no_data = common_no_data(field, scene, page.bands.into());
+    let directory = |level: usize, start: u64| {
+        let page = &levels[level].0;
+        let mut directory = page.directory(0..page.layout.count(), start);
+        if level == 0 {
+            geo::add(&mut directory, scene.place.as_ref(), scene.has_points());
+            if let Some(text) = gdal_items(scene, page.bands) {
+                directory.add(42112, Value::text(&text));
+            }
+        } else {
+            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
+        }
+        if let Some(no_data) = &no_data {
+            directory.add(42113, Value::text(no_data));
+        }
+        directory
+    };
+    let mut end = HEADER.len() as u64;
+    let mut places = Vec::new();
+    for level in 0..levels.len() {
+        places.push(end);
+        end = directory(level, 0).length().and_then(|length| end.checked_add(length)).ok_or_else(too_large)?;
+    }
+    let mut head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec())];
+    let mut tiles = Vec::new();
+    for (level, (page, content)) in levels.iter().enumerate() {
+        let start = start_of_tiles(end, &page.layout).ok_or_else(too_large)?;
+        let next = places.get(level + 1).copied().unwrap_or(0);
+        head.append(&mut directory(level, start).contents(places[level], next));
+        tiles.push((start, content.clone()));
+        end = start + page.layout.bytes();
+    }
+    Ok(Arc::new(Images::new(head, tiles)))
+}
+
+/// Returns whether the bands of a pixel are adjacent, rather than being a plane each.
+fn is_contiguous(cells: &Arc<dyn SpacedBoxes>, scene: &Scene) -> FormatResult<bool> {
+    check(cells.field(), cells.shape().len())?;
+    Ok(Raster::of(cells.field(), cells.shape(), scene.band_axis)?.interleave == Interleave::Pixels)
+}
+
+/// Returns the form of the image.
+fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<Page> {
+    let field = cells.field();
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
     check_size([raster.samples, raster.lines])?;
@@ -66,27 +123,8 @@ pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Conte
         _ if field.datatype == Datatype::UInt8 && (3..=4).contains(&bands) && is_picture => Photometric::Rgb,
         _ => Photometric::Grey,
     };
-    let axes = axes(cells.shape().len(), scene.band_axis, is_contiguous).ok_or_else(too_large)?;
-    let layout = Arc::new(Layout::of(&**cells, axes).ok_or_else(too_large)?);
-    let page = Page { layout: layout.clone(), datatype: field.datatype, bands, is_contiguous, photometric };
-    let directory = |start: u64| {
-        let mut directory = page.directory(0..layout.count(), start);
-        geo::add(&mut directory, scene.place.as_ref(), scene.has_points());
-        if let Some(text) = gdal_items(scene, bands) {
-            directory.add(42112, Value::text(&text));
-        }
-        if let Some(no_data) = common_no_data(field, scene, bands.into()) {
-            directory.add(42113, Value::text(&no_data));
-        }
-        directory
-    };
-    let end = directory(0).length().and_then(|length| length.checked_add(HEADER.len() as u64)).ok_or_else(too_large)?;
-    let start = start_of_tiles(end, &layout).ok_or_else(too_large)?;
-    let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec())];
-    parts.append(&mut directory(start).contents(HEADER.len() as u64, 0));
-    parts.push(Arc::new(Repeat::zeros(start - end)));
-    parts.push(Arc::new(Tiles::new(cells.clone(), layout)));
-    Ok(Arc::new(Concat::new(parts)))
+    let layout = Arc::new(Layout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
+    Ok(Page { layout, datatype: field.datatype, bands, is_contiguous, photometric })
 }
 
 /// Returns the PAM file beside the image, which GDAL reads with it; `None` if the tags of the image say everything.

@@ -20,14 +20,15 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
-use super::directory::{Directory, HEADER, Value};
+use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, Value};
+use super::images::Images;
 use super::ome::{self, Image};
 use super::page::{Page, Photometric};
 use super::tiles::{Axes, Layout, Tiles};
 use super::{check_size, start_of_tiles, too_large};
 use crate::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::compose::{Concat, Repeat};
+use crate::compose::Concat;
 use crate::content::Content;
 use crate::pyramid::{Level, Pyramid};
 
@@ -68,15 +69,11 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
     let description = Value::text(&first.image(pyramid, name)?.xml());
     let directories = Directories::new(planned.iter().map(|level| level.page.clone()).collect(), planes, description);
     let directories = directories.ok_or_else(too_large)?;
-    let mut end = HEADER.len() as u64 + directories.len();
-    let tiles = directories.starts.clone();
-    let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
-    for (level, start) in planned.into_iter().zip(tiles) {
-        parts.push(Arc::new(Repeat::zeros(start - end)));
-        end = start + level.page.layout.bytes();
-        parts.push(Arc::new(Tiles::new(level.cells, level.page.layout)));
-    }
-    Ok(Arc::new(Concat::new(parts)))
+    let starts = directories.starts.clone();
+    let head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
+    let tiles =
+        planned.into_iter().map(|level| Arc::new(Tiles::new(level.cells, level.page.layout)) as Arc<dyn Content>);
+    Ok(Arc::new(Images::new(head, starts.into_iter().zip(tiles))))
 }
 
 /// A level that an image can hold.
@@ -218,8 +215,7 @@ impl Directories {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
         if level > 0 {
-            // A reduced version of another image.
-            directory.add(254, Value::Long(vec![1]));
+            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
             return directory;
         }
         if plane == 0 {

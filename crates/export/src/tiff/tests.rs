@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
-use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::OpenOptions;
+use tilefs_reader::array::Context;
+use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
+use tilefs_reader::read::Output;
+use tilefs_reader::storage::{KeyWriter, MemoryStorage};
 
-use super::{check, ome_tiff, tiff};
-use crate::boxes::Boxes;
+use super::sampling::{Sampling, Side, Storing};
+use super::{OverviewStore, check, ome_tiff, tiff};
+use crate::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
 use crate::georeference::Georeference;
@@ -22,6 +28,15 @@ struct Counted {
     field: Field,
     shape: Vec<u64>,
     extents: Vec<u64>,
+    /// How many times cells were requested.
+    requests: AtomicUsize,
+}
+
+impl Counted {
+    fn new(field: Field, shape: &[u64], extents: &[u64]) -> Arc<Self> {
+        let (shape, extents) = (shape.to_vec(), extents.to_vec());
+        Arc::new(Counted { field, shape, extents, requests: AtomicUsize::new(0) })
+    }
 }
 
 impl Boxes for Counted {
@@ -38,21 +53,40 @@ impl Boxes for Counted {
     }
 
     fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let axes = cells.first.iter().zip(&cells.count).map(|(&first, &count)| AxisSelection::contiguous(first, count));
+        self.spaced_column(&Selection::new(axes.collect())?)
+    }
+}
+
+impl SpacedBoxes for Counted {
+    fn spaced_column(&self, indexes: &Selection) -> Result<Column> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let mut places = vec![0u64];
-        for (axis, &length) in self.shape.iter().enumerate() {
-            let indices = cells.first[axis]..cells.first[axis] + cells.count[axis];
-            places = places.iter().flat_map(|place| indices.clone().map(move |index| place * length + index)).collect();
+        for (axis, &length) in indexes.axes().iter().zip(&self.shape) {
+            let indices: Vec<u64> = (0..axis.len()).map(|number| axis.position(number).unwrap()).collect();
+            assert!(indices.iter().all(|&index| index < length));
+            places = places.iter().flat_map(|place| indices.iter().map(move |index| place * length + index)).collect();
         }
         let size = self.field.datatype.size();
         let values: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()[..size].to_vec()).collect();
-        Ok(Column::fixed(self.field.clone(), cells.count.clone(), Arc::new(values)))
+        Ok(Column::fixed(self.field.clone(), indexes.shape(), Arc::new(values)))
     }
+}
+
+/// Returns a store that saves nothing.
+fn unsaved() -> OverviewStore {
+    OverviewStore::new(Arc::new(Context::new(Arc::new(MemoryStorage::new()), 16 << 20, 1, None)), None)
+}
+
+/// Returns the image of an array of numbers with all of its overviews.
+fn image(cells: &Arc<Counted>, scene: &Scene, store: OverviewStore) -> Arc<dyn Content> {
+    let cells: Arc<dyn SpacedBoxes> = cells.clone();
+    tiff(&cells, scene, store).unwrap()
 }
 
 fn picture(shape: &[u64], extents: &[u64], scene: &Scene) -> Arc<dyn Content> {
     let field = Field::new("a", Datatype::UInt16).with_fill([9, 9]).with_no_data([9, 9]);
-    let cells: Arc<dyn Boxes> = Arc::new(Counted { field, shape: shape.to_vec(), extents: extents.to_vec() });
-    let picture = tiff(&cells, scene).unwrap();
+    let picture = image(&Counted::new(field, shape, extents), scene, unsaved());
     assert_random_access(&*picture);
     for at in (0..picture.len()).step_by(97) {
         let band = picture.band(at);
@@ -157,15 +191,11 @@ fn tiles_and_strips_have_every_pixel() {
 
 #[test]
 fn strips_that_are_too_long_are_cut() {
-    let cells: Arc<dyn Boxes> = Arc::new(Counted {
-        field: Field::new("a", Datatype::UInt16),
-        shape: vec![2000, 1 << 20],
-        extents: vec![1000, 1000],
-    });
-    let content = tiff(&cells, &Scene::default()).unwrap();
+    let cells = Counted::new(Field::new("a", Datatype::UInt16), &[2000, 1 << 20], &[1000, 1000]);
+    let content = image(&cells, &Scene::default(), unsaved());
     let mut head = vec![0; 1 << 16];
     content.read_at(0, &mut head).unwrap();
-    let found = tags(&head);
+    let found = directory(&head, 16).0;
     assert_eq!((found[&322][0], found[&323][0]), (1008, 1008));
     // The first pixel of the second tile.
     let mut pixel = [0; 2];
@@ -204,26 +234,28 @@ fn unsupported_columns_are_refused() {
     let field = Field::new("a", Datatype::UInt16);
     assert!(check(&field, 1).is_err() && check(&field, 2).is_ok() && check(&field, 4).is_err());
     assert!(check(&Field::new("a", Datatype::StringUtf8), 2).is_err());
-    let cells = |shape: &[u64]| -> Arc<dyn Boxes> {
-        Arc::new(Counted { field: field.clone(), shape: shape.to_vec(), extents: vec![16; shape.len()] })
+    let made = |datatype: Datatype, shape: &[u64]| {
+        let cells: Arc<dyn SpacedBoxes> = Counted::new(Field::new("a", datatype), shape, &vec![16; shape.len()]);
+        tiff(&cells, &Scene::default(), unsaved())
     };
-    assert!(tiff(&cells(&[0, 5]), &Scene::default()).is_err());
-    assert!(tiff(&cells(&[1 << 31, 5]), &Scene::default()).is_err());
-    assert!(tiff(&cells(&[70_000, 5, 5]), &Scene::default()).is_err());
-    // So large that the positions are computed when read.
-    let huge = tiff(&cells(&[1 << 30, 1 << 29]), &Scene::default()).unwrap();
-    let mut end = [0; 2];
-    huge.read_at(huge.len() - 2, &mut end).unwrap();
-    assert_eq!(u16::from_le_bytes(end), u16::MAX);
+    for shape in [&[0, 5][..], &[1 << 31, 5], &[70_000, 5, 5]] {
+        assert!(made(Datatype::UInt16, shape).is_err(), "{shape:?}");
+    }
+    // So large that the positions are computed when read. The last pixel is that of the smallest overview.
+    let huge = made(Datatype::UInt64, &[1 << 30, 1 << 29]).unwrap();
+    let mut end = [0; 8];
+    huge.read_at(huge.len() - 8, &mut end).unwrap();
+    let (line, column) = (255u64 << 22, 127u64 << 22);
+    assert_eq!(u64::from_le_bytes(end), line << 29 | column);
 }
 
 #[test]
 fn palette_is_a_colour_map() {
     let of = |datatype: Datatype, palette: Vec<[i16; 4]>| {
         let field = Field::new("a", datatype);
-        let cells: Arc<dyn Boxes> = Arc::new(Counted { field, shape: vec![3, 5], extents: vec![3, 5] });
+        let cells = Counted::new(field, &[3, 5], &[3, 5]);
         let band = Band { colour: Some("Palette".to_owned()), palette, ..Band::default() };
-        tags(&read_all(&*tiff(&cells, &Scene { bands: vec![band], ..Scene::default() }).unwrap()))
+        tags(&read_all(&*image(&cells, &Scene { bands: vec![band], ..Scene::default() }, unsaved())))
     };
     let colours = vec![[1, 2, 3, 255], [-7, 300, 255, 0]];
     let found = of(Datatype::UInt8, colours.clone());
@@ -245,8 +277,8 @@ fn levels(axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64) -> (P
         samples,
     };
     let cells = |shape: &&[u64]| -> Arc<dyn Boxes> {
-        let extents = shape.iter().map(|&length| length.min(16)).collect();
-        Arc::new(Counted { field: Field::new("intensity", datatype), shape: shape.to_vec(), extents })
+        let extents: Vec<u64> = shape.iter().map(|&length| length.min(16)).collect();
+        Counted::new(Field::new("intensity", datatype), shape, &extents)
     };
     let pyramid = Pyramid {
         levels: shapes.iter().enumerate().map(level).collect(),
@@ -367,4 +399,127 @@ fn a_pyramid_of_very_many_planes_takes_no_time() {
     let mut bytes = vec![0; (third - second) as usize];
     content.read_at(last, &mut bytes).unwrap();
     assert_eq!(number(&bytes[..8]), number(&head[second as usize..][..8]));
+}
+
+/// Returns the directories of an image and its overviews.
+fn directories(file: &[u8]) -> Vec<Tags> {
+    let (mut all, mut at) = (Vec::new(), 16);
+    while at != 0 {
+        let (tags, next) = directory(file, at);
+        all.push(tags);
+        at = next;
+    }
+    all
+}
+
+/// Returns the bytes of an image or overview: the first and the one after the last.
+fn range(tags: &Tags) -> (u64, u64) {
+    let [offsets, counts] = if tags.contains_key(&324) { [324, 325] } else { [273, 279] };
+    (tags[&offsets][0], tags[&offsets].last().unwrap() + tags[&counts].last().unwrap())
+}
+
+#[test]
+fn overviews_show_pixels_of_the_image() {
+    let check = |shape: &[u64], extents: &[u64], band_axis: Option<usize>, is_contiguous: bool| {
+        let cells = Counted::new(Field::new("a", Datatype::UInt32).with_no_data([9; 4]), shape, extents);
+        let scene = Scene { band_axis, ..Scene::default() };
+        let content = image(&cells, &scene, unsaved());
+        let file = read_all(&*content);
+        let all = directories(&file);
+        let [columns, lines] = [256, 257].map(|tag| all[0][&tag][0]);
+        let block = match all[0].get(&322) {
+            Some(width) => [width[0], all[0][&323][0]],
+            None => [columns, all[0][&278][0]],
+        };
+        let sampling = Sampling::of([columns, lines], Storing { is_contiguous, value: 4, block });
+        assert_eq!(all.len(), 1 + sampling.overviews());
+        let whole = pixels_of(&file, &all[0]);
+        for (level, tags) in all.iter().enumerate().skip(1) {
+            let [width, height] = sampling.size(level);
+            assert_eq!((tags[&256][0], tags[&257][0], tags[&254][0]), (width, height, 1), "{shape:?}");
+            assert!([258, 262, 277, 284, 339, 42113].iter().all(|tag| tags[tag] == all[0][tag]), "{shape:?}");
+            let mut expected = Vec::new();
+            for (band, line) in (0..all[0][&277][0]).flat_map(|band| (0..height).map(move |line| (band, line))) {
+                let first = (band * lines + sampling.in_image(level, Side::Lines, line)) * columns;
+                let pixels = (0..width).map(|column| first + sampling.in_image(level, Side::Columns, column));
+                expected.extend(pixels.map(|pixel| whole[pixel as usize]));
+            }
+            assert!(pixels_of(&file, tags) == expected, "{shape:?} level {level}");
+        }
+        assert_eq!(range(&all[all.len() - 1]).1, content.len());
+    };
+    check(&[700, 530], &[64, 64], None, true);
+    check(&[1031, 257], &[7, 257], None, true);
+    check(&[520, 1400], &[100, 64], None, true);
+    check(&[300, 515, 3], &[64, 64, 3], Some(2), true);
+    check(&[2, 601, 303], &[1, 64, 64], Some(0), false);
+    check(&[260, 2, 301], &[64, 1, 64], Some(1), false);
+}
+
+#[test]
+fn overviews_are_not_much_longer_than_their_pixels() {
+    for shape in [[2000, 1500], [100_000, 1], [1, 100_000], [5003, 7], [9, 70_001], [257, 256]] {
+        let cells = Counted::new(Field::new("a", Datatype::UInt8), &shape, &[64, 64]);
+        let content = image(&cells, &Scene::default(), unsaved());
+        let mut head = vec![0; content.len().min(1 << 16) as usize];
+        content.read_at(0, &mut head).unwrap();
+        let all = directories(&head);
+        let pixels: u64 = all[1..].iter().map(|tags| tags[&256][0] * tags[&257][0]).sum();
+        let first = if all[1].contains_key(&324) { all[1][&324][0] } else { all[1][&273][0] };
+        // Up to 15 lines of padding, and the starts of the images.
+        let most = pixels + pixels / 4 + 64 * all.len() as u64 + 16 * 512 * all.len() as u64;
+        assert!(content.len() - first <= most, "{shape:?}: {} for {pixels} pixels", content.len() - first);
+        assert_random_access(&*content);
+    }
+}
+
+#[test]
+fn tiles_of_overviews_are_taken_from_larger_ones_and_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || {
+        let index = tilefs_reader::IndexOptions {
+            folder: folder.path().join("index"),
+            most: 64 << 20,
+            is_required: true,
+            least_cells: 0,
+        };
+        let options = OpenOptions { index: Some(index), ..OpenOptions::default() };
+        let mut key = KeyWriter::new();
+        key.part("an array");
+        OverviewStore::new(options.context(Arc::new(MemoryStorage::new())).unwrap(), Some(key.finish()))
+    };
+    let cells = Counted::new(Field::new("a", Datatype::UInt8), &[5000, 3001], &[500, 500]);
+    let requests = |cells: &Counted| cells.requests.load(Ordering::Relaxed);
+    let expected = read_all(&*image(&cells, &Scene::default(), unsaved()));
+    let all = directories(&expected);
+    assert_eq!(all.len(), 6);
+    let read = |content: &dyn Content, level: usize| {
+        let before = requests(&cells);
+        let (start, end) = range(&all[level]);
+        let mut bytes = vec![0; (end - start) as usize];
+        content.read_at(start, &mut bytes).unwrap();
+        assert!(bytes == expected[start as usize..end as usize], "level {level}");
+        requests(&cells) - before
+    };
+    let content = image(&cells, &Scene::default(), store());
+    assert_eq!([5, 4, 2, 3, 2].map(|level| read(&*content, level)), [1, 1, 4, 0, 0]);
+    // Another mount finds all of these saved, but not the largest, of which the next is computed more cheaply.
+    let content = image(&cells, &Scene::default(), store());
+    assert_eq!([2, 3, 4, 5].map(|level| read(&*content, level)), [0; 4]);
+    assert_eq!([1, 1].map(|level| read(&*content, level)), [15, 0]);
+    let other = image(&cells, &Scene::default(), store());
+    assert_eq!(read(&*other, 1), 15);
+}
+
+#[test]
+fn prefetching_computes_tiles_of_overviews() {
+    let cells = Counted::new(Field::new("a", Datatype::UInt8), &[2000, 1500], &[500, 500]);
+    let content = image(&cells, &Scene::default(), unsaved());
+    let head = read_all(&*content)[..4096].to_vec();
+    let content = image(&cells, &Scene::default(), unsaved());
+    let (start, end) = range(&directories(&head)[1]);
+    content.read(start, Output::Ahead(end - start)).unwrap();
+    let before = cells.requests.load(Ordering::Relaxed);
+    content.read_at(start, &mut vec![0; (end - start) as usize]).unwrap();
+    assert_eq!(cells.requests.load(Ordering::Relaxed), before);
 }

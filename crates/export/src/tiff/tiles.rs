@@ -34,6 +34,14 @@ pub struct Axes {
     pub planes: Vec<usize>,
 }
 
+/// The pixels of a tile that lie within the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TilePlace {
+    pub plane: u64,
+    pub columns: Range<u64>,
+    pub lines: Range<u64>,
+}
+
 /// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
 pub struct Layout {
     axes: Axes,
@@ -110,6 +118,16 @@ impl Layout {
         self.is_tiled.then(|| [side(self.width), side(self.height)])
     }
 
+    /// Returns the columns and lines of a tile or strip.
+    pub fn sides(&self) -> [u64; 2] {
+        [self.width, self.height]
+    }
+
+    /// Returns the size in bytes of a pixel in one plane.
+    pub fn pixel(&self) -> u64 {
+        self.pixel
+    }
+
     /// Returns the number of lines of a strip.
     pub fn lines_of_strip(&self) -> u32 {
         u32::try_from(self.height).unwrap_or(u32::MAX)
@@ -147,15 +165,33 @@ impl Layout {
     }
 
     /// Returns the tile that contains a byte.
-    fn at(&self, offset: u64) -> u64 {
+    pub fn at(&self, offset: u64) -> u64 {
         offset / self.plane_bytes * self.tiles_of_plane + offset % self.plane_bytes / self.each()
+    }
+
+    /// Returns the tile that contains a pixel.
+    pub fn tile_at(&self, plane: u64, line: u64, column: u64) -> u64 {
+        let across = self.samples.div_ceil(self.width);
+        plane * self.tiles_of_plane + line / self.height * across + column / self.width
+    }
+
+    /// Returns the pixels of a tile; `None` if there is no such tile.
+    pub fn place(&self, number: u64) -> Option<TilePlace> {
+        let (plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
+        let across = self.samples.div_ceil(self.width);
+        let (line, sample) = (tile / across * self.height, tile % across * self.width);
+        let lines = self.height.min(self.lines.checked_sub(line)?);
+        let samples = self.width.min(self.samples.checked_sub(sample)?);
+        (plane < self.planes).then_some(TilePlace {
+            plane,
+            columns: sample..sample + samples,
+            lines: line..line + lines,
+        })
     }
 
     /// Returns the cells of a tile that lie within the image, and the tile's own lengths.
     fn cells(&self, number: u64) -> Option<(IndexBox, Vec<u64>)> {
-        let (mut plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
-        let across = self.samples.div_ceil(self.width);
-        let (line, sample) = (tile / across * self.height, tile % across * self.width);
+        let TilePlace { mut plane, columns, lines } = self.place(number)?;
         let rank = self.shape.len();
         let mut cells = IndexBox { first: vec![0; rank], count: vec![1; rank] };
         let mut frame = vec![1; rank];
@@ -165,10 +201,9 @@ impl Layout {
             *frame.get_mut(axis)? = framed;
             Some(())
         };
-        let lines = self.height.min(self.lines.checked_sub(line)?);
-        let samples = self.width.min(self.samples.checked_sub(sample)?);
-        set(self.axes.lines, line, lines, if self.is_tiled { self.height } else { lines })?;
-        set(self.axes.samples, sample, samples, self.width)?;
+        let (first, count) = (lines.start, lines.end - lines.start);
+        set(self.axes.lines, first, count, if self.is_tiled { self.height } else { count })?;
+        set(self.axes.samples, columns.start, columns.end - columns.start, self.width)?;
         if let Some(axis) = self.axes.bands {
             let bands = *self.shape.get(axis)?;
             set(axis, 0, bands, bands)?;
@@ -194,14 +229,27 @@ impl Tiles {
         Tiles { cells, layout, kept: Recent::new(KEPT) }
     }
 
-    fn tile(&self, number: u64) -> Result<Arc<dyn Content>> {
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns the value of cells outside the image.
+    pub fn fill_value(&self) -> Vec<u8> {
+        let field = self.cells.field();
+        let size = field.cell_size().unwrap_or(1) as usize;
+        if field.fill.len() == size { field.fill.clone() } else { vec![0; size] }
+    }
+
+    /// Returns the bytes of a tile or strip.
+    ///
+    /// # Errors
+    /// Fails if required metadata cannot be read.
+    pub fn tile(&self, number: u64) -> Result<Arc<dyn Content>> {
         self.kept.get_or_make(number, || {
             let outside = || Error::internal(format!("there is no tile {number} of an image"));
             let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
             let column = self.cells.column(&cells)?;
-            let size = column.field.cell_size().unwrap_or(1) as usize;
-            let fill = if column.field.fill.len() == size { column.field.fill } else { vec![0; size] };
-            Ok(Framed::within(column.values, &column.shape, &frame, fill))
+            Ok(Framed::within(column.values, &column.shape, &frame, self.fill_value()))
         })
     }
 }

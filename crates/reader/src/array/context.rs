@@ -114,6 +114,8 @@ pub enum IndexKey {
     Enumeration(u64, u64),
     /// A part of a text that was made to learn its length, by owner and number.
     TextPiece(u64, u64),
+    /// A tile of an image's overview, by owner and number.
+    OverviewTile(u64, u64),
 }
 
 /// A cache of indexes with its own byte budget.
@@ -149,6 +151,11 @@ impl Indexes {
             index.downcast().map_err(|_| Error::internal("an index has another type than its key says"))
         };
         self.cache.get(&key).map(typed).transpose()
+    }
+
+    /// Returns whether the index of a key is cached or being made.
+    pub fn contains_soon(&self, key: IndexKey) -> bool {
+        self.cache.contains_soon(&key)
     }
 
     /// Returns a number for keys of a new owner.

@@ -83,7 +83,7 @@ impl SavedIndexes {
     }
 
     /// Returns how many bytes a single result may take in several entries, so that others are not evicted.
-    pub(crate) fn most_of_one(&self) -> u64 {
+    pub fn most_of_one(&self) -> u64 {
         self.store.as_ref().map_or(0, |store| store.most() / 4)
     }
 

@@ -295,6 +295,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
     }
 
+    /// Returns whether the value is cached or being loaded, without counting a hit or touching its recency.
+    pub fn contains_soon(&self, key: &K) -> bool {
+        let shard = self.shard(key);
+        shard.kept.contains(key) || shard.recent.contains_key(key)
+    }
+
     /// Returns whether a caller that needs a value only once should load it without the cache: if it is not there, and
     /// was not evicted recently. A miss is counted, and the key is remembered like one that was evicted, so that a value
     /// that is needed again enters the cache then.

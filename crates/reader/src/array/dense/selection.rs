@@ -59,6 +59,27 @@ impl AxisSelection {
         Ok(selection)
     }
 
+    /// Selects single positions, in ascending order, and joins those at equal distances into ranges.
+    ///
+    /// # Errors
+    /// As for [`AxisSelection::new`].
+    pub fn of_positions(positions: impl IntoIterator<Item = u64>, size: u64) -> Result<Self> {
+        let mut ranges: Vec<AxisRange> = Vec::new();
+        for position in positions {
+            if let Some(last) = ranges.last_mut()
+                && let Some(distance) = position.checked_sub(last.first)
+            {
+                let step = if last.count == 1 { distance } else { last.step as u64 };
+                if step > 0 && step.checked_mul(last.count) == Some(distance) {
+                    (last.step, last.count) = (step as i64, last.count + 1);
+                    continue;
+                }
+            }
+            ranges.push(AxisRange { first: position, step: 1, count: 1 });
+        }
+        AxisSelection::new(ranges, size)
+    }
+
     /// Returns the number of selected positions.
     pub fn len(&self) -> u64 {
         self.length
@@ -88,6 +109,32 @@ impl AxisSelection {
             part.ranges.push(range);
         }
         part
+    }
+
+    /// Returns the positions of the indices that `indices` selects, which may go backwards.
+    ///
+    /// # Errors
+    /// If there is no such index.
+    pub fn select(&self, indices: &AxisSelection) -> Result<Self> {
+        let past = || Error::internal("an index past the end of a selection");
+        let mut selected = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
+        for range in indices.ranges() {
+            let (mut index, mut left) = (range.first, range.count);
+            let stride = range.step.unsigned_abs().max(1);
+            while left > 0 {
+                let own = self.runs(index, 1).next().ok_or_else(past)?;
+                let number = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
+                let (start, whole) = self.starts.get(number).zip(self.ranges.get(number)).ok_or_else(past)?;
+                let room = if range.step > 0 { start + (whole.count - 1) - index } else { index - start };
+                let count = left.min(room / stride + 1);
+                selected.starts.push(selected.length);
+                selected.length += count;
+                selected.ranges.push(AxisRange { first: own.first, step: own.step.wrapping_mul(range.step), count });
+                index = index.wrapping_add((range.step as u64).wrapping_mul(count));
+                left -= count;
+            }
+        }
+        Ok(selected)
     }
 
     /// Returns the positions of `count` indices from `index`, as ranges in order.
@@ -146,6 +193,18 @@ impl Selection {
         }
         let axes = self.axes.iter().zip(cells.first.iter().zip(&cells.count));
         Selection::new(axes.map(|(axis, (&first, &count))| axis.part(first, count)).collect())
+    }
+
+    /// Returns the positions of the indices that another selection selects.
+    ///
+    /// # Errors
+    /// If the other selection has another number of axes, or an index outside the shape.
+    pub fn select(&self, indices: &Selection) -> Result<Self> {
+        if indices.axes.len() != self.axes.len() {
+            return Err(Error::internal("a selection with another number of axes"));
+        }
+        let axes = self.axes.iter().zip(&indices.axes).map(|(axis, indices)| axis.select(indices));
+        Selection::new(axes.collect::<Result<_>>()?)
     }
 
     /// Returns the number of indices per axis.
@@ -239,6 +298,17 @@ mod tests {
     }
 
     #[test]
+    fn positions_at_equal_distances_are_ranges() {
+        let of = |positions: &[u64]| AxisSelection::of_positions(positions.iter().copied(), 100).unwrap();
+        let range = |first, step, count| AxisRange { first, step, count };
+        assert_eq!(of(&[0, 2, 4, 5, 7, 9]).ranges(), [range(0, 2, 3), range(5, 2, 3)]);
+        assert_eq!(of(&[7]).ranges(), [range(7, 1, 1)]);
+        assert_eq!(of(&[3, 3, 90]).ranges(), [range(3, 1, 1), range(3, 87, 2)]);
+        assert!(of(&[]).is_empty());
+        assert!(AxisSelection::of_positions([5, 100], 100).is_err());
+    }
+
+    #[test]
     fn ranges_outside_the_axis_are_refused() {
         assert!(AxisSelection::new([AxisRange { first: 5, step: 1, count: 6 }], 10).is_err());
         assert!(AxisSelection::new([AxisRange { first: 5, step: -2, count: 4 }], 10).is_err());
@@ -247,6 +317,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn selected_indices_have_their_positions(
+            own in prop::collection::vec((0u64..100, prop_oneof![-9i64..0, 1i64..9], 1u64..9), 1..5),
+            chosen in prop::collection::vec((0u64..40, prop_oneof![-9i64..0, 1i64..9], 1u64..9), 0..5),
+        ) {
+            let fitting = |ranges: Vec<(u64, i64, u64)>, size: u64| {
+                let range = move |(first, step, count): (u64, i64, u64)| {
+                    let first = first.min(size - 1);
+                    let room = if step > 0 { size - 1 - first } else { first };
+                    AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
+                };
+                AxisSelection::new(ranges.into_iter().map(range), size).unwrap()
+            };
+            let all = |axis: &AxisSelection| (0..axis.len()).map(|n| axis.position(n).unwrap()).collect::<Vec<_>>();
+            let own = fitting(own, 100);
+            let chosen = fitting(chosen, own.len());
+            let expected: Vec<u64> = all(&chosen).into_iter().map(|index| own.position(index).unwrap()).collect();
+            prop_assert_eq!(all(&own.select(&chosen).unwrap()), expected);
+            prop_assert!(own.select(&AxisSelection::contiguous(own.len(), 1)).is_err());
+        }
+
         #[test]
         fn boxes_cover_the_run_in_order(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
             let total: u64 = shape.iter().product();

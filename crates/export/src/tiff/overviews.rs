@@ -1,0 +1,382 @@
+//! The overviews of an image: smaller versions of it, which a program reads instead of the whole image for a small copy.
+//!
+//! Each overview is an image of tiles or strips. A tile is computed when it is read: from the next larger overview if that
+//! is known, or from only the tiles and chunks of the array that hold one of its pixels. It is kept in the cache of indexes,
+//! and saved in the index folder if computing it again would take long. Memory: a tile for each reader, and the cache.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
+use tilefs_reader::array::{Context, IndexKey};
+use tilefs_reader::memory;
+use tilefs_reader::read::Output;
+use tilefs_reader::storage::EntryKey;
+
+use super::page::Page;
+use super::sampling::{Sampling, Side, Storing};
+use super::tiles::{Axes, Layout, Tiles};
+use super::too_large;
+use crate::boxes::{Boxes, SpacedBoxes};
+use crate::column::{Column, Field, FormatResult};
+use crate::content::Content;
+
+/// Maximum side of a tile, and its maximum size in bytes unless its pixels are very large.
+const MOST_SIDE: u64 = 512;
+const MOST_TILE: u64 = 1 << 20;
+
+/// Minimum side of a tile: TIFF requires multiples of it.
+const LEAST_SIDE: u64 = 16;
+
+/// The least factor of an overview for each of whose tiles so many chunks are decoded that they do not stay in the cache.
+const LARGE_FACTOR: u64 = 16;
+
+/// Maximum size in bytes of tiles that are computed as a whole and kept.
+const MOST_KEPT: u64 = 4 << 20;
+
+/// The first level whose tiles are saved: each of their pixels is one of 16 of the image.
+const FIRST_SAVED: usize = 2;
+
+/// Where the tiles of the overviews of one image are kept: in the cache of indexes, and in the index folder.
+pub struct OverviewStore {
+    context: Arc<Context>,
+    /// The key of the image; `None` if nothing is saved.
+    key: Option<EntryKey>,
+    owner: u64,
+}
+
+impl OverviewStore {
+    /// Creates the store of an image; `key` tells it from all others, and is `None` if nothing is saved.
+    pub fn new(context: Arc<Context>, key: Option<EntryKey>) -> Self {
+        let owner = context.indexes.new_owner();
+        OverviewStore { context, key, owner }
+    }
+}
+
+/// The pixels of one overview as cells.
+struct Overview {
+    of: Arc<dyn SpacedBoxes>,
+    sampling: Arc<Sampling>,
+    level: usize,
+    axes: Axes,
+    shape: Vec<u64>,
+    /// The side of the largest square tile.
+    side: u64,
+}
+
+impl Overview {
+    fn new(of: Arc<dyn SpacedBoxes>, sampling: Arc<Sampling>, level: usize, axes: Axes, side: u64) -> Self {
+        let mut shape = of.shape().to_vec();
+        let [samples, lines] = sampling.size(level);
+        (shape[axes.samples], shape[axes.lines]) = (samples, lines);
+        Overview { of, sampling, level, axes, shape, side }
+    }
+}
+
+impl Boxes for Overview {
+    fn field(&self) -> &Field {
+        self.of.field()
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        let of_array = self.of.extents();
+        let extent = [self.axes.samples, self.axes.lines].map(|axis| of_array.get(axis).copied().unwrap_or(1));
+        let block = block(self.sampling.size(self.level), extent, 1 << self.level, self.side);
+        let mut extents = vec![1; self.shape.len()];
+        (extents[self.axes.samples], extents[self.axes.lines]) = (block[0], block[1]);
+        extents
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let axes = cells.first.iter().zip(&cells.count).zip(self.of.shape()).enumerate();
+        let axes = axes.map(|(axis, ((&first, &count), &length))| {
+            let side = match axis {
+                axis if axis == self.axes.samples => Side::Columns,
+                axis if axis == self.axes.lines => Side::Lines,
+                _ => return Ok(AxisSelection::contiguous(first, count)),
+            };
+            let pixels =
+                (first..first.saturating_add(count)).map(|pixel| self.sampling.in_image(self.level, side, pixel));
+            AxisSelection::of_positions(pixels, length)
+        });
+        self.of.spaced_column(&Selection::new(axes.collect::<Result<_>>()?)?)
+    }
+}
+
+/// Returns the overviews of an image, largest first: the form of each, and its tiles. `axes` are those of `cells`.
+///
+/// # Errors
+/// Fails if one of them is too large.
+pub fn overviews(
+    cells: &Arc<dyn SpacedBoxes>,
+    image: &Page,
+    axes: &Axes,
+    store: OverviewStore,
+) -> FormatResult<Vec<(Page, Arc<dyn Content>)>> {
+    let storing = storing(image);
+    let sampling = Arc::new(Sampling::of(image.layout.size(), storing));
+    let side = side_of_tile(image.layout.pixel());
+    let level = |level| {
+        let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
+        let layout = Arc::new(Layout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
+        Ok((Page { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
+    };
+    let levels: Vec<(Page, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
+    let first_saved = first_saved(&levels, store.context.saved.most_of_one());
+    let key = store.key.map(|key| key.of(format_args!("overviews {storing:?} {axes:?} {side}")));
+    let store = Arc::new(OverviewStore { key, ..store });
+    let mut all: Vec<(Page, Arc<dyn Content>)> = Vec::new();
+    let mut larger: Option<Arc<OverviewTiles>> = None;
+    for (level, (page, tiles)) in (1..).zip(levels) {
+        if page.layout.length(0) > MOST_KEPT {
+            all.push((page, Arc::new(tiles)));
+            larger = None;
+            continue;
+        }
+        let first = larger.as_ref().map_or(0, |larger| larger.first.saturating_add(larger.tiles.layout().count()));
+        let (sampling, store, is_saved) = (sampling.clone(), store.clone(), level >= first_saved);
+        let overview =
+            Arc::new(OverviewTiles { level, sampling, tiles, store, first, is_saved, larger: larger.take() });
+        larger = Some(overview.clone());
+        all.push((page, overview));
+    }
+    Ok(all)
+}
+
+/// Returns how the pixels of an image are stored.
+fn storing(image: &Page) -> Storing {
+    let [columns, _] = image.layout.size();
+    let strip = [columns, image.layout.lines_of_strip().into()];
+    Storing {
+        is_contiguous: image.is_contiguous || image.bands == 1,
+        value: image.datatype.size() as u64,
+        block: image.layout.tile().map_or(strip, |tile| tile.map(u64::from)),
+    }
+}
+
+/// Returns the side of the largest square tile whose pixels have so many bytes.
+fn side_of_tile(pixel: u64) -> u64 {
+    let mut side = MOST_SIDE;
+    while side > LEAST_SIDE && (side * side).saturating_mul(pixel) > MOST_TILE {
+        side /= 2;
+    }
+    side
+}
+
+/// Returns the columns and lines of the tiles of an overview of this size, by this factor, of an array with tiles of `extent`.
+/// They have at most about as many pixels as a square of side `side`, and little padding.
+///
+/// A chunk of the array often has whole lines of its tile. It would be decoded for each tile of the overview that shows some of
+/// these lines' pixels, if it does not stay in the cache. So tiles of the overview end where those of the array end if possible;
+/// otherwise they are wide if many chunks are decoded for each of them.
+fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
+    let [columns, lines] = size;
+    let most = side.saturating_mul(side);
+    let steps = extent.map(|extent| step(extent, factor));
+    let wide = extent[0].div_ceil(factor).max(side);
+    let is_large = factor >= LARGE_FACTOR && !steps[0].is_some_and(|step| step <= wide);
+    let wide = if is_large { most } else { wide }.min(most / LEAST_SIDE);
+    let even = |length: u64, most: u64, step: Option<u64>, least: u64| {
+        let own = length.div_ceil(length.div_ceil(most));
+        let stepped = own.next_multiple_of(step.unwrap_or(least));
+        let is_fit = stepped <= most && stepped <= length.next_multiple_of(least);
+        if is_fit { stepped } else { own.next_multiple_of(least) }
+    };
+    // An image that is narrow or very low has strips, which need no padding.
+    let is_strip = columns <= wide || lines < LEAST_SIDE && columns.saturating_mul(lines) <= most;
+    let (width, least) = if is_strip { (columns, 1) } else { (even(columns, wide, steps[0], LEAST_SIDE), LEAST_SIDE) };
+    [width, even(lines, (most / width).max(1), steps[1], least)]
+}
+
+/// Returns the least number of pixels of an overview that TIFF allows as the side of a tile and that covers whole tiles of the
+/// array; `None` if there is none.
+fn step(extent: u64, factor: u64) -> Option<u64> {
+    let pixels = extent.checked_div(factor).filter(|&pixels| pixels > 0 && extent.is_multiple_of(factor))?;
+    let twos = pixels.trailing_zeros().min(LEAST_SIDE.trailing_zeros());
+    pixels.checked_mul(LEAST_SIDE >> twos)
+}
+
+/// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
+fn first_saved(levels: &[(Page, Tiles)], most: u64) -> usize {
+    let mut bytes = 0u64;
+    let fits = |(page, _): &&(Page, Tiles)| {
+        bytes = bytes.saturating_add(page.layout.bytes());
+        bytes <= most
+    };
+    let count = levels.iter().rev().take_while(fits).count();
+    (levels.len() + 1 - count).max(FIRST_SAVED)
+}
+
+/// The tiles of one overview, end to end. They are computed when they are read.
+struct OverviewTiles {
+    level: usize,
+    sampling: Arc<Sampling>,
+    /// Computes tiles from the array.
+    tiles: Tiles,
+    store: Arc<OverviewStore>,
+    /// The number of the first tile among those of all overviews.
+    first: u64,
+    is_saved: bool,
+    /// The overview of the level before this one.
+    larger: Option<Arc<OverviewTiles>>,
+}
+
+impl OverviewTiles {
+    fn layout(&self) -> &Layout {
+        self.tiles.layout()
+    }
+
+    /// Returns the key of a tile in the cache.
+    fn cached_key(&self, number: u64) -> IndexKey {
+        IndexKey::OverviewTile(self.store.owner, self.first.saturating_add(number))
+    }
+
+    /// Returns the key of a tile in the index folder, if it is saved there.
+    fn saved_key(&self, number: u64) -> Option<EntryKey> {
+        let key = self.store.key.filter(|_| self.is_saved)?;
+        Some(key.of(format_args!("tile {number} of level {}", self.level)))
+    }
+
+    /// Returns the bytes of a tile.
+    fn tile(&self, number: u64) -> Result<Arc<Vec<u8>>> {
+        let context = &self.store.context;
+        context.indexes.get_or_load(self.cached_key(number), || {
+            let length = self.layout().length(number) as usize;
+            let decode = |bytes: &[u8]| (bytes.len() == length).then(|| bytes.to_vec());
+            let key = self.saved_key(number);
+            let bytes = context.saved.get_or_make(key, decode, Vec::clone, || self.make(number))?;
+            let weight = bytes.len();
+            Ok((bytes, weight))
+        })
+    }
+
+    /// Returns whether a tile need not be computed, or is being computed.
+    fn is_known(&self, number: u64) -> bool {
+        let context = &self.store.context;
+        context.indexes.contains_soon(self.cached_key(number))
+            || self.saved_key(number).is_some_and(|key| context.saved.has(&key))
+    }
+
+    fn make(&self, number: u64) -> Result<Vec<u8>> {
+        if let Some(larger) = &self.larger
+            && let Some(bytes) = self.from_larger(number, larger)?
+        {
+            return Ok(bytes);
+        }
+        let mut bytes = memory::zeros(self.layout().length(number), 1, "a tile of an overview")?;
+        self.tiles.tile(number)?.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Computes a tile from those of the larger overview; `None` if most of these are not known, or do not have all of its
+    /// pixels.
+    fn from_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
+        let outside = || Error::internal(format!("there is no tile {number} of an overview"));
+        let place = self.layout().place(number).ok_or_else(outside)?;
+        let of_side = |side: Side, pixels: Range<u64>| -> Option<Vec<u64>> {
+            pixels.map(|pixel| self.sampling.in_larger(self.level, side, pixel)).collect()
+        };
+        let Some((columns, lines)) = of_side(Side::Columns, place.columns).zip(of_side(Side::Lines, place.lines))
+        else {
+            return Ok(None);
+        };
+        let [width, height] = larger.layout().sides();
+        let rows = || lines.chunk_by(|one, next| one / height == next / height);
+        let runs = || columns.chunk_by(|one, next| one / width == next / width);
+        let source = |row: &[u64], run: &[u64]| larger.layout().tile_at(place.plane, row[0], run[0]);
+        let sources = rows().flat_map(|row| runs().map(move |run| source(row, run)));
+        let (known, all) =
+            sources.fold((0, 0), |(known, all), tile| (known + usize::from(larger.is_known(tile)), all + 1));
+        // The few that are not known are computed: others want them, too, and their chunks are those of this tile.
+        if 2 * known < all {
+            return Ok(None);
+        }
+        let pixel = self.layout().pixel() as usize;
+        let mut bytes = memory::zeros(self.layout().length(number), 1, "a tile of an overview")?;
+        let fill = self.tiles.fill_value();
+        bytes.chunks_exact_mut(fill.len()).for_each(|cell| cell.copy_from_slice(&fill));
+        let [own_width, _] = self.layout().sides();
+        let mut own_lines = bytes.chunks_exact_mut(own_width as usize * pixel);
+        for row in rows() {
+            let tiles: Vec<(&[u64], Arc<Vec<u8>>)> =
+                runs().map(|run| Ok((run, larger.tile(source(row, run))?))).collect::<Result<_>>()?;
+            for (line, own) in row.iter().zip(own_lines.by_ref()) {
+                let mut pixels = own.chunks_exact_mut(pixel);
+                for (run, tile) in &tiles {
+                    for (column, own) in run.iter().zip(pixels.by_ref()) {
+                        let at = ((line % height * width + column % width) as usize) * pixel;
+                        own.copy_from_slice(tile.get(at..at + pixel).ok_or_else(outside)?);
+                    }
+                }
+            }
+        }
+        Ok(Some(bytes))
+    }
+}
+
+impl Content for OverviewTiles {
+    fn len(&self) -> u64 {
+        self.tiles.len()
+    }
+
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        let (mut at, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let number = self.layout().at(at);
+            let into = at - self.layout().offset(number);
+            let tile = self.tile(number)?;
+            let (mut now, later) = rest.split_at(self.layout().length(number) - into);
+            at += now.len();
+            if let Some(now) = now.wanted() {
+                now.copy_from_slice(&tile[into as usize..into as usize + now.len()]);
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        self.tiles.band(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_end_with_those_of_the_array_and_have_little_padding() {
+        assert_eq!(block([15812, 15812], [1024, 1024], 2, 512), [512, 512]);
+        assert_eq!(block([1977, 1977], [1024, 1024], 16, 512), [512, 512]);
+        assert_eq!(block([750, 1000], [64, 64], 2, 512), [384, 512]);
+        // Those of the array do not end with pixels of the overview.
+        assert_eq!(block([1501, 2500], [500, 500], 2, 512), [512, 512]);
+        assert_eq!(block([1977, 1977], [1000, 1000], 16, 512), [1977, 132]);
+        // An array of strips, and one of very long ones.
+        assert_eq!(block([15812, 15812], [31623, 64], 2, 512), [15812, 16]);
+        assert_eq!(block([1977, 1977], [31623, 64], 16, 512), [1977, 132]);
+        assert_eq!(block([50_000, 5000], [100_000, 10], 2, 512), [12512, 32]);
+        // Narrow and low images.
+        assert_eq!(block([3, 5000], [6, 64], 2, 512), [3, 5000]);
+        assert_eq!(block([50_000, 3], [64, 6], 2, 512), [50_000, 3]);
+        assert_eq!(block([500_000, 3], [64, 6], 2, 512), [512, 16]);
+        for (columns, lines) in [(300, 300), (513, 513), (1025, 700), (9999, 129)] {
+            for side in [16, 64, 512] {
+                let [width, height] = block([columns, lines], [100, 100], 2, side);
+                assert!(width * height <= side * side + 16 * width, "{columns}x{lines} {side}: {width}x{height}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_cover_whole_tiles() {
+        let all = [(1024, 16), (1024, 64), (1000, 2), (1000, 16), (500, 4), (8, 16), (0, 2)];
+        let found = all.map(|(extent, factor)| step(extent, factor));
+        assert_eq!(found, [Some(64), Some(16), Some(2000), None, Some(2000), None, None]);
+    }
+}
