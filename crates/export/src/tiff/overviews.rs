@@ -179,7 +179,7 @@ fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
     let most = side.saturating_mul(side);
     let steps = extent.map(|extent| step(extent, factor));
     let wide = extent[0].div_ceil(factor).max(side);
-    let is_large = factor >= LARGE_FACTOR && !steps[0].is_some_and(|step| step <= wide);
+    let is_large = factor >= LARGE_FACTOR && steps[0].is_none_or(|step| step > wide);
     let wide = if is_large { most } else { wide }.min(most / LEAST_SIDE);
     let even = |length: u64, most: u64, step: Option<u64>, least: u64| {
         let own = length.div_ceil(length.div_ceil(most));
@@ -264,7 +264,7 @@ impl OverviewTiles {
 
     fn make(&self, number: u64) -> Result<Vec<u8>> {
         if let Some(larger) = &self.larger
-            && let Some(bytes) = self.from_larger(number, larger)?
+            && let Some(bytes) = self.sample_larger(number, larger)?
         {
             return Ok(bytes);
         }
@@ -275,7 +275,7 @@ impl OverviewTiles {
 
     /// Computes a tile from those of the larger overview; `None` if most of these are not known, or do not have all of its
     /// pixels.
-    fn from_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
+    fn sample_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
         let outside = || Error::internal(format!("there is no tile {number} of an overview"));
         let place = self.layout().place(number).ok_or_else(outside)?;
         let of_side = |side: Side, pixels: Range<u64>| -> Option<Vec<u64>> {
