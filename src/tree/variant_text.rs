@@ -648,7 +648,7 @@ impl TextContent {
             None => Arc::new(self.records.text(self.pieces.get(numbers.clone()).unwrap_or_default())?),
         };
         let place = self.place(group);
-        if text.len() as u64 != place.end - place.start {
+        if text.len() != place.end - place.start {
             let first = self.pieces.get(numbers.start).map_or(0, |piece| piece.first);
             let reason = format!("records at {first} that have another length than they had");
             return Err(Error::damaged(reason).in_array(self.records.dataset.data.path()));
