@@ -39,8 +39,11 @@ WRITERS = [
     ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": range(1), "hilbert": range(4)}),
     ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1), "ties": range(3), "ties_kept": [0, 3]}),
     ("2.19", "python3.9", ["tiledb==0.25.0", "numpy<2"], {"ties": range(2), "ties_kept": range(1)}),
-    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18], "ties": range(2), "ties_kept": range(2)}),
+    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18], "ties": range(2), "ties_kept": range(2), "upgraded": range(3)}),
 ]
+
+# The writer that creates the arrays of a kind, to which the writer in the list adds.
+CREATORS = {"older": "1.7", "upgraded": "2.2"}
 
 
 def main():
@@ -69,9 +72,8 @@ def main():
         if not kinds:
             continue
         python = python_of(options.venvs, name)
-        # With it, arrays are created to which the writer adds.
-        others = {"OLDER_PYTHON": python_of(options.venvs, "1.7")} if "older" in kinds else {}
         for kind, numbers in kinds.items():
+            others = {"OLDER_PYTHON": python_of(options.venvs, CREATORS[kind])} if kind in CREATORS else {}
             command = [python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, *map(str, numbers)]
             subprocess.run(command, check=True, env=os.environ | others)
             for number in numbers:

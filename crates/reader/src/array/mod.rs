@@ -228,6 +228,25 @@ impl Array {
         self.folder.outline(self.number(fragment))
     }
 
+    /// Returns the oldest format version by whose rules the cells of a fragment may be sorted: the fragment's own or, if
+    /// the fragment was consolidated, that of the array's first schema. Consolidation merges the cells of fragments
+    /// without sorting them, so cells that an older library sorted by other rules stay out of order.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::outline`].
+    pub(crate) fn sorting_version(&self, fragment: usize) -> Result<u32> {
+        let own = self.outline(fragment)?.facts.version;
+        let is_consolidated =
+            self.folder.fragment(self.number(fragment)).is_some_and(|entry| entry.times.t1 != entry.times.t2);
+        match self.folder.directory().schemas() {
+            [first, _, ..] if is_consolidated => {
+                // Of a schema that cannot be read, nothing is known.
+                Ok(self.folder.schema(&first.name).map_or(0, |schema| schema.version.min(own)))
+            }
+            _ => Ok(own),
+        }
+    }
+
     /// Reads the footers of all visible fragments in batches, for callers that need all of them.
     pub fn read_outlines(&self) {
         self.folder.read_outlines(&self.fragments);

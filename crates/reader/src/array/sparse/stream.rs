@@ -240,9 +240,9 @@ impl FragmentSource<'_> {
         writers_agree(self.plan, self.version())
     }
 
-    /// Returns the fragment's format version.
+    /// Returns the oldest format version by whose rules the cells may be sorted.
     fn version(&self) -> u32 {
-        self.array.outline(self.fragment).map_or(0, |outline| outline.facts.version)
+        self.array.sorting_version(self.fragment).unwrap_or(0)
     }
 
     /// Returns the position of all cells along a dimension, if it is known without reading them.
