@@ -179,3 +179,18 @@ def test_an_array_without_cells_has_no_rows_of_its_types(tmp_path):
     found = array[:]
     assert [(name, column.dtype, len(column)) for name, column in found.items()] == [("a", np.int16, 0), ("id", np.int64, 0)]
     assert array.nonempty_domain() is None
+
+
+def test_codes_of_a_dense_array_become_labels(tmp_path):
+    path = str(tmp_path / "array")
+    dim = tiledb.Dim("x", domain=(0, 9), tile=5, dtype=np.int64)
+    kinds = tiledb.Enumeration("kinds", False, np.array(["T cell", "B cell"]))
+    schema = tiledb.ArraySchema(tiledb.Domain(dim), [tiledb.Attr("k", dtype=np.int8, enum_label="kinds")], enums=[kinds])
+    tiledb.Array.create(path, schema)
+    with tiledb.open(path, "w") as array:
+        array[0:4] = np.array([0, 1, 1, 0], dtype=np.int8)
+    array = tilefs.open(path)
+    assert array[0:3]["k"].tolist() == array.multi_index[0:2]["k"].tolist() == ["T cell", "B cell", "B cell"]
+    # Nobody wrote the last one.
+    assert array[2:5]["k"].tolist() == ["B cell", "T cell", None]
+    assert array["k"][2:4].tolist() == [1, 0]

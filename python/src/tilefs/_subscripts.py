@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
+from ._errors import Error
+
 if TYPE_CHECKING:
     import numpy
 
@@ -161,19 +163,25 @@ def _slices(dimension: "Dimension", length: int, ranges: Sequence[_Range]) -> Li
 
 
 def _labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
-    """Returns labels in place of the codes of an enumeration."""
+    """Returns labels in place of the codes of an enumeration, and ``None`` for a code without a label, such as the fill
+    value."""
     import numpy
 
     if attribute.enumeration is None:
         return values
     known = next(one for one in array.schema["enumerations"] if one["name"] == attribute.enumeration)
+    if "labels" not in known:
+        raise Error(f"{array.uri}: the labels of {attribute.name} are too many; array[{attribute.name!r}] has their codes")
     labels = numpy.array(known["labels"])
     codes = numpy.ma.getdata(values)
-    if codes.size and not (codes.astype("u8") < len(labels)).all():
-        # A code without a label, such as the fill value.
-        return values
-    labelled = labels[codes]
-    return numpy.ma.MaskedArray(labelled, mask=numpy.ma.getmaskarray(values)) if attribute.nullable else labelled
+    nulls = numpy.ma.getmaskarray(values)
+    has_label = (codes >= 0) & (codes.astype("u8") < len(labels))
+    if (has_label | nulls).all():
+        labelled = labels[numpy.where(has_label, codes, 0)] if len(labels) else codes.astype(object)
+    else:
+        labelled = numpy.full(codes.shape, None, dtype=object)
+        labelled[has_label] = labels[codes[has_label]]
+    return numpy.ma.MaskedArray(labelled, mask=nulls) if attribute.nullable else labelled
 
 
 def _rows(array: "Array", ranges: Sequence[Sequence[_Range]]) -> "Dict[str, numpy.ndarray[Any, Any]]":
