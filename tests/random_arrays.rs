@@ -21,7 +21,7 @@ use support::skip::{can_mount, python_with};
 /// The number of arrays of one seed.
 const ARRAYS: &str = "48";
 
-/// What the script that compares views imports.
+/// The Python packages that the script that compares views imports.
 const READERS: &str = "numpy, tiledb, h5py, netCDF4, pyarrow.parquet, scipy.io, zarr";
 
 #[test]

@@ -95,7 +95,13 @@ fn contigs_of_cells(dataset: &VariantDataset, samples: &[Sample], is_all: bool) 
         }
         _ => Ok(Descent::Enter),
     })?;
-    for batch in several.batches()? {
+    add_contigs(several, &mut found)?;
+    Ok(found)
+}
+
+/// Adds the contigs of all rows, which have that column.
+fn add_contigs(rows: RowReader, found: &mut BTreeSet<Vec<u8>>) -> Result<()> {
+    for batch in rows.batches()? {
         cancellation::check()?;
         let batch = batch?;
         let contigs = batch.column(CONTIG)?;
@@ -105,7 +111,7 @@ fn contigs_of_cells(dataset: &VariantDataset, samples: &[Sample], is_all: bool) 
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Returns the contigs of layouts 2 and 3, and the gaps between them, on which some samples may have cells, by their
@@ -189,16 +195,7 @@ pub fn with_records(
     if contigs.is_empty() {
         return Ok(found);
     }
-    for batch in rows_on(dataset, samples, contigs)?.batches()? {
-        cancellation::check()?;
-        let batch = batch?;
-        let contigs = batch.column(CONTIG)?;
-        for contig in (0..batch.len()).filter_map(|row| contigs.get(row)) {
-            if !found.contains(contig) {
-                found.insert(contig.to_vec());
-            }
-        }
-    }
+    add_contigs(rows_on(dataset, samples, contigs)?, &mut found)?;
     Ok(found)
 }
 

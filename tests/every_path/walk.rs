@@ -1,6 +1,6 @@
 //! Lists every path of one array or group, and reads every file.
 //!
-//! What would repeat itself is sampled by fixed rules:
+//! Fixed rules sample files and names of which there are many alike:
 //!
 //! * A folder is entered in three scopes. The [`Scope::Whole`] object has everything. [`Scope::Part`] (a slice,
 //!   `by-row/`, `nonempty/`) has all views, but no parts of its own. [`Scope::Brief`] (a time of `.history/`, a slice of
@@ -49,7 +49,7 @@ const AGAIN: [&str; 5] = ["slice", "islice", "by-row", "nonempty", ".history"];
 /// The folders of views that a brief scope leaves out.
 const NOT_BRIEF: [&str; 9] = ["zarr", "zarr2", "netcdf", "netcdf4", "hdf5", "parquet", "tiff", "F", "npy"];
 
-/// What one path shows: its path in the object, and everything else as a text without line breaks.
+/// One line of the listing: a path in the object, and the facts about it as a text without line breaks.
 pub type PathFacts = (String, String);
 
 /// Returns the facts of every path of an object, in order of the paths.

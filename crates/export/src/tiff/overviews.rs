@@ -38,7 +38,7 @@ const MOST_KEPT: u64 = 4 << 20;
 /// The first level whose tiles are saved: each of their pixels is one of 16 of the image.
 const FIRST_SAVED: usize = 2;
 
-/// Where the tiles of the overviews of one image are kept: in the cache of indexes, and in the index folder.
+/// Keeps the tiles of the overviews of one image, in the cache of indexes and in the index folder.
 pub struct OverviewStore {
     context: Arc<Context>,
     /// The key of the image; `None` if nothing is saved.

@@ -2,7 +2,8 @@
 
 use tilefs_format::error::Result;
 
-/// What belongs to the names of the line before, by place. Memory: a copy of each name of the longest line.
+/// The values that were looked up for the names of the previous line, by the place of each name in the line. Memory: a copy of
+/// each name of the longest line.
 #[derive(Debug)]
 pub(super) struct KnownNames<T>(Vec<(Vec<u8>, T)>);
 

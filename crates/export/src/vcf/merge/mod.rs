@@ -70,7 +70,7 @@ struct KnownField<'a> {
     known: Known,
 }
 
-/// What is known of a name of a field.
+/// The result of looking up the name of a field: its number, its role, and its definitions.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     /// The number of the name.

@@ -64,7 +64,7 @@ pub enum CellOrder {
     InSections(Sections),
 }
 
-/// What a pass over all cells finds.
+/// The result of a pass over all cells.
 #[derive(Debug, Default)]
 struct Counted {
     starts: Vec<u64>,
@@ -91,7 +91,7 @@ impl Counted {
     }
 }
 
-/// What was found in a piece of the cells.
+/// The result of a pass over one piece of the cells.
 struct Piece<'s> {
     /// The rows of its first and its last cell.
     ends: (u64, u64),

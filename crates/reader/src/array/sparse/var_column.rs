@@ -27,7 +27,7 @@ use crate::threads::for_all;
 /// Number of blocks of rows whose sizes are computed together.
 const BLOCKS_AT_ONCE: usize = 64;
 
-/// What the memory of values is for.
+/// The purpose of allocated memory, as errors name it.
 const VALUES: &str = "the values of a column";
 
 /// A column of variable-size values, one per row. Reads are independent of each other and may run concurrently.
