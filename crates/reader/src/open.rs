@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Key;
 
-use crate::array::window::now;
+use crate::array::directory::window::now;
 use crate::array::{Array, ArrayFolder, Context, ObjectKind, SavedIndexes, TimeWindow};
 use crate::group::{Group, Member, MemberPlace};
 #[cfg(feature = "cloud")]

@@ -75,7 +75,7 @@ pub mod threads {
     }
 }
 
-#[path = "../../../crates/reader/src/array"]
+#[path = "../../../crates/reader/src/array/context"]
 pub mod array {
     pub mod single_flight;
 }

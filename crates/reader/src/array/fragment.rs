@@ -17,14 +17,14 @@ use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::ArrayFolder;
-use super::generic_tile::{
+use super::folder::outline::FieldFile;
+use super::folder::outline::{MetadataEnd, Outline};
+use super::folder::sorted_file::SortedFile;
+use super::metadata_tiles::generic_tile::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
-pub use super::outline::FieldFile;
-use super::outline::{MetadataEnd, Outline};
-use super::sorted_file::SortedFile;
-use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
-use super::tile_numbers::TileNumbers;
+use super::metadata_tiles::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
+use super::metadata_tiles::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
 use crate::storage::StoreKey;
 

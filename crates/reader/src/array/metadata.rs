@@ -12,9 +12,9 @@ use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, parse_entries};
 
 use super::context::Context;
-use super::generic_tile::{GenericTile, max_decoded};
-use super::timed_files::{TimedFile, files_in_force, names_in};
-use super::window::TimeWindow;
+use super::directory::timed_files::{TimedFile, files_in_force, names_in};
+use super::directory::window::TimeWindow;
+use super::metadata_tiles::generic_tile::{GenericTile, max_decoded};
 use crate::storage::{Listed, StoreKey, together};
 
 /// Values up to this length are kept in memory, no matter how many there are.
@@ -292,8 +292,8 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 
 #[cfg(test)]
 mod tests {
+    use super::super::metadata_tiles::generic_tile::tests::stored;
     use super::*;
-    use crate::array::generic_tile::tests::stored;
     use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;

@@ -1,44 +1,20 @@
 //! Arrays and groups, each as of one point in time: live fragments, dense reads, sparse reads.
 
-mod ascending;
-mod bitsort;
 mod bounds;
-mod budget;
-mod chunk_walk;
-mod commit_lists;
-mod context;
+pub(crate) mod context;
 pub mod dense;
-pub mod directory;
-pub mod enumerations;
-pub mod folder;
-mod footer_copies;
-pub mod fragment;
-pub mod generic_tile;
-pub mod labels;
-pub mod listing;
-pub mod metadata;
-pub mod object;
-mod open_files;
-mod outline;
-mod reorder;
-mod replaced;
-mod saved;
-mod single_flight;
-mod sorted_file;
+pub(crate) mod directory;
+pub(crate) mod folder;
+pub(crate) mod fragment;
+mod labels;
+pub(crate) mod metadata;
+pub(crate) mod metadata_tiles;
+pub(crate) mod order;
 mod spaced_lists;
 pub mod sparse;
-mod spilled;
-mod strided;
-pub mod tile_boxes;
-pub mod tile_numbers;
-pub mod tiles;
-pub mod timed_files;
+pub(crate) mod tiles;
 mod undecodable;
-mod value_plan;
-pub mod var_tiles;
 pub mod verify;
-mod watch;
-pub mod window;
 
 use std::sync::Arc;
 
@@ -50,20 +26,23 @@ use tilefs_format::schema::{ArraySchema, ArrayType};
 
 use crate::storage::{EntryKey, StoreKey};
 
-pub use budget::Budget;
+pub use context::budget::Budget;
+pub use context::saved::{SavedIndexes, decode_sums, encode_sums};
+pub use context::single_flight::SingleFlight;
+pub use context::watch::{Fingerprint, Watch};
 pub use context::{Context, IndexKey, Indexes};
-pub use folder::{ArrayFolder, Outline};
-pub use fragment::FieldFile;
-pub use metadata::Metadata;
-pub use object::ObjectKind;
-pub use saved::{SavedIndexes, decode_sums, encode_sums};
-pub use single_flight::SingleFlight;
-pub use tile_boxes::TileBoxes;
-pub use tile_numbers::TileNumbers;
+pub use directory::listing::FolderListing;
+pub use directory::object::ObjectKind;
+pub use directory::window::TimeWindow;
+pub use folder::ArrayFolder;
+pub use folder::outline::{FieldFile, Outline};
+pub use labels::LabelArray;
+pub use metadata::{Metadata, Value};
+pub use metadata_tiles::generic_tile::decode_inline_tile;
+pub use metadata_tiles::tile_boxes::TileBoxes;
+pub use metadata_tiles::tile_numbers::TileNumbers;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
-pub use watch::{Fingerprint, Watch};
-pub use window::TimeWindow;
 
 /// Above this number of fragments, statistics are not read, because each takes a read of its own.
 const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;

@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
 
 use super::folder::Outline;
-use super::footer_copies::compare_copies;
+use super::folder::footer_copies::compare_copies;
 use super::fragment::FieldFile;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;

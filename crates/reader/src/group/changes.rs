@@ -11,8 +11,8 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::FIRST_SCHEMA;
 
 use super::Group;
-use crate::array::listing::FolderListing;
-use crate::array::window::now;
+use crate::array::directory::listing::FolderListing;
+use crate::array::directory::window::now;
 use crate::array::{Context, Fingerprint, ObjectKind, TimeWindow};
 use crate::storage::{ListedKind, StoreKey};
 

@@ -4,9 +4,16 @@
 //! no larger than a few chunks is one unit. Most arrays have such tiles; one read of the file and one cache entry then
 //! serve the whole tile.
 
-mod offsets;
-mod reader;
-mod unit;
+pub mod bitsort;
+pub mod offsets;
+pub mod open_files;
+pub mod reader;
+pub mod reorder;
+pub mod spilled;
+pub mod strided;
+pub mod unit;
+pub mod value_plan;
+pub mod var_tiles;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,22 +24,22 @@ use tilefs_format::filter::Decoder;
 use tilefs_format::fragment::sections::check_tile_offsets;
 use tilefs_format::tile::ChunkHeader;
 
-use super::bitsort::SortedCells;
-use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use super::context::{Context, IndexKey};
-use super::sorted_file::SortedFile;
-use super::tile_numbers::TileNumbers;
+use super::folder::sorted_file::SortedFile;
+use super::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
+use super::metadata_tiles::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Batches, Decoded, Decoding};
 use crate::search::partition_point;
 use crate::storage::StoreKey;
+use bitsort::SortedCells;
 
-pub(super) use offsets::{OFFSET, OffsetTiles};
+pub(crate) use offsets::{OFFSET, OffsetTiles};
 pub use reader::TileReader;
-pub(super) use reader::add_pieces;
+pub(crate) use reader::add_pieces;
 use unit::Form;
 pub use unit::TileUnit;
-pub(super) use unit::{drop_untouched, keep_marked};
+pub(crate) use unit::{drop_untouched, keep_marked};
 
 /// Tiles of at most this many decoded bytes are decoded and cached as a whole.
 const WHOLE_TILE: u64 = 128 << 10;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 
-use super::super::strided::Strided;
 use super::TileUnit;
+use super::strided::Strided;
 use crate::read::{Batches, Decoded, Piece};
 
 /// Copies from the units of one tile, which are a range of a plan's units. Holds the most recent unit, from which a

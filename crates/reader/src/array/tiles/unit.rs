@@ -9,10 +9,10 @@ use tilefs_format::tile::ChunkHeader;
 
 use crate::memory;
 
-use super::super::chunk_walk::{StoredChunk, chunk_count};
 use super::offsets::{OFFSET, OffsetTiles};
+use super::reorder::to_row_major;
 use super::{Tiles, expect_size};
-use crate::array::reorder::to_row_major;
+use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
