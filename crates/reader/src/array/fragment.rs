@@ -15,7 +15,6 @@ use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 
 use super::context::IndexKey;
-use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::ArrayFolder;
 use super::folder::outline::FieldFile;
 use super::folder::outline::{MetadataEnd, Outline};
@@ -25,6 +24,7 @@ use super::metadata_tiles::generic_tile::{
 };
 use super::metadata_tiles::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
 use super::metadata_tiles::tile_numbers::TileNumbers;
+use super::order::wrong_tiles::{Placement, WRONG_TILES, placement};
 use super::tiles::Tiles;
 use crate::storage::StoreKey;
 

@@ -11,7 +11,7 @@ use tilefs_format::fragment::Field;
 
 use super::folder::Outline;
 use super::folder::footer_copies::compare_copies;
-use super::fragment::FieldFile;
+use super::folder::outline::FieldFile;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};

@@ -1,21 +1,18 @@
 //! Results of passes over cells, saved for later mounts: how many rows there are, which cells they are, and where
 //! values and lines of variable length begin.
 //!
-//! The key of an entry includes everything that it depends on: [`Array::identity`] and the kind of result. An array
+//! The key of an entry includes everything that it depends on: [`Array::identity`](crate::array::Array::identity) and the kind of result. An array
 //! that has changed has other entries, so nothing has to be invalidated. Nothing is saved about arrays that are read
 //! with a key.
 
 use tilefs_format::error::Result;
-use tilefs_format::name::TimestampedName;
-use tilefs_format::schema::ArraySchema;
 
-use crate::array::Array;
 use crate::statistics::{Counter, Statistic, Value};
-use crate::storage::{EntryKey, IndexStore, KeyWriter};
+use crate::storage::{EntryKey, IndexStore};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.
-const ENCODING: u32 = 3;
+pub const ENCODING: u32 = 3;
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
@@ -62,6 +59,11 @@ impl SavedIndexes {
         let made = make()?;
         self.put(&key, &encode(&made));
         Ok(made)
+    }
+
+    /// Returns whether anything is saved.
+    pub fn has_store(&self) -> bool {
+        self.store.is_some()
     }
 
     /// Returns whether there is an entry for a key, valid or not.
@@ -111,56 +113,6 @@ impl SavedIndexes {
     }
 }
 
-impl Array {
-    /// Returns a key of everything that determines what the array shows: its location, its schema, the visible
-    /// fragments with their footers, the deletes, and the time window as far as it affects cells. `None` if nothing is
-    /// saved.
-    ///
-    /// # Errors
-    /// Any damage in footers.
-    pub fn identity(&self) -> Result<Option<EntryKey>> {
-        let context = self.context();
-        if context.saved.store.is_none() || context.key.is_some() {
-            return Ok(None);
-        }
-        self.identity.get_or_make(|| self.make_identity()).copied().map(Some)
-    }
-
-    fn make_identity(&self) -> Result<EntryKey> {
-        let mut key = KeyWriter::new();
-        key.part(format_args!("{} {ENCODING}", env!("CARGO_PKG_VERSION")));
-        key.part(self.context().storage.identity(self.path())?);
-        key.part(schema_text(&self.schema));
-        let deletes = self.folder.directory().visible_conditions(self.window);
-        let mut latest = 0;
-        for delete in &deletes {
-            key.part(&delete.marker);
-            latest = latest.max(delete.times.t2);
-        }
-        self.read_outlines();
-        let mut identity = Vec::new();
-        for fragment in 0..self.fragment_count() {
-            let facts = &self.outline(fragment)?.facts;
-            let entry = self.folder.fragment(self.number(fragment));
-            key.bytes(entry.map_or(&[], |entry| entry.path.as_bytes()));
-            identity.clear();
-            facts.append_identity(&mut identity);
-            key.bytes(&identity);
-            latest = latest.max(entry.map_or(0, |entry| entry.times.t2));
-            if facts.has_delete_metadata {
-                // Cells may have been deleted after the last of them was written.
-                for name in self.folder.processed_conditions(self.number(fragment))?.iter() {
-                    latest = latest.max(TimestampedName::parse(name)?.map_or(u64::MAX, |times| times.t2));
-                }
-            }
-        }
-        // If nothing is later, the end of the window has no effect; in most mounts it is the present time.
-        let end = if self.window.end > latest { u64::MAX } else { self.window.end };
-        key.part(format_args!("{} {end}", self.window.start));
-        Ok(key.finish())
-    }
-}
-
 /// Encodes sums that [`decode_sums`] accepts.
 pub fn encode_sums(sums: &[u64]) -> Vec<u8> {
     sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
@@ -171,28 +123,4 @@ pub fn decode_sums(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
     let (sums, []) = bytes.as_chunks() else { return None };
     let sums: Vec<u64> = sums.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
     (sums.len() == count && sums.first() == Some(&0) && sums.is_sorted()).then_some(sums)
-}
-
-/// Returns the complete contents of a schema as text.
-fn schema_text(schema: &ArraySchema) -> String {
-    let ArraySchema {
-        version,
-        array_type,
-        allows_duplicates,
-        tile_order,
-        cell_order,
-        capacity,
-        coords_filters,
-        offsets_filters,
-        validity_filters,
-        dimensions,
-        attributes,
-        labels,
-        enumerations,
-        current_domain,
-        names: _,
-    } = schema;
-    let orders = (version, array_type, allows_duplicates, tile_order, cell_order, capacity);
-    let filters = (coords_filters, offsets_filters, validity_filters);
-    format!("{orders:?} {filters:?} {dimensions:?} {attributes:?} {labels:?} {enumerations:?} {current_domain:?}")
 }

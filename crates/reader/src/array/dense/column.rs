@@ -12,7 +12,7 @@ use tilefs_format::schema::Layout;
 use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};

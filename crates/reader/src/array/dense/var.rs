@@ -16,7 +16,7 @@ use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::context::saved::{decode_sums, encode_sums};
 use crate::array::context::single_flight::SingleFlight;
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};

@@ -7,7 +7,6 @@ use tilefs_format::enumeration::Enumeration;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
 
-use crate::array::Array;
 use crate::array::context::{Context, IndexKey, Indexes};
 use crate::array::metadata_tiles::generic_tile::read_generic_tile;
 use crate::storage::StoreKey;
@@ -21,6 +20,21 @@ pub struct Enumerations {
 }
 
 impl Enumerations {
+    /// Returns the enumeration with this name that a file in the folder of an array holds.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the file is missing, does not parse or is that of another enumeration; [`Error::Key`] as for
+    /// all encrypted data.
+    pub fn get(&self, context: &Context, folder: &StoreKey, name: &str, file: &str) -> Result<Arc<Enumeration>> {
+        let key = self.key(&context.indexes, file);
+        let enumeration = context.indexes.get_or_load(key, || {
+            let enumeration = read(context, &folder.join(SCHEMAS).join(ENUMERATIONS).join(file), name)?;
+            let weight = enumeration.memory();
+            Ok((enumeration, weight))
+        });
+        enumeration.in_array(folder)
+    }
+
     fn key(&self, indexes: &Indexes, file: &str) -> IndexKey {
         let owner = *self.owner.get_or_init(|| indexes.new_owner());
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,22 +43,17 @@ impl Enumerations {
     }
 }
 
-impl Array {
-    /// Returns the enumeration with this name in the schema in force at the end of the window, with the values of that
-    /// time.
+impl ArrayFolder {
+    /// Returns the enumeration that a file holds, which must have this name.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the schema has no such enumeration; [`Error::Damaged`] if its file is missing, does not
-    /// parse or is that of another enumeration; [`Error::Key`] as for all encrypted data.
-    pub fn enumeration(&self, name: &str) -> Result<Arc<Enumeration>> {
-        let Some(file) = self.schema().enumeration_file(name) else {
-            return Err(Error::NotFound { path: name.to_owned() });
-        };
-        let context = self.context();
-        let key = self.folder().enumerations.key(&context.indexes, file);
+    /// [`Error::Damaged`] if the file is missing, does not parse or is that of another enumeration; [`Error::Key`] as
+    /// for all encrypted data.
+    pub fn enumeration(&self, name: &str, file: &str) -> Result<Arc<Enumeration>> {
+        let key = self.enumerations.key(&self.context.indexes, file);
         let path = || self.path().join(SCHEMAS).join(ENUMERATIONS).join(file);
-        let enumeration = context.indexes.get_or_load(key, || {
-            let enumeration = read(context, &path(), name)?;
+        let enumeration = self.context.indexes.get_or_load(key, || {
+            let enumeration = read(&self.context, &path(), name)?;
             let weight = enumeration.memory();
             Ok((enumeration, weight))
         });

@@ -5,3 +5,4 @@ pub mod hilbert;
 pub mod key;
 pub mod rounding;
 pub mod writers;
+pub mod wrong_tiles;

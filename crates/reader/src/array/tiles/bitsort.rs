@@ -21,7 +21,7 @@ use crate::array::context::IndexKey;
 use crate::array::folder::ArrayFolder;
 use crate::array::folder::outline::{FieldFile, Outline};
 use crate::array::folder::sorted_file::is_sorted;
-use crate::array::sparse::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
 
 /// The stored coordinates of a fragment, and the order that they determine.
 pub(crate) struct SortedCells {

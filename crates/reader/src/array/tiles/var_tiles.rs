@@ -11,10 +11,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
 
 use super::spilled::SpilledTile;
-use crate::array::Array;
 use crate::array::context::IndexKey;
 use crate::array::folder::ArrayFolder;
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
 use crate::array::tiles::{OFFSET, OffsetTiles, TileReader, TileUnit, Tiles, drop_untouched};
 use crate::read::{Batches, Decoded};
@@ -42,18 +41,6 @@ impl ArrayFolder {
         let values = self.tiles(fragment, field, FieldFile::Var)?;
         let offsets = Arc::new(OffsetTiles { tiles: offsets, value_size: value_size.max(1) });
         Ok(VarTiles { offsets, values, sizes: self.var_sizes(fragment, field)? })
-    }
-}
-
-impl Array {
-    /// Returns the tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
-    ///
-    /// # Errors
-    /// As [`Array::attribute_tiles`].
-    pub(crate) fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
-        let wanted = &self.schema.attributes[attribute];
-        self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
     }
 }
 

@@ -7,10 +7,10 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use crate::memory;
 
-use super::gather::{CellSlab, GatherList, interleave, scatter};
-use crate::array::fragment::FieldFile;
+use super::gather::{GatherList, interleave, scatter};
+use crate::array::folder::outline::FieldFile;
 use crate::array::sparse::rows::segments::Rows;
-use crate::array::sparse::select::cells::TileCells;
+use crate::array::sparse::select::cells::{CellSlab, TileCells};
 use crate::array::sparse::select::files::FixedFile;
 use crate::array::sparse::view::SparseView;
 use crate::array::tiles::open_files::OpenFiles;

@@ -3,15 +3,8 @@
 use tilefs_format::error::{Error, Result};
 
 use crate::array::sparse::rows::segments::{Address, InterleavedRows, Rows};
+use crate::array::sparse::select::cells::CellSlab;
 use crate::array::sparse::sorting::radix::sort_by_word;
-
-/// Consecutive cells of one fragment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CellSlab {
-    pub fragment: u32,
-    pub position: u64,
-    pub cells: u64,
-}
 
 /// The cells of some rows in file order, so that each part of a file is read only once.
 #[derive(Debug, Default)]

@@ -35,6 +35,14 @@ pub struct FragmentCells {
     chosen: Option<Box<[CellRange]>>,
 }
 
+/// Consecutive cells of one fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellSlab {
+    pub fragment: u32,
+    pub position: u64,
+    pub cells: u64,
+}
+
 /// Consecutive cells, as numbers within the fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CellRange {

@@ -19,7 +19,7 @@ use super::cells::TileCells;
 use super::files::{FixedFile, append_strings, string_tiles};
 use crate::array::Array;
 use crate::array::directory::ConditionBytes;
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 use crate::array::metadata_tiles::generic_tile::{decode_inline_tile, read_generic_tile};
 use crate::array::order::key::AxisColumn;
 use crate::array::tiles::var_tiles::VarTiles;

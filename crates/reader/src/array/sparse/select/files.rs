@@ -11,7 +11,7 @@ use crate::memory;
 
 use super::cells::TileCells;
 use crate::array::Array;
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 use crate::array::order::key::AxisColumn;
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan};
 use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 
 use super::box_join::{Boxes, for_each_pair};
-use super::cells::{FragmentCells, TileCells};
+use super::cells::{CellSlab, FragmentCells, TileCells};
 use super::deletes::Delete;
 use super::selection::Selection;
 use super::stream::FragmentSource;
@@ -15,7 +15,6 @@ use super::visible::CellFilter;
 use crate::array::order::axis::Scale;
 use crate::array::order::key::KeyPlan;
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
-use crate::array::sparse::columns::gather::CellSlab;
 use crate::array::{Array, Budget};
 
 /// Maximum number of boxes and pairs compared to find out whether fragments have coordinates in common.
