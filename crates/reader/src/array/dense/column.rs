@@ -13,9 +13,11 @@ use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
+use crate::array::tiles::Tiles;
 use crate::array::tiles::open_files::OpenFiles;
+use crate::array::tiles::reader::TileReader;
 use crate::array::tiles::strided::Strided;
-use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
+use crate::array::tiles::unit::{TileUnit, keep_marked};
 use crate::read::{Batches, Decoding, Output};
 use crate::threads;
 

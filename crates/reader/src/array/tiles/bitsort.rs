@@ -16,7 +16,7 @@ use tilefs_format::fragment::Field;
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
-use super::Tiles;
+use super::tile_file::TileFile;
 use crate::array::context::IndexKey;
 use crate::array::folder::ArrayFolder;
 use crate::array::folder::outline::{FieldFile, Outline};
@@ -27,9 +27,9 @@ use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
 pub(crate) struct SortedCells {
     plan: KeyPlan,
     /// One file per dimension, which is read without decoding.
-    stored: Vec<Tiles>,
+    stored: Vec<TileFile>,
     /// The file of the values.
-    values: Tiles,
+    values: TileFile,
     /// The pipeline of the values, without the order of a tile.
     pipeline: Pipeline,
     context: TileContext,
@@ -55,7 +55,7 @@ impl SortedCells {
         if cells.saturating_mul(bytes) > (context.budget().bytes() as u64).max(ALWAYS_ALLOWED_KEY_BYTES) {
             return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
         }
-        context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {
+        context.indexes.get_or_load(IndexKey::StoredOrder(self.values.number(), tile), || {
             if self.values.chunks(tile)? > 1 {
                 let what = "filter BITSORT in a tile of several chunks: TileDB lost the coordinates of its cells";
                 return Err(Error::unsupported(what).in_file(self.values.path()));
@@ -89,14 +89,13 @@ impl ArrayFolder {
         self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
             let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
-            let tiles =
-                |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::unfiltered()));
+            let file = |field: Field| self.tile_file(fragment, outline, field, FieldFile::Data);
             let dimensions = 0..outline.schema.dimensions.len();
-            let stored = dimensions.map(|number| tiles(Field::Dimension(number))).collect::<Result<Vec<Tiles>>>()?;
-            let values = tiles(Field::Attribute(attribute))?;
+            let stored = dimensions.map(|number| file(Field::Dimension(number))).collect::<Result<Vec<TileFile>>>()?;
+            let values = file(Field::Attribute(attribute))?;
             let (pipeline, context) =
                 self.tile_context(fragment, outline, Field::Attribute(attribute), FieldFile::Data)?;
-            let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<Tiles>());
+            let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<TileFile>());
             Ok((SortedCells { plan, stored, values, pipeline: pipeline.clone(), context }, weight))
         })
     }

@@ -9,7 +9,8 @@ use tilefs_format::error::{Error, Result};
 
 use super::spilled::SpilledTile;
 use super::var_tiles::VarTiles;
-use crate::array::tiles::{TileReader, TileUnit, drop_untouched};
+use crate::array::tiles::reader::TileReader;
+use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::read::{Batches, Decoding, Fetcher};
 
 /// A range of a tile's values, and its destination.

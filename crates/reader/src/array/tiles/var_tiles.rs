@@ -10,12 +10,15 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
 
+use super::Tiles;
+use super::offsets::{OFFSET, OffsetTiles};
+use super::reader::TileReader;
 use super::spilled::SpilledTile;
+use super::unit::{TileUnit, drop_untouched};
 use crate::array::context::IndexKey;
 use crate::array::folder::ArrayFolder;
 use crate::array::folder::outline::FieldFile;
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
-use crate::array::tiles::{OFFSET, OffsetTiles, TileReader, TileUnit, Tiles, drop_untouched};
 use crate::read::{Batches, Decoded};
 
 /// The weight of a tile on disk is its size divided by this, which limits the disk space to this many times the budget
@@ -47,7 +50,7 @@ impl ArrayFolder {
 impl VarTiles {
     /// Returns the number of tiles.
     pub fn count(&self) -> u64 {
-        self.values.count()
+        self.values.file.count()
     }
 
     /// Returns the recorded decoded size of a tile's values in bytes; decoding checks it.
@@ -56,7 +59,7 @@ impl VarTiles {
     /// [`Error::Damaged`] if there is no such tile.
     pub fn size(&self, tile: u64) -> Result<u64> {
         let size = self.sizes.get(tile)?;
-        size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
+        size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.file.path()))
     }
 
     /// Returns a tile of `cells` cells, decoded as one unit. For tiles with [`VarTiles::is_whole`], or if the whole
@@ -185,14 +188,14 @@ impl VarTiles {
     /// Returns whether a tile that is one unit is too large for memory.
     fn is_spilled(&self, tile: u64, cells: u64) -> Result<bool> {
         let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
-        let most = self.values.context()?.fetcher.cache().most_kept() as u64;
+        let most = self.values.file.context()?.fetcher.cache().most_kept() as u64;
         Ok(total > most && self.is_whole(tile, cells)?)
     }
 
     /// Returns a tile that is one unit and too large for memory. Decodes it on first use.
     fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
-        let context = self.values.context()?;
-        context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {
+        let context = self.values.file.context()?;
+        context.indexes.get_or_load(IndexKey::Spilled(self.values.file.number(), tile), || {
             let spilled =
                 context.fetcher.with_large(&self.whole_unit(tile, cells)?, |decoded| SpilledTile::write(&decoded))?;
             let weight = spilled.disk() / DISK_TO_MEMORY;
@@ -203,7 +206,7 @@ impl VarTiles {
     /// Returns whether a tile's offsets are in its values, which is the case if a tile with cells has an offsets tile
     /// without chunks.
     fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
-        Ok(cells > 0 && self.offsets.tiles.has_no_chunks(tile)?)
+        Ok(cells > 0 && self.offsets.tiles.file.has_no_chunks(tile)?)
     }
 }
 

@@ -14,7 +14,8 @@ use crate::array::sparse::select::cells::{CellSlab, TileCells};
 use crate::array::sparse::select::files::FixedFile;
 use crate::array::sparse::view::SparseView;
 use crate::array::tiles::open_files::OpenFiles;
-use crate::array::tiles::{TileReader, TileUnit};
+use crate::array::tiles::reader::TileReader;
+use crate::array::tiles::unit::TileUnit;
 use crate::read::{Batches, Decoding, Output};
 
 /// A column of rows of the same size. Reads are independent of each other and may run concurrently.

@@ -10,8 +10,8 @@ use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::files::{VarFile, string_tiles};
 use crate::array::sparse::select::query::Query;
 use crate::array::tiles::open_files::OpenFiles;
+use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
-use crate::array::tiles::{TileUnit, drop_untouched};
 use crate::read::{Batches, Decoding, Fetcher};
 use crate::storage::together;
 

@@ -7,7 +7,7 @@ use tilefs_format::error::Result;
 
 use crate::array::sparse::select::files::FixedFile;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::array::tiles::TileUnit;
+use crate::array::tiles::unit::TileUnit;
 use crate::read::{Batches, Decoding, Unit};
 use crate::storage::together;
 

@@ -13,9 +13,11 @@ use super::cells::TileCells;
 use crate::array::Array;
 use crate::array::folder::outline::FieldFile;
 use crate::array::order::key::AxisColumn;
+use crate::array::tiles::Tiles;
+use crate::array::tiles::reader::{TileReader, add_pieces};
+use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan};
 use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};
-use crate::array::tiles::{TileReader, TileUnit, Tiles, add_pieces, drop_untouched};
 use crate::read::{Batches, Decoding, Fetcher, Piece};
 use crate::storage::StoreKey;
 
@@ -127,7 +129,7 @@ impl FixedFile {
     pub fn path(&self) -> Option<&StoreKey> {
         match self {
             FixedFile::Fill(_) => None,
-            FixedFile::Own { tiles, .. } | FixedFile::Zipped { tiles, .. } => Some(tiles.path()),
+            FixedFile::Own { tiles, .. } | FixedFile::Zipped { tiles, .. } => Some(tiles.file.path()),
         }
     }
 
