@@ -236,8 +236,8 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
         Rows::Interleaved(interleaved) => {
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
             for code in &interleaved.codes {
-                let part = usize::from(code >> 1);
-                if code & 1 == 0 {
+                let part = code.part();
+                if code.is_row() {
                     addresses.push(Address::new(interleaved.parts[part].fragment, next[part])?);
                 }
                 next[part] += 1;

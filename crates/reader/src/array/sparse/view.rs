@@ -400,11 +400,7 @@ impl SparseView {
             found = match rows {
                 Rows::CellSlab { fragment, position, .. } => Some((fragment, position)),
                 Rows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
-                Rows::Interleaved(interleaved) => {
-                    // The row is the last cell gone through; those before it are dropped.
-                    let part = interleaved.codes.last().and_then(|code| interleaved.parts.get(usize::from(code >> 1)));
-                    part.filter(|part| part.cells > 0).map(|part| (part.fragment, part.position + part.cells - 1))
-                }
+                Rows::Interleaved(interleaved) => interleaved.last_cell(),
             };
             Ok(())
         })?;

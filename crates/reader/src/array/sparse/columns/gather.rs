@@ -2,7 +2,7 @@
 
 use tilefs_format::error::{Error, Result};
 
-use crate::array::sparse::rows::segments::{Address, InterleavedRows, Rows};
+use crate::array::sparse::rows::segments::{Address, CellCode, InterleavedRows, Rows};
 use crate::array::sparse::select::cells::CellSlab;
 use crate::array::sparse::sorting::radix::sort_by_word;
 
@@ -52,8 +52,8 @@ impl GatherList {
         self.slabs.extend(interleaved.slabs());
         let mut row = 0;
         for code in &interleaved.codes {
-            let next = &mut next[usize::from(code >> 1)];
-            if code & 1 == 0 {
+            let next = &mut next[code.part()];
+            if code.is_row() {
                 self.rows[*next] = row;
                 row += 1;
             }
@@ -145,8 +145,8 @@ pub fn interleave(interleaved: &InterleavedRows, cells: &[u8], cell_size: usize,
         _ => {
             let mut rows = out.chunks_exact_mut(cell_size.max(1));
             for code in &interleaved.codes {
-                let next = &mut next[usize::from(code >> 1)];
-                if code & 1 == 0
+                let next = &mut next[code.part()];
+                if code.is_row()
                     && let Some(row) = rows.next()
                 {
                     row.copy_from_slice(&cells[*next * cell_size..(*next + 1) * cell_size]);
@@ -157,15 +157,15 @@ pub fn interleave(interleaved: &InterleavedRows, cells: &[u8], cell_size: usize,
     }
 }
 
-fn interleave_sized<const SIZE: usize>(codes: &[u16], next: &mut [usize], cells: &[u8], out: &mut [u8]) {
+fn interleave_sized<const SIZE: usize>(codes: &[CellCode], next: &mut [usize], cells: &[u8], out: &mut [u8]) {
     let (cells, _) = cells.as_chunks::<SIZE>();
     let (rows, _) = out.as_chunks_mut::<SIZE>();
     let mut row = 0;
     for code in codes {
-        let next = &mut next[usize::from(code >> 1)];
+        let next = &mut next[code.part()];
         // The last code is a row, so `row` is in range, and the next row overwrites a dropped cell.
         rows[row] = cells[*next];
-        row += usize::from(code & 1 == 0);
+        row += usize::from(code.is_row());
         *next += 1;
     }
 }

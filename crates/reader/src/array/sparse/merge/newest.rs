@@ -190,8 +190,8 @@ mod tests {
             let Rows::Interleaved(interleaved) = some else { panic!("no merge") };
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
             for code in &interleaved.codes {
-                let part = usize::from(code >> 1);
-                if code & 1 == 0 {
+                let part = code.part();
+                if code.is_row() {
                     rows.push((interleaved.parts[part].fragment, next[part]));
                 }
                 next[part] += 1;

@@ -337,8 +337,8 @@ mod tests {
                 Rows::Interleaved(interleaved) => {
                     let mut parts = interleaved.parts.clone();
                     for code in &interleaved.codes {
-                        let part = &mut parts[usize::from(code >> 1)];
-                        if code & 1 == 0 {
+                        let part = &mut parts[code.part()];
+                        if code.is_row() {
                             all.push((part.fragment, part.position));
                         }
                         part.position += 1;

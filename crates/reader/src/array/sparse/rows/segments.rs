@@ -143,8 +143,8 @@ impl Rows<'_> {
 #[derive(Debug, Default)]
 pub struct InterleavedRows {
     pub parts: Vec<InterleavedPart>,
-    /// For each processed cell the number of its part, shifted left by one, plus 1 if the cell is dropped.
-    pub codes: Vec<u16>,
+    /// For each processed cell its part, and whether it is a row.
+    pub codes: Vec<CellCode>,
     pub rows: u64,
 }
 
@@ -158,9 +158,26 @@ pub struct InterleavedPart {
     pub cells: u64,
 }
 
-/// Returns the code of a cell.
-pub fn code(part: usize, is_row: bool) -> u16 {
-    (part as u16) << 1 | u16::from(!is_row)
+/// The part that a cell of interleaved rows belongs to, and whether the cell is a row or dropped: the number of the
+/// part, shifted left by one, plus 1 if the cell is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellCode(u16);
+
+impl CellCode {
+    /// Returns the code of a cell of a part, of which there are at most [`MOST_PARTS`].
+    fn new(part: u16, is_row: bool) -> Self {
+        CellCode(part << 1 | u16::from(!is_row))
+    }
+
+    /// Returns the number of the cell's part.
+    pub fn part(self) -> usize {
+        usize::from(self.0 >> 1)
+    }
+
+    /// Returns whether the cell is a row.
+    pub fn is_row(self) -> bool {
+        self.0 & 1 == 0
+    }
 }
 
 impl Segment {
@@ -273,16 +290,22 @@ impl InterleavedRows {
         decode_codes(codes, most_codes(fragments.len()), &mut self.codes)
     }
 
+    /// Returns the fragment and the position of the last row: its cell is the last that was processed.
+    pub fn last_cell(&self) -> Option<(u32, u64)> {
+        let part = self.parts.get(self.codes.last()?.part())?;
+        Some((part.fragment, part.position + part.cells.checked_sub(1)?))
+    }
+
     /// Returns whether the codes name existing parts, and match the number of cells of each part and the number of
     /// rows.
     pub(crate) fn is_sound(&self) -> bool {
         let (mut cells, mut rows) = (vec![0u64; self.parts.len()], 0);
         for code in &self.codes {
-            match cells.get_mut(usize::from(code >> 1)) {
+            match cells.get_mut(code.part()) {
                 Some(cells) => *cells += 1,
                 None => return false,
             }
-            rows += u64::from(code & 1 == 0);
+            rows += u64::from(code.is_row());
         }
         rows == self.rows && self.parts.iter().zip(cells).all(|(part, cells)| part.cells == cells)
     }
@@ -290,7 +313,7 @@ impl InterleavedRows {
     /// Drops the first `skipped` rows, keeps the next `count`, and recounts the cells of each part.
     fn cut(&mut self, skipped: u64, count: u64) {
         // Also removes dropped cells after the last row: callers rely on the last code being a row.
-        if skipped == 0 && count == self.rows && self.codes.last().is_some_and(|code| code & 1 == 0) {
+        if skipped == 0 && count == self.rows && self.codes.last().is_some_and(|code| code.is_row()) {
             return;
         }
         self.parts.iter_mut().for_each(|part| part.cells = 0);
@@ -298,8 +321,8 @@ impl InterleavedRows {
         let mut left = skipped;
         while left > 0 {
             let code = self.codes[at];
-            self.parts[usize::from(code >> 1)].position += 1;
-            left -= u64::from(code & 1 == 0);
+            self.parts[code.part()].position += 1;
+            left -= u64::from(code.is_row());
             at += 1;
         }
         self.codes.drain(..at);
@@ -307,8 +330,8 @@ impl InterleavedRows {
         let mut rows = 0;
         while rows < count && end < self.codes.len() {
             let code = self.codes[end];
-            self.parts[usize::from(code >> 1)].cells += 1;
-            rows += u64::from(code & 1 == 0);
+            self.parts[code.part()].cells += 1;
+            rows += u64::from(code.is_row());
             end += 1;
         }
         self.codes.truncate(end);
@@ -351,7 +374,7 @@ pub struct InterleavedWriter<'a> {
     numbers: Vec<u16>,
     /// The parts of the current block, and its number of cells of each.
     listed: Vec<(u32, u32)>,
-    codes: Vec<u16>,
+    codes: Vec<CellCode>,
     most_codes: usize,
     blocks: Vec<InterleavedBlock>,
     rows: u64,
@@ -382,7 +405,7 @@ impl<'a> InterleavedWriter<'a> {
             NOT_LISTED => self.list(part)?,
             number => number,
         };
-        self.codes.push(code(usize::from(number), is_row));
+        self.codes.push(CellCode::new(number, is_row));
         if self.codes.len() == self.most_codes { self.close() } else { Ok(()) }
     }
 
@@ -401,8 +424,8 @@ impl<'a> InterleavedWriter<'a> {
     fn close(&mut self) -> Result<()> {
         let first_row = self.rows;
         for code in &self.codes {
-            self.listed[usize::from(code >> 1)].1 += 1;
-            self.rows += u64::from(code & 1 == 0);
+            self.listed[code.part()].1 += 1;
+            self.rows += u64::from(code.is_row());
         }
         let mut stored = (self.rows - first_row).to_le_bytes().to_vec();
         stored.extend((self.listed.len() as u32).to_le_bytes());
@@ -442,35 +465,35 @@ const BYTES: u8 = 0;
 const PAIRS: u8 = 1;
 const RUNS: u8 = 2;
 
-fn encode_codes(codes: &[u16], parts: usize, out: &mut Vec<u8>) {
+fn encode_codes(codes: &[CellCode], parts: usize, out: &mut Vec<u8>) {
     let width = if parts <= 128 { 1 } else { 2 };
     let runs = codes.chunk_by(|a, b| a == b);
     if 6 * runs.clone().count() <= width * codes.len() {
         out.push(RUNS);
         for run in runs {
-            out.extend(run[0].to_le_bytes());
+            out.extend(run[0].0.to_le_bytes());
             out.extend((run.len() as u32).to_le_bytes());
         }
     } else if width == 1 {
         out.push(BYTES);
-        out.extend(codes.iter().map(|code| *code as u8));
+        out.extend(codes.iter().map(|code| code.0 as u8));
     } else {
         out.push(PAIRS);
-        out.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
+        out.extend(codes.iter().flat_map(|code| code.0.to_le_bytes()));
     }
 }
 
-fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<u16>) -> Option<()> {
+fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<CellCode>) -> Option<()> {
     let (kind, stored) = stored.split_first()?;
     codes.clear();
     match *kind {
-        BYTES => codes.extend(stored.iter().map(|code| u16::from(*code))),
-        PAIRS => codes.extend(stored.as_chunks().0.iter().map(|code| u16::from_le_bytes(*code))),
+        BYTES => codes.extend(stored.iter().map(|code| CellCode((*code).into()))),
+        PAIRS => codes.extend(stored.as_chunks().0.iter().map(|code| CellCode(u16::from_le_bytes(*code)))),
         RUNS => {
             for [a, b, length @ ..] in stored.as_chunks::<6>().0 {
                 let length = u32::from_le_bytes(*length) as usize;
                 let end = codes.len().checked_add(length).filter(|end| *end <= most)?;
-                codes.resize(end, u16::from_le_bytes([*a, *b]));
+                codes.resize(end, CellCode(u16::from_le_bytes([*a, *b])));
             }
         }
         _ => return None,
@@ -530,8 +553,8 @@ mod tests {
                 let mut parts = interleaved.parts.clone();
                 let mut cells = Vec::new();
                 for code in &interleaved.codes {
-                    let part = &mut parts[usize::from(code >> 1)];
-                    if code & 1 == 0 {
+                    let part = &mut parts[code.part()];
+                    if code.is_row() {
                         cells.push((part.fragment, part.position));
                     }
                     part.position += 1;
