@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
 
-use super::folder::Outline;
 use super::folder::footer_copies::compare_copies;
 use super::folder::outline::FieldFile;
+use super::folder::outline::Outline;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};

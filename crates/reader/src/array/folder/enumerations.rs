@@ -43,24 +43,6 @@ impl Enumerations {
     }
 }
 
-impl ArrayFolder {
-    /// Returns the enumeration that a file holds, which must have this name.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] if the file is missing, does not parse or is that of another enumeration; [`Error::Key`] as
-    /// for all encrypted data.
-    pub fn enumeration(&self, name: &str, file: &str) -> Result<Arc<Enumeration>> {
-        let key = self.enumerations.key(&self.context.indexes, file);
-        let path = || self.path().join(SCHEMAS).join(ENUMERATIONS).join(file);
-        let enumeration = self.context.indexes.get_or_load(key, || {
-            let enumeration = read(&self.context, &path(), name)?;
-            let weight = enumeration.memory();
-            Ok((enumeration, weight))
-        });
-        enumeration.in_array(self.path())
-    }
-}
-
 fn read(context: &Context, file: &StoreKey, name: &str) -> Result<Enumeration> {
     let payload = read_generic_tile(context, file, 0)?;
     let enumeration = Enumeration::parse(&payload).in_file(file)?;

@@ -24,7 +24,7 @@ use crate::array::folder::sorted_file::is_sorted;
 use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
 
 /// The stored coordinates of a fragment, and the order that they determine.
-pub(crate) struct SortedCells {
+pub struct SortedCells {
     plan: KeyPlan,
     /// One file per dimension, which is read without decoding.
     stored: Vec<TileFile>,

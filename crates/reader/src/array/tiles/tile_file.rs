@@ -1,6 +1,5 @@
 //! The tiles of one data file as they are stored: where each is, and its bytes.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 

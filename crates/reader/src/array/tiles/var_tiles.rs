@@ -48,11 +48,6 @@ impl ArrayFolder {
 }
 
 impl VarTiles {
-    /// Returns the number of tiles.
-    pub fn count(&self) -> u64 {
-        self.values.file.count()
-    }
-
     /// Returns the recorded decoded size of a tile's values in bytes; decoding checks it.
     ///
     /// # Errors
@@ -294,6 +289,7 @@ mod tests {
     use tilefs_format::filter::{Decoder, TileContext};
     use tilefs_format::pipeline::Pipeline;
 
+    use super::super::tile_file::TileFile;
     use super::super::value_plan::{ValueCopy, ValuePlan};
     use super::*;
     use crate::array::Context;
@@ -344,7 +340,8 @@ mod tests {
             let decoder = Decoder::new(&Pipeline::default(), &tile).unwrap();
             let size = (first.len() + second.len()) as u64;
             let starts = vec![0, first.len() as u64].into();
-            Arc::new(Tiles::new(&context, context.fetcher.new_files(1), path.into(), starts, size, decoder, 1).unwrap())
+            let file = TileFile::new(&context, context.fetcher.new_files(1), path.into(), starts, size).unwrap();
+            Arc::new(Tiles::new(&context, file, decoder, 1))
         };
         let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let tiles = VarTiles {
