@@ -13,6 +13,7 @@ use tilefs_format::fragment::{
 };
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
+use tilefs_storage::StoreKey;
 
 use super::context::IndexKey;
 use super::folder::ArrayFolder;
@@ -27,7 +28,6 @@ use super::metadata_tiles::tile_numbers::TileNumbers;
 use super::order::wrong_tiles::{Placement, WRONG_TILES, placement};
 use super::tiles::Tiles;
 use super::tiles::tile_file::TileFile;
-use crate::storage::StoreKey;
 
 /// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
 /// with the schema's coordinate pipeline; later versions do not filter them.

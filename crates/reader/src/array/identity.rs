@@ -6,7 +6,7 @@ use tilefs_format::schema::ArraySchema;
 
 use super::Array;
 use super::context::saved::ENCODING;
-use crate::storage::{EntryKey, KeyWriter};
+use tilefs_storage::{EntryKey, KeyWriter};
 
 impl Array {
     /// Returns a key of everything that determines what the array shows: its location, its schema, the visible

@@ -17,7 +17,7 @@ use super::folder::outline::{FieldFile, Outline};
 use super::metadata::Metadata;
 use super::tiles::Tiles;
 use super::tiles::var_tiles::VarTiles;
-use crate::storage::{EntryKey, StoreKey};
+use tilefs_storage::{EntryKey, StoreKey};
 
 /// Above this number of fragments, statistics are not read, because each takes a read of its own.
 const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;

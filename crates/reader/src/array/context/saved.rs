@@ -8,7 +8,7 @@
 use tilefs_format::error::Result;
 
 use crate::statistics::{Counter, Statistic, Value};
-use crate::storage::{EntryKey, IndexStore};
+use tilefs_storage::{EntryKey, IndexStore};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.

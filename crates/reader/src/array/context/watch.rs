@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::array::directory::object::ObjectKind;
-use crate::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 /// Fingerprints by folder, from [`Watch::begin`] on. Memory: about 100 bytes and the path for each opened folder.
 #[derive(Default)]

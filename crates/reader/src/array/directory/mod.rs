@@ -26,8 +26,8 @@ use tilefs_format::folder::{
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::name::{NameForm, TimestampedName};
 use tilefs_format::schema::FIRST_SCHEMA;
+use tilefs_storage::{Listed, Storage, StoreKey};
 
-use crate::storage::{Listed, Storage, StoreKey};
 pub use commit_lists::FragmentEntry;
 use commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use listing::FolderListing;

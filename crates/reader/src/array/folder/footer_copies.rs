@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
+use tilefs_storage::together;
+use tilefs_threads::{self as threads, LogInterval, cancellation};
 
 use super::outline::Outline;
 use crate::array::directory::FragmentEntry;
 use crate::array::directory::ascending::Ascending;
 use crate::array::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES};
 use crate::array::metadata_tiles::generic_tile::{for_each_chunk, read_generic_tile};
-use crate::storage::together;
-use crate::threads::{self, LogInterval, cancellation};
+use tilefs_threads;
 
 /// Bytes of footers that are collected before they are processed.
 const BATCH_BYTES: usize = 1 << 20;

@@ -15,6 +15,8 @@ use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
 use tilefs_format::schema::ArraySchema;
+use tilefs_storage::{StoreKey, together};
+use tilefs_threads::address_space;
 
 use super::context::Context;
 use super::context::single_flight::SingleFlight;
@@ -23,8 +25,6 @@ use super::directory::timed_files::{TimedFile, timed_files};
 use super::directory::window::{TimeWindow, now};
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::metadata_tiles::generic_tile::{decode_inline_tile, read_generic_tile};
-use crate::address_space;
-use crate::storage::{StoreKey, together};
 use enumerations::Enumerations;
 use outline::MetadataEnd;
 use outline::Outline;

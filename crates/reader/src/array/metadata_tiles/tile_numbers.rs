@@ -103,7 +103,7 @@ mod tests {
     use super::super::generic_tile::{open_section, tests::stored};
     use super::*;
     use crate::array::Context;
-    use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+    use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     #[test]
     fn long_lists_are_read_page_by_page_and_no_page_twice() {

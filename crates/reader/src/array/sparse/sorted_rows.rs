@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_threads::{self as threads, for_all};
 
 use crate::memory;
 
@@ -19,7 +20,7 @@ use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
 use super::sorting::external_sort::{Record, SortedRunWriter, merge};
 use super::view::SparseView;
 use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
-use crate::threads::{self, for_all};
+use tilefs_threads;
 
 /// Rows that are read together.
 const ROWS_AT_ONCE: u64 = 8192;

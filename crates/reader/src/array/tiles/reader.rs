@@ -165,7 +165,7 @@ mod tests {
     use crate::array::context::Context;
     use crate::array::tiles::tile_file::TileFile;
     use crate::read::Unit;
-    use crate::storage::LocalStorage;
+    use tilefs_storage::LocalStorage;
 
     /// Returns the only tile of a file that contains `stored`, followed by a hole up to `length`, with `recorded` bytes
     /// recorded.

@@ -12,7 +12,7 @@ use crate::array::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChun
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::search::partition_point;
-use crate::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 /// The chunks of larger tiles are located by reading the whole tile there, in reads of this size.
 const REMOTE_WINDOW: usize = 8 << 20;

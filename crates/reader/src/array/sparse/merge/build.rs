@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::{LogInterval, for_all};
 
 use super::lazy_merge::LazyMerge;
 use super::plan::{Planner, Step};
@@ -18,7 +19,6 @@ use crate::array::sparse::rows::segments::Segment;
 use crate::array::sparse::rows::store::Store;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::threads::{LogInterval, for_all};
 
 /// Work on at least this many cells is logged.
 const LOGGED_CELLS: u64 = 1 << 21;

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::together;
+use tilefs_threads as threads;
+use tilefs_threads::address_space;
 
 use super::coincidence::{self, Coincidence, Stretch};
 use super::overlap::KeyRanges;
@@ -17,15 +20,12 @@ use super::prefetch;
 use super::rank::{self, Bounds, SortedLists};
 use super::task::{MergeKind, MergeTask};
 use super::tournament::{Halt, Merged};
-use crate::address_space;
 use crate::array::sparse::rows::row_map::SegmentSource;
 use crate::array::sparse::rows::segments::Segment;
 use crate::array::sparse::rows::store::Store;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
 use crate::recent::Recent;
-use crate::storage::together;
-use crate::threads;
 
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;

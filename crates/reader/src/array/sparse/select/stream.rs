@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::scalar::Scalar;
+use tilefs_threads::cancellation;
 
 use super::cells::{FragmentCells, TileCells};
 use super::files::{FixedFile, append_strings, string_tiles};
@@ -19,7 +20,6 @@ use crate::array::order::axis::Axis;
 use crate::array::order::key::{AxisColumn, KeyPlan};
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, TileBoxes};
-use crate::threads::cancellation;
 
 /// A fragment, ready for reading its cells.
 pub struct FragmentSource<'a> {

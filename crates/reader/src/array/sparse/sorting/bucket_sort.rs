@@ -2,11 +2,12 @@
 //! keys, and then sorts bucket by bucket in memory.
 
 use tilefs_format::error::{Error, Result};
+use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
 use crate::array::sparse::rows::segments::Address;
 use crate::array::sparse::rows::store::{Blob, Store};
-use crate::threads::{self, cancellation, for_all};
+use tilefs_threads;
 
 /// The bits of a key that choose one of 256 buckets.
 const BUCKET_BITS: u32 = 8;
