@@ -1,18 +1,11 @@
 //! Skipped tests are reported in only one way, and are failures if `TILEFS_REQUIRE` requires what is missing.
 
-#[path = "support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use skip::{Need, REQUIRE, skipped};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use support::repository::{files_below, root, text};
+use support::skip::{Need, REQUIRE, skipped};
 
 #[test]
 #[ignore = "a part of the other tests"]
@@ -23,7 +16,7 @@ fn this_misses_the_peers() {
 /// Runs the test above in another process.
 fn run(list: Option<&str>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "this_misses_the_peers"]).env_remove(REQUIRE);
+    command.args(["--ignored", "--exact", "requirements::this_misses_the_peers"]).env_remove(REQUIRE);
     command.envs(list.map(|list| (REQUIRE, list))).output().unwrap()
 }
 
@@ -33,7 +26,7 @@ fn what_is_required_and_missing_is_a_failure() {
         let output = run(list);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{list:?}: {said}");
-        assert!(said.contains("SKIPPED: this_misses_the_peers: it is missing for a test"), "{list:?}: {said}");
+        assert!(said.contains("SKIPPED: requirements::this_misses_the_peers: it is missing for a test"), "{list:?}: {said}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{list:?}");
     }
     for list in ["all", "peers", " fuse , peers", "all,-fuse", "-peers,all", "all,-peesr"] {
@@ -55,7 +48,7 @@ fn every_need_has_one_name() {
 
 #[test]
 fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
-    let run = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let run = text(".ci/run");
     let lists = run.lines().filter_map(|line| line.split_once("TILEFS_REQUIRE=")).map(|(_, list)| list);
     let list = lists.map(|list| list.split(' ').next().unwrap()).collect::<Vec<_>>();
     assert_eq!(list.len(), 1, "{list:?}");
@@ -64,18 +57,10 @@ fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
     assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "peers", "packages"]);
 }
 
-/// Returns the source files of the tests below a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let files = files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs" || kind == "py"));
-    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
-}
-
 #[test]
 fn no_test_skips_in_another_way() {
     let tests = root().join("tests");
-    let files = sources(&tests);
+    let files = files_below(&tests, &["rs", "py"]);
     assert!(files.len() > 50, "{}", files.len());
     let says_so = |path: &PathBuf| fs::read_to_string(path).unwrap().contains("SKIPPED");
     let mut found: Vec<_> =
@@ -83,5 +68,5 @@ fn no_test_skips_in_another_way() {
     found.sort();
     // This test itself and packages.rs are exceptions: packages.rs forwards the messages of a script through
     // support/skip.rs.
-    assert_eq!(found, ["packages.rs", "requirements.rs", "support/skip.rs"].map(Path::new));
+    assert_eq!(found, ["documents/requirements.rs", "program/packages.rs", "support/skip.rs"].map(Path::new));
 }

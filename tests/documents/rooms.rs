@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use support::repository::{root, text};
 
 /// The room of the files of a crate that are in none of its other rooms.
 const ROOT_ROOMS: [(&str, &str); 5] = [
@@ -232,7 +234,7 @@ fn resolve(tokens: &[Token<'_>], module: &[String], found: &mut Vec<(usize, Stri
 
 /// Returns all source files of the program and the crates, by their paths in the project.
 fn sources() -> BTreeMap<String, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = root();
     let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
     let mut folders: Vec<PathBuf> = crates.filter(|src| src.is_dir()).chain([root.join("src")]).collect();
     let mut files = BTreeMap::new();
@@ -256,7 +258,7 @@ fn within_crate(path: &str) -> &str {
 }
 
 fn architecture() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ARCHITECTURE.md")).unwrap()
+    text("docs/ARCHITECTURE.md")
 }
 
 #[test]
@@ -304,7 +306,7 @@ fn the_files_that_the_architecture_names_are_there() {
     let is_there = |name: &str| {
         let mut paths = sources.keys().flat_map(|path| [path.clone(), path.replacen("/src/", "/", 1)]);
         paths.any(|path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
-            || Path::new(env!("CARGO_MANIFEST_DIR")).join(name).is_file()
+            || root().join(name).is_file()
     };
     let gone: Vec<&str> = named.iter().copied().filter(|name| !is_there(name)).collect();
     assert!(named.len() > 20 && gone.is_empty(), "{} named, not there: {gone:?}", named.len());

@@ -6,26 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn text(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap()
-}
+use support::repository::{files_below, root, text};
 
 /// Returns the source files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    found
+    files_below(folder, &["rs"])
 }
 
 /// Returns the folders with the sources of the crates below the program.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tilefs::tree::names::OF_ARRAYS;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 
-use crate::manifest::{Expected, load};
 use crate::mounted::Mounted;
-use crate::skip::python_with;
 use crate::tools::has;
+use support::manifest::{Expected, load};
+use support::skip::python_with;
 
 /// Runs a shell command in a folder, with our program and the Python of the tests first in the path; returns its
 /// output. If its program is missing, returns `None` and reports that.
@@ -44,7 +44,7 @@ fn shell(folder: &Path, line: &str) -> Option<String> {
 #[test]
 fn the_commands_of_the_readme_work_on_the_sample_array() {
     let Some(demo) = Mounted::new("demo") else { return };
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let readme = fs::read_to_string(support::repository::root().join("README.md")).unwrap();
     let tasks = readme.split("## Five tasks").nth(1).unwrap().split("## What do you have?").next().unwrap();
     let blocks = tasks.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     let mnt = demo.path("mnt").display().to_string();
@@ -284,7 +284,7 @@ fn the_manual_pages_are_well_formed() {
         return;
     }
     for page in ["man/tilefs.1", "man/tilefs-paths.7"] {
-        let said = Command::new("mandoc").args(["-T", "lint", page]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+        let said = Command::new("mandoc").args(["-T", "lint", page]).current_dir(support::repository::root()).output();
         assert_eq!(String::from_utf8_lossy(&said.unwrap().stdout), "", "{page}");
     }
 }
@@ -294,7 +294,7 @@ fn the_manuals_as_text_are_those_of_the_pages() {
     if !has("mandoc") {
         return;
     }
-    let (project, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
+    let (project, folder) = (support::repository::root(), tempfile::tempdir().unwrap());
     let rendered = Command::new(project.join("scripts/render_manuals.sh")).arg(folder.path()).status().unwrap();
     assert!(rendered.success());
     for name in ["tilefs.txt", "tilefs-paths.txt"] {
@@ -306,15 +306,15 @@ fn the_manuals_as_text_are_those_of_the_pages() {
 /// Runs the commands on an experiment of the corpus, which TileDB-SOMA wrote with libtiledb's wheel.
 #[test]
 fn the_commands_for_single_cell_data_work_on_an_experiment() {
-    if !crate::skip::can_mount() {
+    if !support::skip::can_mount() {
         return;
     }
-    let corpus = crate::corpora::corpus();
+    let corpus = support::corpora::corpus();
     let experiment = corpus.join("real/pbmc_soma").display().to_string();
     let (expected, folder) = (Experiment::of(&corpus), tempfile::tempdir().unwrap());
     let mountpoint = folder.path().join("cells");
     fs::create_dir(&mountpoint).unwrap();
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/single-cell.md")).unwrap();
+    let page = fs::read_to_string(support::repository::root().join("docs/single-cell.md")).unwrap();
     let block = |language: &str, number: usize| {
         let block = page.split(&format!("```{language}\n")).nth(number).unwrap().split("```").next().unwrap();
         block.replace("/mnt/cells", &mountpoint.display().to_string()).replace(" pbmc_soma", &format!(" {experiment}"))

@@ -4,15 +4,10 @@
 //! so do tests that need a mount if mounting is impossible.
 
 mod arrow;
-#[path = "../support/corpora.rs"]
-#[allow(dead_code)]
-mod corpora;
 mod documented;
 mod gdal;
 mod hdf5;
-#[path = "../support/manifest.rs"]
-#[allow(dead_code)]
-mod manifest;
+mod hdf5_damage;
 mod missing_times;
 mod mounted;
 mod netcdf;
@@ -20,7 +15,5 @@ mod numpy;
 mod pages;
 mod parquet;
 mod rhdf5;
-#[path = "../support/skip.rs"]
-mod skip;
 mod text;
 mod tools;

@@ -9,10 +9,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::manifest::{Expected, Object, load};
-use crate::skip::can_mount;
-use crate::skip::python_with;
 use crate::tools::{has, imagemagick, python_file, run};
+use support::manifest::{Expected, Object, load};
+use support::skip::can_mount;
+use support::skip::python_with;
 use tilefs_fixtures::fixtures;
 
 /// An array of the fixtures, mounted; unmounted when dropped.
@@ -262,7 +262,7 @@ fn zarr_and_anndata_open_an_experiment_of_soma() {
 fn the_workers_of_a_dask_cluster_each_mount_the_array() {
     let needs = "numpy, dask, distributed";
     let Some(python) = python_with(needs).filter(|_| can_mount()) else { return };
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/dask_cluster.py");
+    let example = support::repository::root().join("examples/dask_cluster.py");
     let program = format!("TILEFS={}", env!("CARGO_BIN_EXE_tilefs"));
     let folder = tempfile::tempdir().unwrap();
     let temporary = format!("TMPDIR={}", folder.path().display());

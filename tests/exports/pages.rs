@@ -8,13 +8,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::skip::{can_mount, python_with};
 use crate::tools::has;
+use support::skip::{can_mount, python_with};
 
 /// A page of docs/, and what its commands need besides tilefs.
 struct Page {
@@ -88,7 +87,7 @@ impl Desk {
     /// Makes the folder; `python` is the interpreter with the packages that the page needs.
     fn new(python: &str, needs_samples: bool) -> Desk {
         let desk = Desk { folder: tempfile::tempdir().unwrap() };
-        let (at, repository) = (desk.folder.path(), Path::new(env!("CARGO_MANIFEST_DIR")));
+        let (at, repository) = (desk.folder.path(), support::repository::root());
         fs::create_dir(at.join("mnt")).unwrap();
         fs::create_dir(at.join("bin")).unwrap();
         symlink(env!("CARGO_BIN_EXE_tilefs"), at.join("bin/tilefs")).unwrap();
@@ -98,14 +97,14 @@ impl Desk {
         fs::create_dir(at.join("tests")).unwrap();
         symlink(tilefs_fixtures::fixtures(), at.join("tests/fixtures")).unwrap();
         symlink(repository.join("examples"), at.join("examples")).unwrap();
-        let real = crate::corpora::corpus().join("real");
+        let real = support::corpora::corpus().join("real");
         for (name, of_corpus) in
             [("pbmc_soma", "pbmc_soma"), ("photo", "photo_china_rgb"), ("co2_weekly", "co2_weekly")]
         {
             symlink(real.join(of_corpus), at.join(name)).unwrap();
         }
         if needs_samples {
-            let script = repository.join("tests/export_tools/pages/samples.py").display().to_string();
+            let script = repository.join("tests/exports/pages/samples.py").display().to_string();
             crate::tools::run(at, python, &["-W", "ignore", &script, &repository.display().to_string()]);
         }
         desk
@@ -163,7 +162,7 @@ fn runs_as_it_shows(name: &str) {
         return;
     }
     let Some(python) = python_with(page.packages) else { return };
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{name}.md"));
+    let file = support::repository::root().join(format!("docs/{name}.md"));
     let text = fs::read_to_string(file).unwrap();
     let blocks = blocks(&text);
     let desk = Desk::new(&python, page.packages.contains("tiledb"));
@@ -221,7 +220,7 @@ fn the_page_about_operations_is_true() {
 /// Pages by task have names in small letters; others are references.
 #[test]
 fn every_page_is_tested_and_named_in_the_readme() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = support::repository::root();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     assert!(readme.lines().count() <= 150, "README.md has {} lines", readme.lines().count());
     let mut pages = 0;

@@ -8,8 +8,8 @@ use tilefs_export::parquet::parquet;
 use tilefs_export::{Column, Content, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
-use crate::skip::has_spark;
 use crate::tools::{bytes, python, write};
+use support::skip::has_spark;
 
 /// More rows than a row group has.
 const ROWS: u64 = 300_000;

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::mounted::Mounted;
-use crate::skip::{Need, skipped};
 use crate::tools::{has, run};
+use support::skip::{Need, skipped};
 
 /// Compares the values of `hdf5/array.h5` with the raw files. The first axis of R is the last one of HDF5.
 const SCRIPT: &str = r#"

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs_export::{Column, Columns, Content, Field};
 use tilefs_format::datatype::Datatype;
 
-use crate::skip::{Need, python_with, skipped};
+use support::skip::{Need, python_with, skipped};
 
 /// Returns values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
@@ -59,8 +59,8 @@ pub fn python(directory: &Path, needs: &str, script: &str) -> bool {
 /// `None`.
 pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&str]) -> Option<String> {
     let interpreter = python_with(needs)?;
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let script = here.join("export_tools/mounted").join(script).display().to_string();
+    let here = support::repository::root().join("tests");
+    let script = here.join("exports/mounted").join(script).display().to_string();
     let fixtures = format!("TILEFS_FIXTURES={}", tilefs_fixtures::fixtures().display());
     let command = [fixtures.as_str(), &interpreter, "-B", "-W", "ignore", &script];
     Some(run(directory, "env", &[&command[..], arguments].concat()))

@@ -1,8 +1,6 @@
 //! Damaged files of consolidated commits. They have no checksum, and without other evidence nobody would miss a
 //! fragment that they lose.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

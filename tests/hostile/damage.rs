@@ -5,10 +5,6 @@
 //! is checked strictly: a byte is either the undamaged one or an error. A single altered byte is detectable only if a
 //! checksum or a cipher covers it; otherwise it must at least cause no panic.
 
-#[path = "support/bounded_allocator.rs"]
-mod bounded_allocator;
-mod support;
-
 use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -20,9 +16,6 @@ use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
 
 /// No test here needs more than 256 MiB.
-#[global_allocator]
-static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
-
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 128;
 

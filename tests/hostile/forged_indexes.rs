@@ -2,14 +2,9 @@
 //! of the format, if no checksum covers it. The rows are then those of the array, or an error that takes no extra
 //! memory. A slice trusts the boxes in the R-tree; if that gives it other rows, verification finds the damage.
 
-#[path = "support/bounded_allocator.rs"]
-mod bounded_allocator;
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bounded_allocator::Bounded;
 use support::corpora::corpus;
 use support::metadata_file::{generic_tiles, replace_generic_tile};
 use support::parallel;
@@ -21,9 +16,6 @@ use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::storage::{MemoryStorage, StoreKey};
-
-#[global_allocator]
-static MEMORY: Bounded = Bounded::new();
 
 /// Arrays of each layout: one generic tile with everything, a footer without its length, one file with the coordinates
 /// of all dimensions, a file for each dimension, a footer with its length and the name of the schema.

@@ -1,8 +1,6 @@
 //! Encrypted arrays with forged files that are not encrypted, which anybody with write access can add. A reader with
 //! the key must be able to trust that all data were written by somebody with the key, so such files are rejected.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Unknown filters make only those files unreadable that went through them.
 
-mod support;
-
 use std::fs;
 
 use support::shown::{file, subfolder};

@@ -1,17 +1,10 @@
 //! Packages of the program can be installed, and their tools accept the manifests.
 
-#[path = "support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use skip::{Need, skipped};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use support::repository::root;
+use support::skip::{Need, skipped};
 
 /// Checks existing packages. scripts/package.sh builds them, which takes release builds.
 #[test]

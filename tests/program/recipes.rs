@@ -1,17 +1,14 @@
 //! The sources of packages agree with each other: the recipes in `packaging/`, the metadata of `cargo binstall`, the
 //! list of files in a package, and the bill of materials.
 
-#[path = "support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use skip::{Need, skipped};
+use support::repository::{root, text};
+use support::skip::{Need, skipped};
 
 /// The recipes that build from the source archive, with the lines that they must contain: `VERSION` and `LICENCE` stand
 /// for those of Cargo.toml.
@@ -29,14 +26,6 @@ const RECIPES: [(&str, &[&str]); 6] = [
     ("aur/PKGBUILD", &["\npkgver=VERSION\n", "\nlicense=(LICENCE)\n"]),
     ("aur/.SRCINFO", &["\tpkgver = VERSION\n", "\tlicense = LICENCE\n", "/download/vVERSION/tilefs-VERSION.tar.gz\n"]),
 ];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn text(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
 
 fn printed(command: &mut Command) -> String {
     let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

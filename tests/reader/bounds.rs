@@ -1,15 +1,12 @@
 //! The cost of reads: chunks decoded for a small read, and memory held while a large file is read.
 
-#[path = "support/fields.rs"]
-mod fields;
-
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use fields::{contents, fields, subarray};
+use support::fields::{contents, fields, subarray};
 use tilefs_format::error::Error;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};

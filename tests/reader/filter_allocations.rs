@@ -1,54 +1,9 @@
 //! Decoding allocates nothing once a thread's scratch has decoded a chunk of the same kind. A counting allocator proves
 //! this with tiles that libtiledb wrote.
-#![allow(unsafe_code)]
-
-mod filter_vectors;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-use filter_vectors::{decode_into, vectors};
+use crate::filter_vectors::{decode_into, vectors};
+use support::counting_allocator::allocations;
 use tilefs_format::filter::Scratch;
 use tilefs_format::pipeline::Filter;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count() {
-    ALLOCATIONS.with(|allocations| allocations.set(allocations.get() + 1));
-}
-
-// SAFETY: every call is forwarded to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_chunk_is_decoded_without_allocation() {
@@ -66,11 +21,11 @@ fn a_chunk_is_decoded_without_allocation() {
             decode_into(&decoder, &vector.tile, &mut cells, offsets.as_deref_mut(), scratch).unwrap();
         };
         decode(&mut scratch);
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         decode(&mut scratch);
-        assert_eq!(ALLOCATIONS.get() - before, 0, "{}", vector.name);
+        assert_eq!(allocations() - before, 0, "{}", vector.name);
         tried += 1;
     }
     assert!(tried > 3000, "{tried} vectors");
-    assert!(ALLOCATIONS.get() > 0, "the allocator counts");
+    assert!(allocations() > 0, "the allocator counts");
 }

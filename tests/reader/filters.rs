@@ -1,12 +1,10 @@
 //! Decodes the tiles in tests/fixtures/filters, which libtiledb filtered, and compares them with the
 //! cells that libtiledb reads.
 
-mod filter_vectors;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use filter_vectors::{Vector, decode_into, vectors};
+use crate::filter_vectors::{Vector, decode_into, vectors};
 use tilefs_format::error::Error;
 use tilefs_format::filter::{Key, Scratch};
 

@@ -1,7 +1,5 @@
 //! Wrong boxes and counts in metadata: reading the cells is an error, and never gives other rows.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

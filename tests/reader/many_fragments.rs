@@ -1,43 +1,16 @@
 //! The cost of fragments that are not read: memory, measured by a counting allocator, and opened files if the array has
 //! consolidated fragment metadata.
-#![allow(unsafe_code)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
 
+use support::counting_allocator::held;
+use support::own_process::in_own_process;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs_reader::storage::LocalStorage;
-
-static HELD: AtomicI64 = AtomicI64::new(0);
-
-/// Runs one test at a time, because bytes are counted for the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-struct Counting;
-
-// SAFETY: every call is forwarded to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const FRAGMENTS: usize = 2000;
 
@@ -135,19 +108,19 @@ fn first_cell(view: DenseView) -> Result<Vec<u8>> {
 
 #[test]
 fn a_fragment_that_nobody_reads_takes_less_than_half_a_kib() {
-    let _one = ONE_AT_A_TIME.lock();
-    let many = ManyFragments::new(FRAGMENTS);
-    drop(many.open().unwrap());
-    let before = HELD.load(Ordering::Relaxed);
-    let view = many.open().unwrap();
-    let each = (HELD.load(Ordering::Relaxed) - before) / FRAGMENTS as i64;
-    assert_eq!(view.array().fragment_count(), FRAGMENTS);
-    assert!((65..512).contains(&each), "{each} bytes a fragment");
+    in_own_process(|| {
+        let many = ManyFragments::new(FRAGMENTS);
+        drop(many.open().unwrap());
+        let before = held();
+        let view = many.open().unwrap();
+        let each = (held() - before) / FRAGMENTS as i64;
+        assert_eq!(view.array().fragment_count(), FRAGMENTS);
+        assert!((65..512).contains(&each), "{each} bytes a fragment");
+    });
 }
 
 #[test]
 fn copies_of_footers_stand_for_those_of_the_fragments() {
-    let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(100);
     let expected = first_cell(many.open().unwrap()).unwrap();
     many.consolidate(&many.footer());
@@ -163,7 +136,6 @@ fn copies_of_footers_stand_for_those_of_the_fragments() {
 
 #[test]
 fn a_copy_that_says_something_else_is_an_error() {
-    let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(100);
     let mut footer = many.footer();
     // Alter the number of sparse tiles, which a dense fragment does not use.
@@ -178,7 +150,6 @@ fn a_copy_that_says_something_else_is_an_error() {
 
 #[test]
 fn copies_that_do_not_parse_are_passed_over() {
-    let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(100);
     let expected = first_cell(many.open().unwrap()).unwrap();
     // Not a footer; not a table of footers; not a generic tile.
@@ -194,7 +165,6 @@ fn copies_that_do_not_parse_are_passed_over() {
 
 #[test]
 fn the_footers_of_many_fragments_are_read_in_parts() {
-    let _one = ONE_AT_A_TIME.lock();
     let many = ManyFragments::new(FRAGMENTS);
     let footer = many.footer();
     // The fragments are large because of data that they do not use: together they exceed what is read at once.

@@ -5,8 +5,6 @@
 //! `TILEFS_ARRAYS` names a folder: all arrays below it are also checked. `TILEFS_CASE=text` checks only arrays with
 //! that text in their path.
 
-mod support;
-
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

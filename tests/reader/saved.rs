@@ -1,28 +1,6 @@
 //! The results of passes that one mount saves are used by the next one, which repeats no pass and shows the same bytes,
 //! unless the array has changed.
 
-#[path = "../examples/generated/array.rs"]
-#[allow(dead_code)]
-mod array;
-#[path = "../examples/generated/cells.rs"]
-#[allow(dead_code)]
-mod cells;
-#[path = "../examples/generated/matrix.rs"]
-#[allow(dead_code)]
-mod matrix;
-#[path = "../examples/generated/metadata.rs"]
-#[allow(dead_code)]
-mod metadata;
-#[path = "../examples/generated/schema.rs"]
-#[allow(dead_code)]
-mod schema;
-#[path = "../examples/generated/table.rs"]
-#[allow(dead_code)]
-mod table;
-#[path = "../examples/generated/tiles.rs"]
-#[allow(dead_code)]
-mod tiles;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -366,7 +344,7 @@ fn nothing_is_saved_of_what_is_read_with_a_key() {
 
 /// Writes a generated array.
 fn written(folder: &Path, name: &str) -> PathBuf {
-    let (array, root) = (array::Array::named(name).unwrap(), folder.join(name));
+    let (array, root) = (support::generated::array::Array::named(name).unwrap(), folder.join(name));
     for object in (0..array.objects()).map(|number| array.object(number)) {
         let path = root.join(array.key(object));
         fs::create_dir_all(path.parent().unwrap()).unwrap();

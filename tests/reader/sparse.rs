@@ -1,8 +1,6 @@
 //! The rows of sparse arrays, read through the library, are those that libtiledb reads: fixtures and corpus (see
 //! tests/support/corpora.rs). `TILEFS_CASE=text` checks only arrays with that text in their path.
 
-mod support;
-
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,8 +2,6 @@
 //! tiles by a rule that fails across zero: cells in the right tiles are read, and other tiles are an error. Release 2.2
 //! counted tiles of nullable attributes twice.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 

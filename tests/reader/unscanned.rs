@@ -2,33 +2,11 @@
 //!
 //! The storage computes the arrays on request, and counts the reads of files with cells.
 
-#[path = "../examples/generated/array.rs"]
-#[allow(dead_code)]
-mod array;
-#[path = "../examples/generated/cells.rs"]
-#[allow(dead_code)]
-mod cells;
-#[path = "../examples/generated/matrix.rs"]
-#[allow(dead_code)]
-mod matrix;
-#[path = "../examples/generated/metadata.rs"]
-#[allow(dead_code)]
-mod metadata;
-#[path = "../examples/generated/schema.rs"]
-#[allow(dead_code)]
-mod schema;
-#[path = "../examples/generated/table.rs"]
-#[allow(dead_code)]
-mod table;
-#[path = "../examples/generated/tiles.rs"]
-#[allow(dead_code)]
-mod tiles;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use array::{Array, Object};
+use support::generated::array::{Array, Object};
 use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions, Tree};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;

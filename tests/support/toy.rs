@@ -51,7 +51,6 @@ pub struct Gate {
     opened: Condvar,
 }
 
-#[allow(dead_code)] // used by tests, which include this file
 impl Gate {
     pub fn open(&self) {
         self.state.lock().expect("no thread panics").0 = true;

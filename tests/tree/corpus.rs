@@ -5,8 +5,6 @@
 //! that of `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` names another corpus and `TILEFS_PEERS` the arrays
 //! of other projects. `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
 
-mod support;
-
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +16,7 @@ use support::manifest::{Expected, Object, add_row_orders, load};
 use support::parallel;
 use support::promise;
 use support::report::Report;
+use support::repository::root;
 use support::shown::file;
 use support::skip::{Need, skipped};
 
@@ -50,7 +49,7 @@ fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
         return open_all(&peers);
     };
     let out = tempfile::tempdir().expect("a temporary folder");
-    let script = home().join("scripts/record_expected.py");
+    let script = root().join("scripts/record_expected.py");
     let status = Command::new(python).arg(script).arg(&peers).arg(out.path()).status().expect("Python runs");
     assert!(status.success(), "record_expected.py failed");
     prove("arrays of other projects", load(&out.path().join("manifest.json"), "peers/"));
@@ -135,10 +134,6 @@ fn with_row_orders(mut objects: Vec<Object>) -> Vec<Object> {
     objects
 }
 
-fn home() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 /// Checks that everything that looks like an array or a group opens, or fails with a reason.
 fn open_all(folder: &Path) {
     let (mut opened, mut refused) = (0, 0);
@@ -166,7 +161,7 @@ fn open_all(folder: &Path) {
 /// Returns a Python with libtiledb: `TILEFS_PYTHON`, or that of the tests or of the benchmarks.
 fn python_with_tiledb() -> Option<PathBuf> {
     let given = env::var_os("TILEFS_PYTHON").map(PathBuf::from);
-    let ours = [".venv/bin/python", "target/bench/venv/bin/python"].map(|path| home().join(path));
+    let ours = [".venv/bin/python", "target/bench/venv/bin/python"].map(|path| root().join(path));
     let candidates = given.into_iter().chain(ours).chain(["python3".into()]);
     let has_tiledb = |python: &PathBuf| {
         let quiet = Command::new(python).args(["-c", "import tiledb, numpy"]).stderr(Stdio::null()).status();

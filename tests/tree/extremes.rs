@@ -1,7 +1,5 @@
 //! Extreme requests: no cell, one cell, 2^40 cells, 100,000 ranges, names that are not selections.
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
@@ -9,6 +7,7 @@ use std::sync::Arc;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_export::Content;
 
+use support::own_process::in_own_process;
 use support::shown::read_all;
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
@@ -123,35 +122,37 @@ fn resident() -> u64 {
 /// 2^20 x 2^20 cells of which 8 x 8 in the middle are written.
 #[test]
 fn files_of_two_to_the_forty_cells_have_their_size_and_take_no_memory() {
-    const SIDE: u64 = 1 << 20;
-    const MIDDLE: u64 = 1 << 19;
-    let before = resident();
-    let huge = fixture("huge");
-    let raw = content(&huge, "v.i32");
-    assert_eq!(raw.len(), 4 * SIDE * SIDE);
-    let npy = content(&huge, "npy/v.npy");
-    assert_eq!(npy.len(), 128 + raw.len());
-    let column_major = content(&huge, "F/v.i32");
-    assert_eq!(column_major.len(), raw.len());
-    let text = content(&huge, "text/v.txt");
-    assert_eq!(text.len() % (SIDE * SIDE), 0);
-    assert!(content(&huge, "netcdf/array.nc").len() > raw.len());
-    let value = |y: u64, x: u64| match (y.checked_sub(MIDDLE), x.checked_sub(MIDDLE)) {
-        (Some(y @ 0..8), Some(x @ 0..8)) => (8 * y + x) as i32,
-        _ => -1,
-    };
-    let (near, corners) = (MIDDLE - 1..MIDDLE + 9, [(0, 0), (0, SIDE - 1), (SIDE - 1, 0), (SIDE - 1, SIDE - 1)]);
-    for (y, x) in near.clone().flat_map(|y| near.clone().map(move |x| (y, x))).chain(corners) {
-        let cell = y * SIDE + x;
-        let expected = value(y, x).to_le_bytes();
-        assert_eq!(part::<4>(&*raw, 4 * cell), expected, "{y} {x}");
-        assert_eq!(part::<4>(&*npy, 128 + 4 * cell), expected, "{y} {x}");
-        assert_eq!(part::<4>(&*column_major, 4 * (x * SIDE + y)), expected, "{y} {x}");
-        let text = part::<12>(&*text, 12 * cell);
-        assert_eq!(std::str::from_utf8(&text).unwrap().trim(), value(y, x).to_string(), "{y} {x}");
-    }
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+    in_own_process(|| {
+        const SIDE: u64 = 1 << 20;
+        const MIDDLE: u64 = 1 << 19;
+        let before = resident();
+        let huge = fixture("huge");
+        let raw = content(&huge, "v.i32");
+        assert_eq!(raw.len(), 4 * SIDE * SIDE);
+        let npy = content(&huge, "npy/v.npy");
+        assert_eq!(npy.len(), 128 + raw.len());
+        let column_major = content(&huge, "F/v.i32");
+        assert_eq!(column_major.len(), raw.len());
+        let text = content(&huge, "text/v.txt");
+        assert_eq!(text.len() % (SIDE * SIDE), 0);
+        assert!(content(&huge, "netcdf/array.nc").len() > raw.len());
+        let value = |y: u64, x: u64| match (y.checked_sub(MIDDLE), x.checked_sub(MIDDLE)) {
+            (Some(y @ 0..8), Some(x @ 0..8)) => (8 * y + x) as i32,
+            _ => -1,
+        };
+        let (near, corners) = (MIDDLE - 1..MIDDLE + 9, [(0, 0), (0, SIDE - 1), (SIDE - 1, 0), (SIDE - 1, SIDE - 1)]);
+        for (y, x) in near.clone().flat_map(|y| near.clone().map(move |x| (y, x))).chain(corners) {
+            let cell = y * SIDE + x;
+            let expected = value(y, x).to_le_bytes();
+            assert_eq!(part::<4>(&*raw, 4 * cell), expected, "{y} {x}");
+            assert_eq!(part::<4>(&*npy, 128 + 4 * cell), expected, "{y} {x}");
+            assert_eq!(part::<4>(&*column_major, 4 * (x * SIDE + y)), expected, "{y} {x}");
+            let text = part::<12>(&*text, 12 * cell);
+            assert_eq!(std::str::from_utf8(&text).unwrap().trim(), value(y, x).to_string(), "{y} {x}");
+        }
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+    });
 }
 
 /// 2^62 cells, of which the files show 6 ..= 15: the written cells, 6 ..= 9 and 13 ..= 15, and those between.

@@ -1,8 +1,6 @@
 //! Compares metadata, enumerations, labels and groups in the tree with libtiledb's reads, for the fixtures and the
 //! corpus (see tests/support/corpora.rs).
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,8 +3,6 @@
 //! `scripts/make_random_arrays.py` makes them. `TILEFS_RANDOM_SEED` is another seed, and `TILEFS_RANDOM_MINUTES` the time
 //! for which more of them are made. A failure names the seed and the array.
 
-mod support;
-
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +14,7 @@ use support::manifest::load;
 use support::parallel;
 use support::promise;
 use support::report::Report;
+use support::repository::root;
 use support::skip::{can_mount, python_with};
 
 /// The number of arrays of one seed.
@@ -41,12 +40,8 @@ fn random_arrays_show_what_libtiledb_reads_from_them() {
     }
 }
 
-fn home() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn make(python: &str, folder: &Path, seed: &str) {
-    let script = home().join("scripts/make_random_arrays.py");
+    let script = root().join("scripts/make_random_arrays.py");
     let status = Command::new(python).arg("-B").arg(script).arg(folder).args([seed, ARRAYS]).status();
     assert!(status.expect("Python runs").success(), "seed {seed}: the arrays cannot be made");
 }
@@ -69,7 +64,7 @@ fn compare_views(folder: &Path, seed: &str) {
     }
     let Some(python) = python_with(READERS) else { return };
     let mount = Mounted::new(&folder.join("arrays"), folder.join("mnt"));
-    let script = home().join("tests/export_tools/mounted/random_files.py");
+    let script = root().join("tests/exports/mounted/random_files.py");
     let mut command = Command::new(python);
     command.env("TILEFS_FIXTURES", folder).args(["-B", "-W", "ignore"]).arg(script).arg(&mount.0);
     let output = command.output().expect("Python runs");

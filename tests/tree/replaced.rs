@@ -1,8 +1,6 @@
 //! Arrays and groups that are replaced by two renames while they are opened and read: a read returns the old state, the
 //! new state, or an error, but never a mixture, and never an empty state.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

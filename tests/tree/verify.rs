@@ -1,7 +1,5 @@
 //! `tilefs verify`: its output for arrays and groups, intact and damaged, and its exit status.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,13 +2,12 @@
 //! program stays below 80 MiB of memory. It shows the data, or gives the reason for refusing it.
 
 mod peak;
-mod stored;
 
 use std::fs;
 use std::path::Path;
 
 use peak::Ran;
-use stored::{
+use support::handmade::{
     Attribute, CHAR, INT8, NAME, RLE, Stored, UINT8, attribute, compressed_chunk, lengthen, schema, str32, tile_head,
     write_tile,
 };

@@ -27,7 +27,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("command"), [&[program], arguments].concat().join("\n")).unwrap();
     let mut measuring = Command::new(std::env::current_exe().unwrap());
-    let measuring = measuring.args(["--exact", "peak::one_program", "--ignored"]).env(FOLDER, folder.path());
+    let measuring = measuring.args(["--exact", "bombs::peak::one_program", "--ignored"]).env(FOLDER, folder.path());
     assert!(measuring.stdout(Stdio::null()).status().unwrap().success());
     let read = |name: &str| {
         let file = fs::File::open(folder.path().join(name)).unwrap();

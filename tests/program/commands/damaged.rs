@@ -9,9 +9,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::corpora::{corpus, peers};
-use crate::support::skip::can_mount;
-use crate::{fixtures, printed, tilefs};
+use super::{fixtures, printed, tilefs};
+use support::corpora::{corpus, peers};
+use support::skip::can_mount;
 
 /// An array with a damaged file, mounted with a log; unmounted when dropped.
 struct Mounted {

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::stored::{Copy, stored};
-use crate::{fixture, printed, tilefs};
+use super::{fixture, printed, tilefs};
+use support::stored::{Copy, stored};
 
 /// A time in the future: 9999-12-31T23:59:59.999Z.
 const FUTURE: u64 = 253_402_300_799_999;
@@ -54,7 +54,7 @@ fn commits_of_the_future_are_told() {
         assert!(calls.iter().all(|call| text(call).contains(told)), "{name}: {}", text(calls[0]));
         let object = fixture(&format!("arrays/{name}"));
         let attribute = &object.schema.as_ref().expect("a schema").attrs[0];
-        let file = format!("{}.{}", attribute.name, crate::support::shown::extension(&attribute.datatype));
+        let file = format!("{}.{}", attribute.name, support::shown::extension(&attribute.datatype));
         let all = printed(&["cat", &whole, &file]);
         assert_ne!(printed(&["cat", &place, &file]), all, "{name}");
         let time = "99991231T235959.999Z";

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
 
-use crate::fixtures;
+use super::fixtures;
 
 /// Returns every command that prints something, as arguments after the name of the program.
 fn printing() -> Vec<Vec<String>> {

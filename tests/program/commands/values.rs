@@ -5,11 +5,11 @@ use std::fs;
 
 use tilefs::tree::time;
 
-use crate::support::check::fields_differ;
-use crate::support::columns::{Column, canonical_dense, canonical_sparse, digest, size_of};
-use crate::support::manifest::{Expected, Object, Read, Schema};
-use crate::support::shown::{extension, offsets_within, selection};
-use crate::{fixture, printed, tilefs};
+use super::{fixture, printed, tilefs};
+use support::check::fields_differ;
+use support::columns::{Column, canonical_dense, canonical_sparse, digest, size_of};
+use support::manifest::{Expected, Object, Read, Schema};
+use support::shown::{extension, offsets_within, selection};
 
 /// Returns the columns of a read as the program prints them, in the order of the schema (sparse: dimensions first).
 /// `folder` is the prefix of the names.
@@ -154,7 +154,7 @@ fn the_nonempty_extent_is_what_was_written() {
     assert_eq!(contents.len(), filestore.reads[0].cells);
 
     // 8 x 8 cells from 0 to 63 in the middle of 2^20 x 2^20: see the README of the fixtures.
-    let huge = crate::fixtures().join("huge").display().to_string();
+    let huge = super::fixtures().join("huge").display().to_string();
     let cells = printed(&["cat", "--extent=nonempty", &huge, "v.i32"]);
     assert_eq!(cells, (0..64_i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
     let rows = printed(&["cat", "--extent=nonempty", &huge, "dims/y.i64"]);

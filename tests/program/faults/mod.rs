@@ -1,12 +1,8 @@
 //! A disk that fails for a while: whatever operation fails, and however, what is read meanwhile is right or an error, and
 //! what is read afterwards is right, by the same mount, server or Python object.
 //!
-//! The disk is a file system of this test (`faulty`), below the local storage and the kernel.
+//! The disk is a file system of this test (`support::faulty`), below the local storage and the kernel.
 
-#[path = "../support/mod.rs"]
-mod support;
-
-mod faulty;
 mod programs;
 mod served;
 
@@ -16,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use faulty::{Fault, Faulty, How, Operation};
+use support::faulty::{Fault, Faulty, How, Operation};
 use support::skip::can_mount;
 use support::stored::stored;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::faulty::{Fault, Faulty, How, Operation};
-use crate::support::skip::can_mount;
-use crate::support::stored::stored;
-use crate::{PATIENCE, Shown, open, read};
+use super::{PATIENCE, Shown, open, read};
+use support::faulty::{Fault, Faulty, How, Operation};
+use support::skip::can_mount;
+use support::stored::stored;
 
 /// A process that shows the files of a stored object.
 pub trait Shows {

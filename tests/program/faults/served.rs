@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use crate::programs::{Program, Shows, survives_all};
+use super::programs::{Program, Shows, survives_all};
 
 struct Served {
     _program: Program,

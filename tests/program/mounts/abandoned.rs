@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Daemon, Need, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
+use super::harness::{Daemon, Need, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
 
 /// A file of 2^40 cells, whose length takes hours to determine.
 const ENDLESS: &str = "text/cells.csv";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::harness::{
+use super::harness::{
     Daemon, Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, is_quiet, mount_lines, one_line,
     processes_with_argument, program_is_there, signal,
 };

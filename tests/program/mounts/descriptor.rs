@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{
+use super::harness::{
     Need, Place, Server, Watchdog, can_mount, demo, eventually, is_mounted, is_root, skipped, unmount,
 };
 
@@ -121,7 +121,7 @@ fn a_signal_ends_the_server_of_an_inherited_device_at_once() {
     let mut server = Server(start(&here(), &demo(), mounted_device(&place), None, "-f"));
     let open = File::open(place.path().join("temp.f32")).unwrap();
     let start = Instant::now();
-    crate::harness::signal(server.0.id(), "-TERM");
+    super::harness::signal(server.0.id(), "-TERM");
     eventually("it ends", || server.0.try_wait().unwrap().is_some());
     assert!(start.elapsed() < Duration::from_secs(5) && server.0.wait().unwrap().success());
     // The mount belongs to the mounting process, so it still exists, but does not answer.

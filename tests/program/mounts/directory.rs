@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Daemon, Place, Watchdog, can_mount, demo, errors, eventually, signal};
+use super::harness::{Daemon, Place, Watchdog, can_mount, demo, errors, eventually, signal};
 
 /// Creates a folder with arrays, a group, a damaged array and other things below it.
 fn shelf(place: &Place) -> std::path::PathBuf {

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::calls::{FileHandle, drop_names};
-use crate::harness::{Daemon, Place, Watchdog, can_mount, demo, eventually};
-use crate::refresh::run;
-use crate::skip::{is_root, python_with};
+use super::calls::{FileHandle, drop_names};
+use super::harness::{Daemon, Place, Watchdog, can_mount, demo, eventually};
+use super::refresh::run;
+use support::skip::{is_root, python_with};
 
 fn statistic(daemon: &Daemon, name: &str) -> u64 {
     let text = fs::read(daemon.path(".tilefs/stats.json")).unwrap();

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tilefs::fuse::{Mount, MountOptions};
 
-use crate::toy::{self, Counters};
+use support::toy::{self, Counters};
 
-pub use crate::skip::{Need, can_mount, is_root, skipped};
+pub use support::skip::{Need, can_mount, is_root, skipped};
 
 /// No test takes longer, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -254,7 +254,7 @@ pub fn toy_program() -> &'static Path {
         // Build with the features of the whole workspace, as for its tests: the features of this package alone would
         // require building half of all crates again.
         build.args(["build", "--quiet", "--workspace", "--example", "toy", "--manifest-path"]);
-        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+        build.arg(support::repository::root().join("Cargo.toml"));
         if profile.file_name().is_some_and(|name| name == "release") {
             build.arg("--release");
         }

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{
+use super::harness::{
     Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
     memory_of, one_line, processes_with_argument, signal, skipped, tilefs, toy_program,
 };

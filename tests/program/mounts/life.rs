@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
-use crate::harness::{
+use super::harness::{
     Need, Place, Server, Toy, Watchdog, can_mount, demo, eventually, is_mounted, is_root, mount_lines,
     processes_with_argument, signal, skipped, toy_program, unmount,
 };
-use crate::toy;
+use support::toy;
 
 /// Serves the toy in the foreground, in another process; returns when the mount answers.
 fn serve(place: &Place) -> Server {

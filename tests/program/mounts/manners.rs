@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::harness::{Place, Server, Watchdog, can_mount, demo, errors, is_mounted, mount_lines, unmount};
-use crate::skip::{Need, is_root, skipped};
+use super::harness::{Place, Server, Watchdog, can_mount, demo, errors, is_mounted, mount_lines, unmount};
+use support::skip::{Need, is_root, skipped};
 
 /// Options that a line of fstab may have.
 const OPTIONS: &str = "ro,nosymfollow,nofail,_netdev,noauto,user,x-systemd.automount,x-systemd.idle-timeout=60,\
@@ -130,7 +130,7 @@ fn the_unit_is_one_that_systemd_takes() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         return skipped(Need::Programs, "systemd-analyze is missing (package systemd)");
     }
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tilefs@.service");
+    let unit = support::repository::root().join("packaging/tilefs@.service");
     let text = fs::read_to_string(unit).unwrap();
     // An array in an object store is not available before the network is.
     for line in ["Wants=network-online.target", "After=network-online.target "] {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::harness::{
+use super::harness::{
     Daemon, Place, Server, Watchdog, can_mount, demo, eventually, memory_of, processes_with_argument,
 };
 

@@ -1,20 +1,8 @@
 //! Mounts through the real kernel: what programs see, and how mounts begin and end.
 //!
-//! The trees are the computed ones of `examples/toy`, with slow, damaged and huge files, and the sample array of the
-//! fixtures for the command line. Every test is bounded in time and unmounts however it ends. If this user cannot mount
-//! at all, the tests report that and pass.
-
-#[path = "../../examples/toy/tree.rs"]
-#[allow(dead_code)]
-mod toy;
-
-#[path = "../support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
-#[path = "../support/manifest.rs"]
-#[allow(dead_code)]
-mod manifest;
+//! The trees are those of `support::toy`, with slow, damaged and huge files, and the sample array of the fixtures for the
+//! command line. Every test is bounded in time and unmounts however it ends. If this user cannot mount at all, the tests
+//! report that and pass.
 
 mod abandoned;
 mod calls;

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 
 use tilefs::fuse::MountOptions;
 
-use crate::calls;
-use crate::harness::{Daemon, Need, Place, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
-use crate::toy::{BIG, MANY, MODIFIED_MS};
+use super::calls;
+use super::harness::{Daemon, Need, Place, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
+use support::toy::{BIG, MANY, MODIFIED_MS};
 
 #[test]
 fn attributes_are_exact_before_anything_is_read() {

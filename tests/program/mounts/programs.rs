@@ -9,12 +9,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::calls;
-use crate::harness::{
+use super::calls;
+use super::harness::{
     Daemon, Need, Place, Server, Watchdog, can_mount, errors, eventually, is_root, program_is_there, signal, skipped,
     tilefs,
 };
-use crate::recorded::{attributes, object};
+use super::recorded::{attributes, object};
 
 /// Dense and sparse arrays, in one tile and in many, with text, nulls and labels.
 const DENSE: [&str; 6] =

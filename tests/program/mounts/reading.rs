@@ -8,9 +8,9 @@ use std::thread;
 
 use tilefs::fuse::MountOptions;
 
-use crate::calls;
-use crate::harness::{Toy, Watchdog, can_mount, eventually};
-use crate::toy::{BIG, DAMAGED_FROM, fill};
+use super::calls;
+use super::harness::{Toy, Watchdog, can_mount, eventually};
+use support::toy::{BIG, DAMAGED_FROM, fill};
 
 fn expected(offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::calls;
-use crate::harness::{
+use super::calls;
+use super::harness::{
     Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_quiet,
     is_root, mount_lines, one_line, processes_with_argument, signal, skipped, tilefs,
 };
-use crate::manifest::{Expected, Object};
-use crate::recorded::{expected, first_attribute, object};
-use crate::skip::python_with;
+use super::recorded::{expected, first_attribute, object};
+use support::manifest::{Expected, Object};
+use support::skip::python_with;
 
 #[test]
 fn sigterm_and_sigint_end_the_daemon_and_the_mount() {

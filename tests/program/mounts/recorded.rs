@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::harness::tilefs;
-use crate::manifest::{Expected, Object, load};
+use super::harness::tilefs;
+use support::manifest::{Expected, Object, load};
 
 /// Returns the array or group whose path ends like this.
 pub fn object(name: &str) -> Object {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use crate::harness::{Daemon, Place, Watchdog, can_mount, errors, eventually, processes_with_argument, signal};
-use crate::skip::python_with;
+use super::harness::{Daemon, Place, Watchdog, can_mount, errors, eventually, processes_with_argument, signal};
+use support::skip::python_with;
 
 const BESIDE: &str = "
 import sys, numpy, tiledb
@@ -255,7 +255,7 @@ fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
     let place = Place::new();
     let array = place.beside().join("array");
     let write = |seconds: u64| -> String {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mount/live_writer.py");
+        let script = support::repository::root().join("tests/program/mounts/live_writer.py");
         let output = Command::new(&python).arg(script).arg(&array).arg(seconds.to_string()).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         String::from_utf8(output.stdout).unwrap()

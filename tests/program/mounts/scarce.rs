@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use crate::harness::{Need, Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
-use crate::recorded::object;
+use super::harness::{Need, Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
+use super::recorded::object;
 
 /// The end of every script: compares the values with those that were read elsewhere.
 const MOUNT_AND_COMPARE: &str = r#"

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
-use crate::harness::{Daemon, Place, Toy, Watchdog, can_mount, demo, eventually, processes_with_argument, signal};
+use super::harness::{Daemon, Place, Toy, Watchdog, can_mount, demo, eventually, processes_with_argument, signal};
 
 fn json(daemon: &Daemon) -> serde_json::Value {
     serde_json::from_slice(&fs::read(daemon.path(".tilefs/stats.json")).unwrap()).unwrap()

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::harness::{
+use super::harness::{
     Need, Place, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, one_line, processes_with_argument,
     skipped,
 };

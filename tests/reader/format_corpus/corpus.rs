@@ -6,7 +6,7 @@ use serde_json::Value;
 use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs_format::generic_tile::GenericTileHeader;
 
-use crate::corpora;
+use support::corpora;
 
 /// Arrays that libtiledb rejects too, and the expected reason.
 pub const REFUSED: [(&str, &str); 2] = [

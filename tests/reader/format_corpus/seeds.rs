@@ -36,7 +36,7 @@ impl Seeds {
     }
 
     fn write(&self, target: &str) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+        let folder = support::repository::root().join("fuzz/corpus").join(target);
         std::fs::create_dir_all(&folder).unwrap();
         for (number, seed) in self.0.iter().enumerate() {
             std::fs::write(folder.join(format!("seed{number:04}")), seed).unwrap();

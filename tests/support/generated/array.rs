@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::cells::Cells;
-use crate::matrix::Matrix;
-use crate::metadata::{Metadata, Places};
-use crate::schema::{VERSION, generic_tile, schema};
-use crate::table::Table;
-use crate::tiles::{Part, TileFile};
+use super::cells::Cells;
+use super::matrix::Matrix;
+use super::metadata::{Metadata, Places};
+use super::schema::{VERSION, generic_tile, schema};
+use super::table::Table;
+use super::tiles::{Part, TileFile};
 
 /// The times of the schema and of the first fragment, in milliseconds. Each further fragment is one millisecond later.
 const CREATED: u64 = 1_500_000_000_000;

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::cells::{Axis, Bounds, Cells, Datatype, Field};
+use super::cells::{Axis, Bounds, Cells, Datatype, Field};
 
 const ROW: u64 = 500;
 const STEP: u64 = 120;

@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::array::Array;
-use crate::cells::{Bounds, Datatype};
-use crate::schema::{VERSION, generic_tile, generic_tile_len};
-use crate::tiles::{Part, TileFile};
+use super::array::Array;
+use super::cells::{Bounds, Datatype};
+use super::schema::{VERSION, generic_tile, generic_tile_len};
+use super::tiles::{Part, TileFile};
 
 /// Children of an inner node of an R-tree.
 const FANOUT: usize = 10;

@@ -1,6 +1,6 @@
 //! Writes array schemas, and generic tiles, in which metadata are stored.
 
-use crate::cells::{Axis, Cells, Field};
+use super::cells::{Axis, Cells, Field};
 
 /// The format version of all generated arrays.
 pub const VERSION: u32 = 22;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::cells::{Axis, Bounds, Cells, Datatype, Field};
+use super::cells::{Axis, Bounds, Cells, Datatype, Field};
 
 const STEP: u64 = 3;
 const COUNTS: u64 = 1009;

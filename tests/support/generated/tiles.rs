@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cells::Cells;
+use super::cells::Cells;
 
 /// The bytes before the chunks of a tile, and before the data of a chunk.
 const TILE_HEAD: u64 = 8;

@@ -1,8 +1,6 @@
 //! Datasets of TileDB-VCF as BCF files: bcftools, pysam and cyvcf2 read the same in them as in the VCF files, whole and
 //! through the index.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Datasets of TileDB-VCF as VCF files: those of the fixtures, and those of TileDB-VCF's own tests (`TILEFS_PEERS`, see
 //! tests/support/corpora.rs) compared with their source files, as bcftools reads both.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -301,7 +299,7 @@ fn every_file_comes_back_from_a_dataset_made_of_it() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/variants.py");
+    let script = support::repository::root().join("scripts/variants.py");
     let (mut count, mut of_layout_2) = (0, 0);
     for input in fs::read_dir(peers.join("tiledb-vcf-inputs")).unwrap() {
         let input = input.unwrap().path();
@@ -366,7 +364,7 @@ fn without_end(record: &str) -> String {
 /// Writes files of one sample each as a dataset of a layout.
 fn write(folder: &Path, name: &str, files: &[String], arguments: &[&str]) -> Option<PathBuf> {
     let python = python_with("tiledb")?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/variants.py");
+    let script = support::repository::root().join("scripts/variants.py");
     let dataset = folder.join(name);
     let mut command = Command::new(python);
     command.arg(script).arg(&dataset);

@@ -1,8 +1,6 @@
 //! Samples of a dataset of TileDB-VCF merged into one VCF file: random cohorts (`scripts/random_cohort.py`), written as
 //! datasets in each layout, compared with the output of `bcftools merge -m none` for the files of the samples.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,7 @@ use tilefs::tree::{Folder, OpenOptions, VariantLists, open};
 const COHORTS: u64 = 12;
 
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
+    support::repository::root().join("scripts").join(name)
 }
 
 fn run(program: &str, arguments: &[&str]) {

@@ -1,8 +1,6 @@
 //! The results that one mount computes for a dataset of TileDB-VCF are saved for the next: the starts of the pieces of
 //! a file, and the indexes of files. The next mount does not compute them again, and shows the same bytes.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,10 +1,8 @@
 //! The tables of the variant calls of TileDB-VCF datasets: the columns of fields have what pysam reads from the VCF
 //! files of the mount, in each layout and format. Damage in a cell is an error that names the cell.
 
-mod support;
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -22,7 +20,7 @@ fn variants() -> PathBuf {
 
 /// Returns a script of this test.
 fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/variant_tables").join(name)
+    support::repository::root().join("tests/tree/variants").join(name)
 }
 
 /// Returns a Python with pysam, and a Python with packages that read tables.
@@ -178,7 +176,7 @@ fn tables_of_tiledb_vcf_have_the_fields_of_the_records() {
         count += compared(&opened(&peers.join("tiledb-vcf").join(dataset)), layout, &interpreters, dataset);
     }
     let folder = tempfile::tempdir().unwrap();
-    let variants = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/variants.py");
+    let variants = support::repository::root().join("scripts/variants.py");
     for input in fs::read_dir(peers.join("tiledb-vcf-inputs")).unwrap() {
         let input = input.unwrap().path();
         let Some(path) = input.to_str().filter(|path| path.ends_with(".vcf")) else { continue };

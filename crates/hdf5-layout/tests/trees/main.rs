@@ -1,16 +1,14 @@
-//! Support for the tests of files.
+//! Trees as files of HDF5, and what h5py and HDF5's own programs read in them.
 //!
+//! * [`particular_trees`], [`random_trees`]: the tests
 //! * [`model`]: files with their values in memory
 //! * [`random`]: random files
 //! * [`expected`]: the contents that a reader must find in a file, as JSON
 //! * [`readers`]: h5py and the programs of HDF5
-//! * [`skip`]: skips tests whose requirements are missing, with a message
 
-#![allow(dead_code)] // each test program uses a part
-
-pub mod expected;
-pub mod model;
-pub mod random;
-pub mod readers;
-#[path = "../../../../tests/support/skip.rs"]
-pub mod skip;
+mod expected;
+mod model;
+mod particular_trees;
+mod random;
+mod random_trees;
+mod readers;

@@ -1,7 +1,5 @@
 //! Cases that random trees do not reach: very many members, attributes and chunks, and files larger than a disk.
 
-mod support;
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -11,8 +9,8 @@ use std::process::Command;
 use hdf5_layout::{Dataset, Dataspace, Datatype, Layout, ObjectId, Segment, Tree};
 use tempfile::TempDir;
 
-use support::model::{Elements, Model, ModelAttribute, ModelDataset, ModelObject};
-use support::readers::{H5py, has_programs, run_all};
+use crate::model::{Elements, Model, ModelAttribute, ModelDataset, ModelObject};
+use crate::readers::{H5py, has_programs, run_all};
 use support::skip::python_with;
 
 fn root(attributes: Vec<ModelAttribute>) -> ModelObject {

@@ -1,15 +1,13 @@
 //! Any tree is a file that h5py and HDF5's own programs read, and its ranges are parts of the whole.
 
-mod support;
-
 use std::sync::Mutex;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tempfile::TempDir;
 
-use support::random::models;
-use support::readers::{H5py, has_programs, run_all};
+use crate::random::models;
+use crate::readers::{H5py, has_programs, run_all};
 
 fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
@@ -19,7 +17,7 @@ fn runner(cases: u32) -> TestRunner {
 fn h5py_reads_back_any_tree() {
     let Some(h5py) = H5py::start() else { return };
     let h5py = Mutex::new(h5py);
-    let test = |model: support::model::Model| {
+    let test = |model: crate::model::Model| {
         let bytes = model.store().bytes();
         h5py.lock().unwrap().read(&model, &bytes).map_err(TestCaseError::fail)
     };
@@ -32,7 +30,7 @@ fn the_programs_of_hdf5_accept_any_tree() {
         return;
     }
     let folder = TempDir::new().unwrap();
-    let test = |model: support::model::Model| {
+    let test = |model: crate::model::Model| {
         let mut stored = model.store();
         let bytes = stored.bytes();
         let dump = run_all(&model, &stored, &bytes, folder.path());
@@ -45,7 +43,7 @@ fn the_programs_of_hdf5_accept_any_tree() {
 
 #[test]
 fn ranges_are_parts_of_the_whole() {
-    let test = |(model, places): (support::model::Model, Vec<(u64, u64)>)| {
+    let test = |(model, places): (crate::model::Model, Vec<(u64, u64)>)| {
         let mut stored = model.store();
         let whole = stored.bytes();
         for (start, length) in places {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::expected::expected;
 use super::model::{Model, Stored};
-use super::skip::{Need, python_with, skipped};
+use support::skip::{Need, python_with, skipped};
 
 /// h5py in a process of its own, which reads file after file.
 pub struct H5py {
@@ -23,7 +23,7 @@ impl H5py {
     /// Starts h5py; skips the test with a message if it is missing.
     pub fn start() -> Option<Self> {
         let python = python_with("h5py, numpy")?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/read_back.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees/read_back.py");
         let mut process =
             Command::new(python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));

@@ -40,16 +40,16 @@ fn a_wait_without_a_predicate_is_found() {
 }
 
 #[test]
-#[should_panic(expected = "no model misses the wake-up of tests/interleavings/tests/flawed/event.rs:")]
+#[should_panic(expected = "no model misses the wake-up of tests/interleavings/tests/models/flawed/event.rs:")]
 fn a_needless_wake_up_is_found() {
     let models = [Model::under_all("right", right), Model::under_all("set twice", set_twice)];
-    prove(&[source!("tests/interleavings/tests/flawed/event.rs")], &models);
+    prove(&[source!("tests/interleavings/tests/models/flawed/event.rs")], &models);
 }
 
 #[test]
-#[should_panic(expected = "the wake-ups of tests/interleavings/tests/flawed/event.rs")]
+#[should_panic(expected = "the wake-ups of tests/interleavings/tests/models/flawed/event.rs")]
 fn a_wake_up_that_no_model_reaches_is_found() {
-    prove(&[source!("tests/interleavings/tests/flawed/event.rs")], &[Model::under_all("right", right)]);
+    prove(&[source!("tests/interleavings/tests/models/flawed/event.rs")], &[Model::under_all("right", right)]);
 }
 
 #[test]
