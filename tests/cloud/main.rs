@@ -25,7 +25,7 @@ use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
-use tilefs_reader::storage::{CloudOptions, Settings};
+use tilefs_storage::{CloudOptions, Settings};
 
 /// Returns options for anonymous requests to an endpoint.
 fn options(endpoint: &str) -> OpenOptions {

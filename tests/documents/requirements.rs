@@ -26,7 +26,10 @@ fn what_is_required_and_missing_is_a_failure() {
         let output = run(list);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{list:?}: {said}");
-        assert!(said.contains("SKIPPED: requirements::this_misses_the_peers: it is missing for a test"), "{list:?}: {said}");
+        assert!(
+            said.contains("SKIPPED: requirements::this_misses_the_peers: it is missing for a test"),
+            "{list:?}: {said}"
+        );
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{list:?}");
     }
     for list in ["all", "peers", " fuse , peers", "all,-fuse", "-peers,all", "all,-peesr"] {

@@ -1,7 +1,6 @@
 //! Damaged tiles below an HDF5 file: reads that need them fail with an error that names the tile's place, and every
 //! other byte is right.
 
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::{MemoryStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, StoreKey};
 
 /// Arrays of each layout: one generic tile with everything, a footer without its length, one file with the coordinates
 /// of all dimensions, a file for each dimension, a footer with its length and the name of the schema.

@@ -18,7 +18,7 @@ use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::{MemoryStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, StoreKey};
 
 /// The arrays to damage, each of about ten KiB.
 const ARRAYS: [&str; 22] = [

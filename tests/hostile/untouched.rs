@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilefs::tree::subarray::FieldId;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
 use support::fields::{contents, fields, subarray};
 

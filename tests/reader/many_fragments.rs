@@ -10,7 +10,7 @@ use support::own_process::in_own_process;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs_reader::storage::LocalStorage;
+use tilefs_storage::LocalStorage;
 
 const FRAGMENTS: usize = 2000;
 

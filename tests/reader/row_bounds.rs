@@ -23,7 +23,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
 const MOST_ROWS: u64 = 2000;

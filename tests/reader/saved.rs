@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 
 use tilefs::tree::{self, Folder, IndexOptions, Node, OpenOptions, Tree};
 use tilefs_reader::statistics::Value;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 /// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =

@@ -10,7 +10,7 @@ use support::generated::array::{Array, Object};
 use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions, Tree};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
-use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
+use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {
