@@ -117,10 +117,10 @@ impl DenseVarColumn {
     }
 
     fn read_offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
-        let count = out.len();
+        let (mut inner, count) = (self.embedding.inner_before(first), out.len());
         let Some(out) = out.wanted() else {
-            let from = self.embedding.inner_before(first);
-            let plan = self.plan_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from)?;
+            let end = self.embedding.inner_before(first.saturating_add(count));
+            let plan = self.plan_offsets(inner, end - inner)?;
             return self.batches(&plan.units).fetch_all().in_array(self.view.array().path());
         };
         if out.is_empty() {
@@ -128,31 +128,31 @@ impl DenseVarColumn {
         }
         let checkpoints = self.checkpoints()?;
         let fill = self.fill.len() as u64;
-        let mut inner = self.embedding.inner_before(first);
         let mut block = self.block(checkpoints, inner / BLOCK)?;
-        let (mut next, mut run) = self.embedding.outer_cell(inner);
-        let into_block = (inner % BLOCK) as usize;
-        // The next inner cell's offset, and before it one fill value per file cell.
-        let next_start = match block.starts.get(into_block) {
-            Some(start) => *start,
-            None => self.total()?,
-        };
-        let mut offset = next_start - (next - first) * fill;
-        for (number, slot) in out.iter_mut().enumerate() {
-            *slot = offset;
-            let cell = first + number as u64;
-            if cell < next || run == 0 {
-                offset = offset.saturating_add(fill);
-                continue;
+        let (mut cell, mut rest) = (first, out);
+        while !rest.is_empty() {
+            // The next inner cells that are consecutive in the file, and the fill values between `cell` and them.
+            let (next, run) = self.embedding.outer_cell(inner);
+            let starts = block.starts.get((inner % BLOCK) as usize..).unwrap_or_default();
+            let next_start = match starts.first() {
+                Some(start) => *start,
+                None => self.total()?,
+            };
+            let outside = (next - cell).min(rest.len() as u64) as usize;
+            let (fills, behind) = rest.split_at_mut(outside);
+            for (offset, distance) in fills.iter_mut().zip((1..=next - cell).rev()) {
+                *offset = next_start - distance * fill;
             }
-            offset += block.values.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
-            inner += 1;
-            next += 1;
-            run -= 1;
             if run == 0 {
-                (next, run) = self.embedding.outer_cell(inner);
+                // The end of the file.
+                behind.fill(next_start);
+                return Ok(());
             }
-            if inner.is_multiple_of(BLOCK) {
+            let inside = behind.len().min(run as usize).min(starts.len());
+            let (values, behind) = behind.split_at_mut(inside);
+            values.copy_from_slice(&starts[..inside]);
+            (cell, inner, rest) = (next + inside as u64, inner + inside as u64, behind);
+            if inner.is_multiple_of(BLOCK) && !rest.is_empty() {
                 block = self.block(checkpoints, inner / BLOCK)?;
             }
         }
