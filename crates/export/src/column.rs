@@ -12,7 +12,7 @@ use tilefs_format::text;
 use super::content::Content;
 use super::georeference::GeoreferencedAxes;
 use super::number;
-use super::presence::Presence;
+use super::validity::Validity;
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -310,7 +310,7 @@ impl Column {
 
     /// Makes the cells with these bytes null; cells are single values.
     pub fn with_missing(self, value: &[u8]) -> Self {
-        let validity = Arc::new(Presence::of_other_than(&self, value));
+        let validity = Arc::new(Validity::of_other_than(&self, value));
         self.with_validity(validity)
     }
 

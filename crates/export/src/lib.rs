@@ -48,7 +48,6 @@ pub mod pam_metadata;
 mod pam_text;
 pub mod pandas;
 pub mod parquet;
-mod presence;
 #[doc(hidden)]
 pub mod projjson;
 pub mod pyramid;
@@ -62,6 +61,7 @@ pub(crate) mod testing;
 pub mod text;
 pub mod tiff;
 mod utf8;
+mod validity;
 #[doc(hidden)]
 pub mod var;
 pub mod vcf;

@@ -11,8 +11,8 @@ use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentab
 use crate::content::Content;
 use crate::element::{Converted, ConvertedColumn};
 use crate::masked::Masked;
-use crate::presence::Presence;
 use crate::utf8::Utf8Values;
+use crate::validity::Validity;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,9 @@ impl ArrowColumn {
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
-            validity = Some(Arc::new(Presence::of_codes(column, labels)));
-        } else if Presence::may_lack_times(column) {
-            validity = Some(Arc::new(Presence::of_times(column)));
+            validity = Some(Arc::new(Validity::of_codes(column, labels)));
+        } else if Validity::may_lack_times(column) {
+            validity = Some(Arc::new(Validity::of_times(column)));
         }
         let arrow_field = ArrowField {
             name: field.name.clone(),
@@ -98,7 +98,7 @@ impl ArrowColumn {
             Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", named, move |value| {
                 seconds(under_null(value)).map(i64::to_le_bytes)
             })),
-            None if is_count && field.datatype.is_time() && Presence::may_lack_times(column) => {
+            None if is_count && field.datatype.is_time() && Validity::may_lack_times(column) => {
                 let each = move |value| Some(under_null(value).to_le_bytes());
                 Arc::new(Converted::integers(values, "a duration", named, each))
             }

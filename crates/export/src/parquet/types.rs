@@ -10,8 +10,8 @@ use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
 use crate::element::{Converted, ConvertedColumn};
-use crate::presence::Presence;
 use crate::utf8::Utf8Values;
+use crate::validity::Validity;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,10 +162,10 @@ impl ParquetColumn {
         };
         let is_codes = matches!(stored.layout, Layout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
+        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Validity::may_lack_times(column);
         let present: Option<Arc<dyn Content>> = match labels {
-            Some(labels) => Some(Arc::new(Presence::of_codes(column, labels))),
-            None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
+            Some(labels) => Some(Arc::new(Validity::of_codes(column, labels))),
+            None if may_lack_times => Some(Arc::new(Validity::of_times(column))),
             None => column.validity.clone(),
         };
         let values: Arc<dyn Content> = match &column.offsets {
