@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilefs_export::boxes::{Boxes, SpacedBoxes};
-use tilefs_export::column::Summaries;
+use tilefs_export::column::ColumnStatistics;
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
@@ -125,7 +125,7 @@ pub trait Subarray: Send + Sync {
     ///
     /// # Errors
     /// Fails if rows have to be counted and data required for that are damaged.
-    fn summaries(&self, _field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+    fn statistics(&self, _field: FieldId) -> Result<Option<Arc<dyn ColumnStatistics>>> {
         Ok(None)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
 use tilefs_format::text;
+use tilefs_reader::array::ValueBounds;
 
 use super::content::Content;
 use super::georeference::GeoreferencedAxes;
@@ -265,7 +266,7 @@ pub struct Column {
     /// non-empty domain. They let a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
     /// Bounds of the values of row ranges known without reading them, for formats that store such statistics.
-    pub summaries: Option<Arc<dyn Summaries>>,
+    pub statistics: Option<Arc<dyn ColumnStatistics>>,
 }
 
 impl fmt::Debug for Column {
@@ -286,7 +287,7 @@ impl Column {
             validity: None,
             longest: None,
             bounds: None,
-            summaries: None,
+            statistics: None,
         }
     }
 
@@ -365,22 +366,13 @@ impl Elements {
     }
 }
 
-/// Bounds of the values of consecutive rows, known without reading them.
-pub trait Summaries: Send + Sync {
+/// The statistics of a column: bounds of the values of consecutive rows, known without reading the values.
+pub trait ColumnStatistics: Send + Sync {
     /// Returns the bounds of the values in a range of rows; `None` if they are not known.
     ///
     /// # Errors
     /// Fails if the metadata that contain them cannot be read.
-    fn summary(&self, rows: Range<u64>) -> error::Result<Option<Summary>>;
-}
-
-/// Bounds of the values in a range of rows that are not null. The bounds need not be values themselves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The bytes of a value, little-endian.
-    pub least: Vec<u8>,
-    /// The bytes of the greatest value.
-    pub greatest: Vec<u8>,
+    fn bounds(&self, rows: Range<u64>) -> error::Result<Option<ValueBounds>>;
 }
 
 /// One key of the array's metadata.

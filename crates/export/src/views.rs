@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use tilefs_format::error::Result;
-use tilefs_reader::array::dense::CellSummary;
-use tilefs_reader::array::sparse::{RowSummary, SparseView, VarColumn};
+use tilefs_reader::array::ValueBounds;
+use tilefs_reader::array::dense::CellStatistics;
+use tilefs_reader::array::sparse::{RowStatistics, SparseView, VarColumn};
 use tilefs_reader::read::Output;
 
-use crate::column::{Summaries, Summary};
+use crate::column::ColumnStatistics;
 use crate::parquet::TileRows;
 use crate::var::VarCells;
 
@@ -18,15 +19,15 @@ impl TileRows for SparseView {
     }
 }
 
-impl Summaries for RowSummary {
-    fn summary(&self, rows: Range<u64>) -> Result<Option<Summary>> {
-        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
+impl ColumnStatistics for RowStatistics {
+    fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
+        self.bounds(rows)
     }
 }
 
-impl Summaries for CellSummary {
-    fn summary(&self, rows: Range<u64>) -> Result<Option<Summary>> {
-        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
+impl ColumnStatistics for CellStatistics {
+    fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
+        self.bounds(rows)
     }
 }
 

@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
-use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
+use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::element::{Converted, ConvertedColumn};
 use crate::utf8::Utf8Values;
@@ -137,7 +137,7 @@ pub struct ParquetColumn {
     /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
     pub may_refuse: bool,
     /// Known bounds of the column's own values.
-    pub summaries: Option<Arc<dyn Summaries>>,
+    pub statistics: Option<Arc<dyn ColumnStatistics>>,
     pub datatype: Datatype,
 }
 
@@ -195,7 +195,7 @@ impl ParquetColumn {
             present,
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
             may_refuse,
-            summaries: column.summaries.clone(),
+            statistics: column.statistics.clone(),
             datatype: field.datatype,
         })
     }

@@ -22,6 +22,7 @@ pub(crate) mod tiles;
 mod undecodable;
 pub mod verify;
 
+pub use bounds::ValueBounds;
 pub use context::budget::Budget;
 pub use context::saved::{SavedIndexes, decode_sums, encode_sums};
 pub use context::single_flight::SingleFlight;

@@ -1,4 +1,4 @@
-//! Summaries of rows from the metadata of fragments: the row at which each tile begins, and the bounds of its values.
+//! Statistics of rows, from the metadata of fragments: the row at which each tile begins, and bounds of its values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
 use super::rows::segments::{Rows, Segment};
 use super::view::SparseView;
-use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
+use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
 
 /// A dimension or an attribute, by its number in the array's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +20,17 @@ pub enum FieldOfRows {
     Attribute(usize),
 }
 
-/// Returns bounds of the values of a field in rows of a view, from metadata alone.
+/// The statistics of a field of the rows of a view: bounds of its values, from metadata alone.
 ///
 /// The boxes of tiles bound coordinates; the minimum and maximum that writers record for each tile bound the values of
 /// attributes.
-pub struct RowSummary {
+pub struct RowStatistics {
     view: Arc<SparseView>,
     field: FieldOfRows,
     datatype: Datatype,
 }
 
-impl RowSummary {
+impl RowStatistics {
     /// Returns `None` for fields without recorded bounds.
     pub fn new(view: Arc<SparseView>, field: FieldOfRows) -> Option<Self> {
         let schema = view.array().schema();
@@ -40,15 +40,15 @@ impl RowSummary {
                 schema.attributes.get(number).filter(|attribute| are_recorded(attribute))?.datatype
             }
         };
-        Some(RowSummary { view, field, datatype })
+        Some(RowStatistics { view, field, datatype })
     }
 
     /// Returns bounds of the values in `rows` that are not null; `None` if they are not known.
     ///
     /// # Errors
     /// Any damage in the metadata that record them.
-    pub fn bounds(&self, rows: Range<u64>) -> Result<Option<LeastAndGreatest>> {
-        let mut bounds = Bounds::new(self.datatype);
+    pub fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
+        let mut bounds = BoundsOfCells::new(self.datatype);
         self.view.for_each_tile(rows, |fragment, tile| {
             if !bounds.is_known() || !bounds.is_new(fragment, tile) {
                 return Ok(());
@@ -61,7 +61,7 @@ impl RowSummary {
         bounds.finish()
     }
 
-    fn add_box(&self, bounds: &mut Bounds, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
+    fn add_box(&self, bounds: &mut BoundsOfCells, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
         let array = self.view.array();
         // Older writers ordered times before 1970 after all others.
         if array.outline(fragment)?.facts.version < SIGNED_TIMES_SINCE && self.datatype.is_datetime() {
