@@ -18,8 +18,8 @@ use tilefs_export::vcf::{
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::lazy::Remark;
@@ -342,7 +342,7 @@ impl VcfRecords for VariantText {
         }
         self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
         let groups = self.groups(&pieces, length);
-        let lines = TextContent { records: self, pieces, groups, length, owner, kept: Recent::new(KEPT) };
+        let lines = TextContent { records: self, pieces, groups, length, owner, kept: LruCache::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
@@ -615,7 +615,7 @@ struct TextContent {
     length: u64,
     /// Identifies this file's pieces in the cache.
     owner: u64,
-    kept: Recent<usize, Arc<Vec<u8>>>,
+    kept: LruCache<usize, Arc<Vec<u8>>>,
 }
 
 impl TextContent {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::ValueBounds;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
@@ -43,7 +43,7 @@ pub struct File {
     places: SingleFlight<Places>,
     tail: SingleFlight<Arc<Concat>>,
     /// Recently read chunks, latest first.
-    recent: Recent<usize, Arc<dyn Content>>,
+    recent: LruCache<usize, Arc<dyn Content>>,
 }
 
 /// The positions of the chunks.
@@ -104,7 +104,7 @@ impl File {
             length: 0,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Recent::new(RECENT_CHUNKS),
+            recent: LruCache::new(RECENT_CHUNKS),
         };
         let tail = file.reserved_for_tail().and_then(|length| length.checked_add(file.gap_before_footer(length)));
         file.length = tail.and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;

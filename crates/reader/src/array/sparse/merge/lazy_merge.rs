@@ -25,7 +25,7 @@ use crate::array::sparse::rows::segments::Segment;
 use crate::array::sparse::rows::store::Store;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::recent::Recent;
+use crate::lru_cache::LruCache;
 
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;
@@ -47,7 +47,7 @@ pub struct LazyMerge {
     coincidence: Coincidence,
     cut: Cut,
     /// For each segment number, the position in each part at which the segment begins.
-    places: Recent<usize, Arc<[u64]>>,
+    places: LruCache<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
     /// The number of segments that were made from several fragments.
@@ -71,7 +71,7 @@ impl LazyMerge {
     pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
-        let places = Recent::new(capacity);
+        let places = LruCache::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
         let (cut, merged) = (Cut::ByRank { cells }, AtomicUsize::new(0));
         let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), merged };
