@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Layout};
 
-use super::axis::{Axis, Scale, is_cut, text_word};
+use super::axis::{KeyAxis, Scale, is_cut, text_word};
 use super::hilbert::Hilbert;
 
 /// An order of an array's cells.
@@ -46,7 +46,7 @@ struct PackedField {
 /// The layout of the keys of an array's cells in one order.
 #[derive(Debug)]
 pub struct KeyPlan {
-    pub axes: Vec<Axis>,
+    pub axes: Vec<KeyAxis>,
     /// The dimensions with more than one coordinate, most significant first within a space tile.
     directed: Vec<usize>,
     fields: Vec<PackedField>,
@@ -103,10 +103,10 @@ impl KeyPlan {
     /// # Errors
     /// [`Error::Unsupported`] for dimensions or orders that this library cannot sort by.
     pub fn new(schema: &ArraySchema, order: CellOrder) -> Result<Self> {
-        let axes: Vec<Axis> = schema
+        let axes: Vec<KeyAxis> = schema
             .dimensions
             .iter()
-            .map(|one| Axis::new(one, schema.coordinate_filters(one)))
+            .map(|one| KeyAxis::new(one, schema.coordinate_filters(one)))
             .collect::<Result<_>>()?;
         let is_hilbert = order == CellOrder::Global && schema.cell_order == Layout::Hilbert;
         let hilbert = if is_hilbert { Some(Hilbert::new(axes.len())?) } else { None };
@@ -191,17 +191,17 @@ impl KeyPlan {
 
     /// Returns whether the domain has dates or times on both sides of 1970.
     pub fn crosses_1970(&self) -> bool {
-        self.axes.iter().any(Axis::crosses_1970)
+        self.axes.iter().any(KeyAxis::crosses_1970)
     }
 
     /// Returns whether equal keys can belong to different coordinates: 0.0 and -0.0 have the same key.
     pub fn has_floats(&self) -> bool {
-        self.axes.iter().any(Axis::is_float)
+        self.axes.iter().any(KeyAxis::is_float)
     }
 
     /// Returns whether a filter rounds some coordinates, so that cells need not be in order.
     pub fn is_rounded(&self) -> bool {
-        self.axes.iter().any(Axis::is_rounded)
+        self.axes.iter().any(KeyAxis::is_rounded)
     }
 
     /// Returns whether sorted cells can be searched by their keys. Cells with the same place on the Hilbert curve, and
@@ -256,7 +256,7 @@ impl KeyPlan {
     fn add_hilbert<'a>(&self, columns: &[AxisColumn], rows: impl Iterator<Item = &'a mut u64>) {
         let Some(hilbert) = self.hilbert else { return };
         let mut places = vec![0; self.axes.len()];
-        let domains: Vec<(f64, f64)> = self.axes.iter().map(Axis::domain).collect();
+        let domains: Vec<(f64, f64)> = self.axes.iter().map(KeyAxis::domain).collect();
         for (cell, word) in rows.enumerate() {
             for (number, place) in places.iter_mut().enumerate() {
                 let (axis, column, (low, high)) = (&self.axes[number], &columns[number], domains[number]);
@@ -386,7 +386,7 @@ impl KeyPlan {
 
 impl AxisColumn {
     /// Returns a column of one coordinate.
-    fn of_one(axis: &Axis, value: &Scalar) -> Result<Self> {
+    fn of_one(axis: &KeyAxis, value: &Scalar) -> Result<Self> {
         let mut column = AxisColumn::default();
         match value {
             Scalar::Text(text) if axis.is_text() => {
@@ -419,7 +419,7 @@ impl Default for SpaceTile {
 
 impl SpaceTile {
     #[inline]
-    fn move_to(&mut self, axis: &Axis, position: u64) {
+    fn move_to(&mut self, axis: &KeyAxis, position: u64) {
         if (self.first..=self.last).contains(&position) {
             return;
         }

@@ -3,7 +3,7 @@
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 
-use crate::array::order::axis::Axis;
+use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::AxisColumn;
 
 /// Coordinates of one dimension from low to high, both included.
@@ -63,7 +63,7 @@ impl Selection {
     /// # Errors
     /// [`Error::Usage`] for ranges of another type than the dimension, a step of 0, or a step other than 1 on
     /// dimensions that are not integers, dates or times.
-    pub fn new(axes: &[Axis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+    pub fn new(axes: &[KeyAxis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         if axes.len() != wanted.len() {
             return Err(Error::usage(format!("{} ranges for {} dimensions", wanted.len(), axes.len())));
         }
@@ -110,7 +110,7 @@ impl Selection {
 
     /// Finds the dimensions along which cells must be tested, because the box of their tile does not show that all are
     /// selected. Returns `false` if it shows that none is.
-    pub fn find_tested(&self, axes: &[Axis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
+    pub fn find_tested(&self, axes: &[KeyAxis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
         tested.clear();
         let mut is_surely_all = true;
         for (number, ((selection, axis), range)) in self.axes.iter().zip(axes).zip(ranges).enumerate() {
@@ -131,7 +131,7 @@ impl Selection {
     }
 
     /// Returns which of the cells in a box are selected, as far as the box determines it.
-    pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
+    pub fn share<'a>(&self, axes: &[KeyAxis], ranges: impl Iterator<Item = &'a Range>) -> Share {
         let mut share = Share::All;
         for ((selection, axis), range) in self.axes.iter().zip(axes).zip(ranges) {
             match selection.share(axis, range) {
@@ -145,7 +145,7 @@ impl Selection {
 }
 
 impl AxisSelection {
-    fn share(&self, axis: &Axis, range: &Range) -> Share {
+    fn share(&self, axis: &KeyAxis, range: &Range) -> Share {
         let range = axis.possible(range);
         match (self, &range.low, &range.high) {
             (AxisSelection::All, ..) => Share::All,
@@ -208,7 +208,7 @@ impl TextRange {
     }
 }
 
-fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
+fn texts(axis: &KeyAxis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
     let end = |end: &Option<Scalar>, range| match end {
         None => Ok(None),
         Some(Scalar::Text(text)) => Ok(Some(text.clone())),
@@ -235,7 +235,7 @@ fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
     Ok(AxisSelection::Texts(ranges))
 }
 
-fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
+fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
     let mut strided = Vec::new();
     for wanted in ranges {
         let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
@@ -264,7 +264,7 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
     Ok(AxisSelection::Positions(strided))
 }
 
-fn wrong(axis: &Axis, range: &CoordinateRange) -> Error {
+fn wrong(axis: &KeyAxis, range: &CoordinateRange) -> Error {
     let end = |end: &Option<Scalar>| end.as_ref().map_or_else(|| "any".to_owned(), Scalar::to_string);
     let (low, high) = (end(&range.low), end(&range.high));
     Error::usage(format!("no range of {}: {low} to {high} by {}", axis.name, range.step))
@@ -291,8 +291,8 @@ mod tests {
         }
     }
 
-    fn axis() -> Axis {
-        Axis::new(&dimension(), &Pipeline::default()).unwrap()
+    fn axis() -> KeyAxis {
+        KeyAxis::new(&dimension(), &Pipeline::default()).unwrap()
     }
 
     fn wanted(low: i64, high: i64, step: u64) -> CoordinateRange {
@@ -342,7 +342,7 @@ mod tests {
             };
             let float = |low, high| Range { low: Scalar::Float64(low), high: Scalar::Float64(high) };
             let dimension = Dimension { datatype: Datatype::Float64, domain: Some(float(-0.4, 10.3)), ..dimension() };
-            let axes = [Axis::new(&dimension, &filters).unwrap()];
+            let axes = [KeyAxis::new(&dimension, &filters).unwrap()];
             // Integers that do not fit in a byte lose their high bits.
             let stored = |value: f64| match byte_width {
                 1 => f64::from((value / scale).round() as i64 as i8),
@@ -378,7 +378,7 @@ mod tests {
                 high: high.clone().map(Scalar::Text),
                 step: 1,
             });
-            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
+            let axes = [KeyAxis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
             let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
             let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };

@@ -16,7 +16,7 @@ use super::cells::{FragmentCells, TileCells};
 use super::files::{FixedFile, append_strings, string_tiles};
 use super::selection::Selection;
 use super::visible::{CellFilter, CellVisibility};
-use crate::array::order::axis::Axis;
+use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::{AxisColumn, KeyPlan};
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, TileBoxes};
@@ -356,7 +356,7 @@ fn place_in_tile(error: Error, cells: TileCells) -> Error {
     Error::damaged(format!("tile {}, cell {}: a coordinate outside the domain", cells.tile, cells.first + cell))
 }
 
-fn find_negative_zeros(axis: &Axis, number: usize, bytes: &[u8], negative_zeros: &mut Vec<u64>) {
+fn find_negative_zeros(axis: &KeyAxis, number: usize, bytes: &[u8], negative_zeros: &mut Vec<u64>) {
     let size = axis.datatype.size();
     let is_negative_zero = |cell: &[u8]| cell.last() == Some(&0x80) && cell[..size - 1].iter().all(|byte| *byte == 0);
     if !bytes.chunks_exact(size).any(is_negative_zero) {
