@@ -15,7 +15,7 @@ use super::hilbert::Hilbert;
 
 /// An order of an array's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellOrder {
+pub enum KeyOrder {
     /// Tile by tile, or along the Hilbert curve: as the schema says.
     Global,
     /// By coordinates, the first dimension being the most significant.
@@ -102,19 +102,19 @@ impl AxisColumn {
 impl KeyPlan {
     /// # Errors
     /// [`Error::Unsupported`] for dimensions or orders that this library cannot sort by.
-    pub fn new(schema: &ArraySchema, order: CellOrder) -> Result<Self> {
+    pub fn new(schema: &ArraySchema, order: KeyOrder) -> Result<Self> {
         let axes: Vec<KeyAxis> = schema
             .dimensions
             .iter()
             .map(|one| KeyAxis::new(one, schema.coordinate_filters(one)))
             .collect::<Result<_>>()?;
-        let is_hilbert = order == CellOrder::Global && schema.cell_order == Layout::Hilbert;
+        let is_hilbert = order == KeyOrder::Global && schema.cell_order == Layout::Hilbert;
         let hilbert = if is_hilbert { Some(Hilbert::new(axes.len())?) } else { None };
         let tiled: Vec<bool> =
-            axes.iter().map(|axis| order == CellOrder::Global && !is_hilbert && axis.tile(axis.last()) > 0).collect();
+            axes.iter().map(|axis| order == KeyOrder::Global && !is_hilbert && axis.tile(axis.last()) > 0).collect();
         let directed = |layout: Layout| -> Vec<usize> {
             match layout {
-                Layout::ColMajor if order == CellOrder::Global => (0..axes.len()).rev().collect(),
+                Layout::ColMajor if order == KeyOrder::Global => (0..axes.len()).rev().collect(),
                 _ => (0..axes.len()).collect(),
             }
         };

@@ -19,7 +19,7 @@ use super::select::query::Query;
 use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
 use super::sorting::external_sort::{Record, SortedRunWriter, merge};
 use super::view::SparseView;
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use tilefs_threads;
 
 /// Rows that are read together.
@@ -47,7 +47,7 @@ impl SparseView {
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than an [`Address`] can tell apart.
 fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query()?;
-    let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
+    let plan = KeyPlan::new(query.array.schema(), KeyOrder::RowMajor)?;
     let mut list = AddressWriter::new(&store);
     match packing(query)? {
         Some(packing) => sort_packed(view, &plan, &packing, &mut list)?,

@@ -21,7 +21,7 @@ use super::select::query::{Portions, Query, RowCount};
 use super::select::selection::{CoordinateRange, Selection, Share};
 use crate::array::Array;
 use crate::array::context::single_flight::SingleFlight;
-use crate::array::order::key::{CellOrder, KeyPlan};
+use crate::array::order::key::{KeyOrder, KeyPlan};
 
 /// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
 /// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of
@@ -70,7 +70,7 @@ impl SparseView {
     /// As [`SparseView::new`].
     pub fn with_portions(array: Arc<Array>, portions: Portions) -> Result<Self> {
         let schema = array.schema();
-        let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
+        let plan = KeyPlan::new(schema, KeyOrder::Global).in_array(array.path())?;
         array.read_outlines();
         let mut cells = Vec::with_capacity(array.fragment_count());
         for fragment in 0..array.fragment_count() {
@@ -204,7 +204,7 @@ impl SparseView {
         }
         let query = Query {
             array: array.clone(),
-            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
@@ -252,7 +252,7 @@ impl SparseView {
         let description = format!("{} within boxes {:?}", self.description, key.finish());
         let query = Query {
             array: array.clone(),
-            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
             selection: selection.clone(),
             cells,

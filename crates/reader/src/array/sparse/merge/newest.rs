@@ -120,7 +120,7 @@ mod tests {
 
     use super::super::tournament::merge;
     use super::*;
-    use crate::array::order::key::{CellOrder, KeyPlan};
+    use crate::array::order::key::{KeyOrder, KeyPlan};
     use crate::array::sparse::rows::row_map::RowMap;
     use crate::array::sparse::rows::segments::{Rows, Segment};
     use crate::array::sparse::rows::store::Store;
@@ -167,7 +167,7 @@ mod tests {
     fn plan() -> KeyPlan {
         let mut schema = fixture::sparse();
         schema.dimensions = vec![fixture::dimension("x", 0, 9, 10)];
-        KeyPlan::new(&schema, CellOrder::Global).unwrap()
+        KeyPlan::new(&schema, KeyOrder::Global).unwrap()
     }
 
     /// Returns the (fragment, position) of each row.

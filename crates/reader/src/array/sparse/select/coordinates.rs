@@ -11,7 +11,7 @@ use super::cells::FragmentCells;
 use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use super::visible::CellFilter;
 use crate::array::Array;
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 
 /// Cells that are checked together.
 const BATCH_CELLS: u64 = 16384;
@@ -39,7 +39,7 @@ impl<'a> CoordinateCheck<'a> {
     pub fn new(array: &'a Array, fragment: usize) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let (facts, schema) = (&outline.facts, array.schema());
-        let plan = KeyPlan::new(schema, CellOrder::Global)?;
+        let plan = KeyPlan::new(schema, KeyOrder::Global)?;
         let cells = FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells)?;
         // A fragment that was consolidated with the times of its cells also holds the older cells of a coordinate.
         let may_repeat = schema.allows_duplicates || facts.has_timestamps || plan.is_rounded();

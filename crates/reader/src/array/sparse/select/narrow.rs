@@ -16,7 +16,7 @@ use super::files::FixedFile;
 use super::query::Query;
 use super::selection::Selection;
 use super::stream::{FragmentSource, read_column};
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use crate::read::{Batches, Decoding};
 
 /// Maximum number of cells whose coordinates are fetched together: 4 MiB at 8 bytes per coordinate.
@@ -81,7 +81,7 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
     let cells = query.cells.iter().zip(positions).map(|(cells, positions)| cells.at_positions(positions.into_iter()));
     Ok(Some(Query {
         array: query.array.clone(),
-        plan: KeyPlan::new(query.array.schema(), CellOrder::Global)?,
+        plan: KeyPlan::new(query.array.schema(), KeyOrder::Global)?,
         deletes: query.deletes.clone(),
         selection: query.selection.clone(),
         cells: cells.collect(),
