@@ -4,7 +4,7 @@
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
-use super::selection::{AxisSelection, Selection};
+use super::selection::{AxisRanges, Selection};
 
 /// `count` indices along one axis from `first`, after `before` other indices that are inside.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ impl Embedding {
             let ends = inside.map(|inside| (inside.low[number], inside.high[number]));
             let intervals = intervals_inside(axis, ends);
             let ranges = intervals.iter().flat_map(|interval| axis.runs(interval.first, interval.count));
-            selections.push(AxisSelection::new(ranges, u64::MAX)?);
+            selections.push(AxisRanges::new(ranges, u64::MAX)?);
             axes.push(intervals);
         }
         let inner = Selection::new(selections)?;
@@ -98,7 +98,7 @@ impl Embedding {
 }
 
 /// Returns the indices of an axis whose positions lie within `ends`, both included.
-fn intervals_inside(axis: &AxisSelection, ends: Option<(u64, u64)>) -> Vec<Interval> {
+fn intervals_inside(axis: &AxisRanges, ends: Option<(u64, u64)>) -> Vec<Interval> {
     let Some((low, high)) = ends else { return Vec::new() };
     let mut intervals: Vec<Interval> = Vec::new();
     let (mut index, mut before) = (0, 0);
@@ -145,7 +145,7 @@ mod tests {
                     let room = if step > 0 { 11 - first } else { first };
                     AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
                 });
-                AxisSelection::new(ranges, 12).unwrap()
+                AxisRanges::new(ranges, 12).unwrap()
             }).collect();
             let outer = Selection::new(selections).unwrap();
             let inside = PositionBox {

@@ -404,7 +404,7 @@ mod tests {
 
     use tilefs_format::schema::Layout;
 
-    use super::super::selection::AxisSelection;
+    use super::super::selection::AxisRanges;
     use super::*;
 
     /// Finds a cell in the simplest way: fragment and cell number within its tile, or none.
@@ -469,7 +469,7 @@ mod tests {
                                 let room = if step > 0 { size - 1 - first } else { first };
                                 AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
                             });
-                            AxisSelection::new(fitting, size).unwrap()
+                            AxisRanges::new(fitting, size).unwrap()
                         })
                         .collect();
                     (grid, fragments, Selection::new(selected).unwrap())
@@ -524,7 +524,7 @@ mod tests {
     fn whole_tiles_become_one_line() {
         let grid = Grid::for_test(&[(8, 4), (4, 4)], Layout::RowMajor, Layout::RowMajor);
         let fragments = [grid.domain()];
-        let selection = Selection::new(vec![AxisSelection::contiguous(0, 8), AxisSelection::contiguous(0, 4)]).unwrap();
+        let selection = Selection::new(vec![AxisRanges::contiguous(0, 8), AxisRanges::contiguous(0, 4)]).unwrap();
         let mut pieces = Vec::new();
         for_each_piece(
             &grid,

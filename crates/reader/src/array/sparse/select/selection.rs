@@ -20,11 +20,11 @@ pub struct CoordinateRange {
 /// The selected coordinates along each dimension of an array. A cell is selected if all its coordinates are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
-    axes: Vec<AxisSelection>,
+    axes: Vec<AxisRanges>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum AxisSelection {
+enum AxisRanges {
     All,
     /// Ranges of positions, sorted by their low ends.
     Positions(Vec<StridedRange>),
@@ -68,7 +68,7 @@ impl Selection {
             return Err(Error::usage(format!("{} ranges for {} dimensions", wanted.len(), axes.len())));
         }
         let axes = axes.iter().zip(wanted).map(|(axis, ranges)| match ranges {
-            None => Ok(AxisSelection::All),
+            None => Ok(AxisRanges::All),
             Some(ranges) if axis.is_text() => texts(axis, ranges),
             Some(ranges) => positions(axis, ranges),
         });
@@ -77,30 +77,30 @@ impl Selection {
 
     /// Returns whether the selection limits the coordinates along a dimension.
     pub fn restricts(&self, dimension: usize) -> bool {
-        self.axes[dimension] != AxisSelection::All
+        self.axes[dimension] != AxisRanges::All
     }
 
     /// Returns the selected position along a dimension, if there is exactly one.
     pub fn only_position(&self, dimension: usize) -> Option<u64> {
         match &self.axes[dimension] {
-            AxisSelection::Positions(ranges) => match ranges.as_slice() {
+            AxisRanges::Positions(ranges) => match ranges.as_slice() {
                 [range] if range.low == range.high => Some(range.low),
                 _ => None,
             },
-            AxisSelection::All | AxisSelection::Texts(_) => None,
+            AxisRanges::All | AxisRanges::Texts(_) => None,
         }
     }
 
     /// Clears in `chosen` the cells that are not selected by their coordinates along one dimension.
     pub fn apply(&self, dimension: usize, column: &AxisColumn, chosen: &mut [bool]) {
         match &self.axes[dimension] {
-            AxisSelection::All => {}
-            AxisSelection::Positions(ranges) => {
+            AxisRanges::All => {}
+            AxisRanges::Positions(ranges) => {
                 for (chosen, position) in chosen.iter_mut().zip(&column.positions) {
                     *chosen &= holds(ranges, *position);
                 }
             }
-            AxisSelection::Texts(ranges) => {
+            AxisRanges::Texts(ranges) => {
                 for (cell, chosen) in chosen.iter_mut().enumerate() {
                     *chosen &= TextRange::of(ranges, column.text(cell)).is_some();
                 }
@@ -144,12 +144,12 @@ impl Selection {
     }
 }
 
-impl AxisSelection {
+impl AxisRanges {
     fn share(&self, axis: &KeyAxis, range: &Range) -> Share {
         let range = axis.possible(range);
         match (self, &range.low, &range.high) {
-            (AxisSelection::All, ..) => Share::All,
-            (AxisSelection::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
+            (AxisRanges::All, ..) => Share::All,
+            (AxisRanges::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
                 // The last range that begins before the box ends.
                 let begun = ranges.partition_point(|range| range.low <= *high);
                 match ranges[..begun].last() {
@@ -158,7 +158,7 @@ impl AxisSelection {
                     _ => Share::None,
                 }
             }
-            (AxisSelection::Positions(ranges), low, high) => {
+            (AxisRanges::Positions(ranges), low, high) => {
                 let (Some(low), Some(high)) = (axis.position(low), axis.position(high)) else { return Share::Some };
                 let covers = |range: &StridedRange| range.step == 1 && range.low <= low && high <= range.high;
                 if ranges.iter().any(covers) {
@@ -208,7 +208,7 @@ impl TextRange {
     }
 }
 
-fn texts(axis: &KeyAxis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
+fn texts(axis: &KeyAxis, wanted: &[CoordinateRange]) -> Result<AxisRanges> {
     let end = |end: &Option<Scalar>, range| match end {
         None => Ok(None),
         Some(Scalar::Text(text)) => Ok(Some(text.clone())),
@@ -232,10 +232,10 @@ fn texts(axis: &KeyAxis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
         }
         meet
     });
-    Ok(AxisSelection::Texts(ranges))
+    Ok(AxisRanges::Texts(ranges))
 }
 
-fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
+fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisRanges> {
     let mut strided = Vec::new();
     for wanted in ranges {
         let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
@@ -253,7 +253,7 @@ fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisSelection
         strided.push(StridedRange { low, high, step: wanted.step, reach: 0 });
     }
     if strided.iter().any(|range| range.step == 1 && range.low == 0 && range.high == axis.last()) {
-        return Ok(AxisSelection::All);
+        return Ok(AxisRanges::All);
     }
     strided.sort_by_key(|range| range.low);
     let mut reach = 0;
@@ -261,7 +261,7 @@ fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisSelection
         reach = range.high.max(reach);
         range.reach = reach;
     }
-    Ok(AxisSelection::Positions(strided))
+    Ok(AxisRanges::Positions(strided))
 }
 
 fn wrong(axis: &KeyAxis, range: &CoordinateRange) -> Error {
@@ -381,7 +381,7 @@ mod tests {
             let axes = [KeyAxis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
             let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
-            let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
+            let AxisRanges::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
             prop_assert!(texts.windows(2).all(|two| !two[0].reaches(&two[1].low)));
             for text in all_texts() {
                 prop_assert_eq!(TextRange::of(texts, &text).is_some(), expected(&text), "{:?}", text);
