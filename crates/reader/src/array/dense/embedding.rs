@@ -4,7 +4,7 @@
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
-use super::selection::{AxisRanges, Selection};
+use super::selection::{AxisRanges, CoordinateSelection};
 
 /// `count` indices along one axis from `first`, after `before` other indices that are inside.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ struct Interval {
 /// order, so inner cells have the same order as outer ones.
 #[derive(Debug)]
 pub struct Embedding {
-    inner: Selection,
+    inner: CoordinateSelection,
     inner_shape: Vec<u64>,
     outer_shape: Vec<u64>,
     axes: Vec<Vec<Interval>>,
@@ -29,7 +29,7 @@ impl Embedding {
     ///
     /// # Errors
     /// None that a valid selection can cause.
-    pub fn new(outer: &Selection, inside: Option<&PositionBox>) -> Result<Self> {
+    pub fn new(outer: &CoordinateSelection, inside: Option<&PositionBox>) -> Result<Self> {
         let mut axes = Vec::new();
         let mut selections = Vec::new();
         for (number, axis) in outer.axes().iter().enumerate() {
@@ -39,12 +39,12 @@ impl Embedding {
             selections.push(AxisRanges::new(ranges, u64::MAX)?);
             axes.push(intervals);
         }
-        let inner = Selection::new(selections)?;
+        let inner = CoordinateSelection::new(selections)?;
         Ok(Embedding { inner_shape: inner.shape(), outer_shape: outer.shape(), inner, axes })
     }
 
     /// Returns the cells inside.
-    pub fn inner(&self) -> &Selection {
+    pub fn inner(&self) -> &CoordinateSelection {
         &self.inner
     }
 
@@ -147,7 +147,7 @@ mod tests {
                 });
                 AxisRanges::new(ranges, 12).unwrap()
             }).collect();
-            let outer = Selection::new(selections).unwrap();
+            let outer = CoordinateSelection::new(selections).unwrap();
             let inside = PositionBox {
                 low: axes.iter().map(|axis| axis.1.min(axis.2)).collect(),
                 high: axes.iter().map(|axis| axis.1.max(axis.2)).collect(),

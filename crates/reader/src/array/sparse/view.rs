@@ -18,7 +18,7 @@ use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
 use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
-use super::select::selection::{CoordinateRange, Selection, Share};
+use super::select::selection::{CoordinateRange, CoordinateSelection, Share};
 use crate::array::Array;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::order::key::{KeyOrder, KeyPlan};
@@ -184,7 +184,7 @@ impl SparseView {
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
     pub fn select(&self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         let Query { array, plan, .. } = &*self.query;
-        let selection = Selection::new(&plan.axes, ranges)?;
+        let selection = CoordinateSelection::new(&plan.axes, ranges)?;
         let mut cells = Vec::with_capacity(self.query.cells.len());
         let mut touched = Vec::new();
         for (fragment, all) in self.query.cells.iter().enumerate() {
@@ -425,7 +425,7 @@ impl SparseView {
 }
 
 /// Returns whether a fragment may have selected cells, according to its footer.
-fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Result<bool> {
+fn may_have_some(query: &Query, selection: &CoordinateSelection, fragment: usize) -> Result<bool> {
     if query.cells[fragment].count() == 0 {
         return Ok(false);
     }
@@ -435,7 +435,7 @@ fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Resul
 }
 
 /// Returns the cells of the tiles that a selection touches.
-fn chosen_tiles(query: &Query, selection: &Selection, fragment: usize) -> Result<FragmentCells> {
+fn chosen_tiles(query: &Query, selection: &CoordinateSelection, fragment: usize) -> Result<FragmentCells> {
     let (array, axes) = (&query.array, &query.plan.axes);
     let mut touched = Vec::new();
     let descent = |share| match share {

@@ -14,7 +14,7 @@ use tilefs_threads::{self as threads, cancellation};
 use super::cells::TileCells;
 use super::files::FixedFile;
 use super::query::Query;
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::stream::{FragmentSource, read_column};
 use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use crate::read::{Batches, Decoding};
@@ -50,7 +50,7 @@ pub fn narrowed(query: &Query) -> Result<Option<Query>> {
     }
 }
 
-fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
+fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query>> {
     let with_cells = (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0);
     let sources: Vec<FragmentSource<'_>> = with_cells.map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
     let mut stretches = Vec::new();
@@ -101,7 +101,7 @@ struct Stretch<'a> {
 /// Cuts the cells of a fragment into stretches. Skips tiles without selected cells.
 fn add_stretches<'a>(
     source: &'a FragmentSource<'a>,
-    selection: &Selection,
+    selection: &CoordinateSelection,
     stretches: &mut Vec<Stretch<'a>>,
 ) -> Result<()> {
     let cells = source.array.context().budget().fetched_coordinates() / size_of::<u64>();
@@ -135,7 +135,7 @@ impl Stretch<'_> {
     ///
     /// # Errors
     /// Any damage in the coordinates; those of the storage.
-    fn selected(&self, selection: &Selection) -> Result<Vec<Range<u64>>> {
+    fn selected(&self, selection: &CoordinateSelection) -> Result<Vec<Range<u64>>> {
         if self.tested.is_empty() {
             return Ok(vec![self.positions.clone()]);
         }
@@ -163,7 +163,7 @@ impl Stretch<'_> {
     /// Tests some cells of one tile, from `position` on, and adds the positions of the selected ones.
     fn test(
         &self,
-        selection: &Selection,
+        selection: &CoordinateSelection,
         cells: TileCells,
         position: u64,
         selected: &mut Vec<Range<u64>>,

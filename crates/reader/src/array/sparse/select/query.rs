@@ -9,7 +9,7 @@ use tilefs_format::schema::Layout;
 use super::box_join::{Boxes, for_each_pair};
 use super::cells::{CellSlab, FragmentCells, TileCells};
 use super::deletes::Delete;
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::stream::FragmentSource;
 use super::visible::CellFilter;
 use crate::array::order::axis::Scale;
@@ -57,7 +57,7 @@ pub struct Query {
     pub array: Arc<Array>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
-    pub selection: Option<Selection>,
+    pub selection: Option<CoordinateSelection>,
     /// For each fragment that is visible in the array, the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
     /// Whether these cells are exactly the selected ones.

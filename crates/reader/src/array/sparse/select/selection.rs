@@ -19,7 +19,7 @@ pub struct CoordinateRange {
 
 /// The selected coordinates along each dimension of an array. A cell is selected if all its coordinates are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
+pub struct CoordinateSelection {
     axes: Vec<AxisRanges>,
 }
 
@@ -56,7 +56,7 @@ pub enum Share {
     All,
 }
 
-impl Selection {
+impl CoordinateSelection {
     /// Builds a selection from a list of ranges for each dimension; `None` selects all of a dimension. Ranges may
     /// overlap, and reach past the domain.
     ///
@@ -72,7 +72,7 @@ impl Selection {
             Some(ranges) if axis.is_text() => texts(axis, ranges),
             Some(ranges) => positions(axis, ranges),
         });
-        Ok(Selection { axes: axes.collect::<Result<_>>()? })
+        Ok(CoordinateSelection { axes: axes.collect::<Result<_>>()? })
     }
 
     /// Returns whether the selection limits the coordinates along a dimension.
@@ -311,7 +311,7 @@ mod tests {
         ) {
             let axes = [axis()];
             let wanted = ranges.iter().map(|(low, length, step)| wanted(*low, low + length, *step));
-            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let selection = CoordinateSelection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |value: i64| {
                 ranges.iter().any(|&(low, length, step)| (low..=low + length).contains(&value) && (value - low) % step as i64 == 0)
             };
@@ -350,7 +350,7 @@ mod tests {
             };
             let shown: Vec<f64> = written.iter().map(|value| stored(*value) * scale).collect();
             let wanted = CoordinateRange { low: Some(Scalar::Float64(low)), high: Some(Scalar::Float64(high)), step: 1 };
-            let selection = Selection::new(&axes, &[Some(vec![wanted])]).unwrap();
+            let selection = CoordinateSelection::new(&axes, &[Some(vec![wanted])]).unwrap();
             let mut column = AxisColumn::default();
             let bytes: Vec<u8> = shown.iter().flat_map(|value| value.to_le_bytes()).collect();
             axes[0].positions(&bytes, &mut column.positions).unwrap();
@@ -379,7 +379,7 @@ mod tests {
                 step: 1,
             });
             let axes = [KeyAxis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
-            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let selection = CoordinateSelection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
             let AxisRanges::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
             prop_assert!(texts.windows(2).all(|two| !two[0].reaches(&two[1].low)));
@@ -409,16 +409,17 @@ mod tests {
 
     #[test]
     fn the_whole_domain_restricts_nothing() {
-        let restricts = |ranges: Vec<CoordinateRange>| Selection::new(&[axis()], &[Some(ranges)]).unwrap().restricts(0);
+        let restricts =
+            |ranges: Vec<CoordinateRange>| CoordinateSelection::new(&[axis()], &[Some(ranges)]).unwrap().restricts(0);
         assert!(!restricts(vec![wanted(-5, 20, 1)]) && !restricts(vec![wanted(3, 4, 1), wanted(-9, 99, 1)]));
         assert!(restricts(vec![wanted(-4, 20, 1)]) && restricts(vec![wanted(-5, 20, 2)]) && restricts(Vec::new()));
     }
 
     #[test]
     fn a_step_of_nothing_is_refused() {
-        assert!(Selection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
         let open = CoordinateRange { high: None, ..wanted(0, 3, 1) };
-        assert!(Selection::new(&[axis()], &[Some(vec![open])]).is_err());
-        assert!(Selection::new(&[axis()], &[]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[Some(vec![open])]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[]).is_err());
     }
 }

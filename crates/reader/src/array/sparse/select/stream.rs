@@ -14,7 +14,7 @@ use tilefs_threads::cancellation;
 
 use super::cells::{FragmentCells, TileCells};
 use super::files::{FixedFile, append_strings, string_tiles};
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::visible::{CellFilter, CellVisibility};
 use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::{AxisColumn, KeyPlan};
@@ -27,7 +27,7 @@ pub struct FragmentSource<'a> {
     pub fragment: usize,
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,
-    pub selection: Option<&'a Selection>,
+    pub selection: Option<&'a CoordinateSelection>,
     /// Whether `cells` are exactly the selected ones.
     pub is_narrowed: bool,
     /// The time of cells that have no time of their own.
