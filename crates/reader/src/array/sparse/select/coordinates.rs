@@ -27,7 +27,7 @@ pub struct CoordinateCheck<'a> {
 }
 
 /// The previous cell, to compare the next one with.
-struct Before {
+struct CheckedCell {
     key: Vec<u64>,
     zeros: u64,
     columns: Vec<AxisColumn>,
@@ -97,7 +97,7 @@ impl<'a> CoordinateCheck<'a> {
     }
 
     /// Checks that no cell has the coordinates of the previous one, unless repetitions are allowed.
-    fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<Before>) -> Result<()> {
+    fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<CheckedCell>) -> Result<()> {
         if self.may_repeat {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl<'a> CoordinateCheck<'a> {
         }
         if let Some(last) = batch.count.checked_sub(1) {
             let columns = batch.columns.iter().map(|column| column.only(last)).collect();
-            *before = Some(Before { key: batch.key(last, words).to_vec(), zeros: batch.zeros(last), columns });
+            *before = Some(CheckedCell { key: batch.key(last, words).to_vec(), zeros: batch.zeros(last), columns });
         }
         Ok(())
     }
