@@ -17,7 +17,7 @@ use super::coincidence::{self, Coincidence, Stretch};
 use super::overlap::KeyRanges;
 use super::plan::{MergePart, PlannedMerge};
 use super::prefetch;
-use super::rank::{self, Bounds, SortedLists};
+use super::rank::{self, RankBounds, SortedLists};
 use super::task::{MergeKind, MergeTask};
 use super::tournament::{Halt, Merged};
 use crate::array::sparse::rows::row_map::SegmentSource;
@@ -145,7 +145,7 @@ impl LazyMerge {
                 let (lists, key) = (Lists::new(self), &keys[number - 1]);
                 let windows = (0..self.parts.len()).map(|part| rank::window(&lists, part, key));
                 let (low, high) = windows.unzip();
-                let bounds = Bounds { low, high };
+                let bounds = RankBounds { low, high };
                 lists.prepare(&bounds)?;
                 let window = |part: usize| (bounds.low[part], bounds.high[part]);
                 let first = |part| rank::first_not_before(&lists, part, window(part), key);
@@ -359,7 +359,7 @@ impl SortedLists for Lists<'_> {
         Ok(any)
     }
 
-    fn prepare(&self, bounds: &Bounds) -> Result<()> {
+    fn prepare(&self, bounds: &RankBounds) -> Result<()> {
         let windows = bounds.unsettled().map(|list| Ok((self.source(list)?, bounds.low[list]..bounds.high[list])));
         prefetch::coordinates(&windows.collect::<Result<Vec<_>>>()?, true)
     }

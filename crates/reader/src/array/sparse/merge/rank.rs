@@ -37,7 +37,7 @@ pub trait SortedLists {
     ///
     /// # Errors
     /// Those of the storage.
-    fn prepare(&self, bounds: &Bounds) -> Result<()>;
+    fn prepare(&self, bounds: &RankBounds) -> Result<()>;
 
     /// Returns the key of an item, which may have to be read.
     ///
@@ -49,7 +49,7 @@ pub trait SortedLists {
 /// For each list, two positions (both included) that bound the items before the searched one: the first item that does
 /// not come before it, and the first item that comes after it, lie within these bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct RankBounds {
     pub low: Vec<u64>,
     pub high: Vec<u64>,
 }
@@ -59,10 +59,10 @@ pub struct Bounds {
 ///
 /// # Errors
 /// Those of opening lists.
-pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<Bounds> {
+pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<RankBounds> {
     let low = (0..lists.count()).map(|list| lists.positions(list).start).collect();
     let high = (0..lists.count()).map(|list| lists.positions(list).end).collect();
-    let mut bounds = Bounds { low, high };
+    let mut bounds = RankBounds { low, high };
     let rank = start_sum(lists).saturating_add(rank.into());
     bounds.narrow(lists, rank);
     if lists.open(bounds.unsettled().collect())? {
@@ -104,7 +104,7 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
 }
 
 /// Returns positions with `rank` items before them, none of which comes after an item behind them.
-fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: Bounds) -> Result<Vec<u64>> {
+fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: RankBounds) -> Result<Vec<u64>> {
     while let Some(list) = bounds.widest() {
         cancellation::check()?;
         let middle = bounds.low[list] + (bounds.high[list] - bounds.low[list]) / 2;
@@ -159,7 +159,7 @@ fn start_sum(lists: &impl SortedLists) -> u128 {
     (0..lists.count()).map(|list| u128::from(lists.positions(list).start)).sum()
 }
 
-impl Bounds {
+impl RankBounds {
     /// Returns the lists that have several positions between their bounds.
     pub fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
@@ -242,7 +242,7 @@ struct Window {
 }
 
 impl Windows {
-    fn new(lists: &impl SortedLists, bounds: &Bounds, key: &[u64]) -> Self {
+    fn new(lists: &impl SortedLists, bounds: &RankBounds, key: &[u64]) -> Self {
         let mut windows = Windows { lists: Vec::new(), settled: 0, least: 0, most: 0 };
         for list in 0..bounds.low.len() {
             if bounds.low[list] >= bounds.high[list] {
@@ -282,12 +282,12 @@ impl Windows {
     }
 
     /// Lowers the upper bounds: the searched item comes before the key.
-    fn lower(&self, bounds: &mut Bounds) {
+    fn lower(&self, bounds: &mut RankBounds) {
         self.lists.iter().for_each(|window| bounds.high[window.list] = window.last);
     }
 
     /// Raises the lower bounds: the searched item does not come before the key.
-    fn raise(&self, bounds: &mut Bounds) {
+    fn raise(&self, bounds: &mut RankBounds) {
         self.lists.iter().for_each(|window| bounds.low[window.list] = window.first);
     }
 }
@@ -359,7 +359,7 @@ mod tests {
             Ok(lists.into_iter().filter(|list| !self.is_open[*list].replace(true)).count() > 0)
         }
 
-        fn prepare(&self, _bounds: &Bounds) -> Result<()> {
+        fn prepare(&self, _bounds: &RankBounds) -> Result<()> {
             Ok(())
         }
 
