@@ -227,7 +227,7 @@ fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -
 
 /// The positions, within some bounds, at which each list's first item that does not come before a key may be.
 struct Windows {
-    lists: Vec<Window>,
+    lists: Vec<SearchWindow>,
     /// The sum of the positions in lists whose bounds leave only one.
     settled: u128,
     /// The sum over all lists: its least and its greatest possible value.
@@ -235,7 +235,7 @@ struct Windows {
     most: u128,
 }
 
-struct Window {
+struct SearchWindow {
     list: usize,
     first: u64,
     last: u64,
@@ -253,7 +253,7 @@ impl Windows {
             let (first, last) = (bounds.clamp(list, first), bounds.clamp(list, last));
             windows.least += u128::from(first);
             windows.most += u128::from(last);
-            windows.lists.push(Window { list, first, last });
+            windows.lists.push(SearchWindow { list, first, last });
         }
         windows.least += windows.settled;
         windows.most += windows.settled;
