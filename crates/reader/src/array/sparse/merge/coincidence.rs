@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use crate::array::sparse::select::box_join::{Boxes, for_each_pair, intersect};
+use crate::array::sparse::select::box_join::{BoxList, for_each_pair, intersect};
 use crate::array::sparse::select::query::{MOST_PAIRS, Query};
 use crate::array::sparse::select::stream::FragmentSource;
 
@@ -47,7 +47,7 @@ pub fn by_tiles(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence>
         return Ok(Coincidence::Possible);
     }
     for (a, b) in pairs {
-        let mut tiles = Boxes::new(query.joined_dimensions().count());
+        let mut tiles = BoxList::new(query.joined_dimensions().count());
         let mut owners = Vec::new();
         for (own, other) in [(a, b), (b, a)] {
             if !add_tiles(query, &stretches[own], of_fragments.ends(other), &mut budget, &mut tiles)? {
@@ -66,8 +66,8 @@ pub fn by_tiles(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence>
 
 /// Returns the box of the fragment of each stretch; `None` if some cells may not be rows, or a box is missing or
 /// unreliable.
-fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option<Boxes>> {
-    let mut boxes = Boxes::new(query.joined_dimensions().count());
+fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option<BoxList>> {
+    let mut boxes = BoxList::new(query.joined_dimensions().count());
     for Stretch { source, .. } in stretches {
         let all_count = source.filter.keeps_all() && source.selection.is_none() && !source.has_versions;
         let own = query.box_of_fragment(source.fragment)?;
@@ -83,7 +83,7 @@ fn add_tiles(
     stretch: &Stretch<'_>,
     within: &[(u64, u64)],
     budget: &mut u64,
-    boxes: &mut Boxes,
+    boxes: &mut BoxList,
 ) -> Result<bool> {
     let Stretch { source, positions } = stretch;
     let mbrs = source.mbrs()?;

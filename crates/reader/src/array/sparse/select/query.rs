@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 
-use super::box_join::{Boxes, for_each_pair};
+use super::box_join::{BoxList, for_each_pair};
 use super::cells::{CellSlab, FragmentCells, TileCells};
 use super::deletes::Delete;
 use super::selection::CoordinateSelection;
@@ -117,7 +117,7 @@ impl Query {
 
     /// Returns whether the boxes of some fragments show that no two have coordinates in common.
     fn are_apart<I: Iterator<Item = usize>>(&self, fragments: impl Fn() -> I) -> Result<bool> {
-        let mut boxes = Boxes::new(self.joined_dimensions().count());
+        let mut boxes = BoxList::new(self.joined_dimensions().count());
         boxes.reserve(fragments().count());
         for fragment in fragments() {
             if !self.has_reliable_box(fragment)? {
