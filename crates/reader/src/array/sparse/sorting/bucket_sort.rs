@@ -92,14 +92,14 @@ fn two_words(cell: &[u8; 16]) -> (u64, Address) {
 
 /// Cells whose keys have the same first bits, in the order in which they were added.
 #[derive(Debug, Default)]
-struct Bucket {
+struct KeyBucket {
     blobs: Vec<Blob>,
 }
 
 /// The buckets of cells, in the order of their keys.
 #[derive(Debug)]
 pub struct Buckets {
-    buckets: Vec<Bucket>,
+    buckets: Vec<KeyBucket>,
     layout: CellLayout,
     /// The last bits of keys, by which the cells of a bucket are yet to be sorted.
     bits: u32,
@@ -113,7 +113,7 @@ pub struct BucketWriter<'a> {
     /// The cells of each bucket that are not in the store yet.
     pieces: Vec<Vec<u8>>,
     piece_bytes: usize,
-    buckets: Vec<Bucket>,
+    buckets: Vec<KeyBucket>,
 }
 
 impl<'a> BucketWriter<'a> {
@@ -127,7 +127,7 @@ impl<'a> BucketWriter<'a> {
         let count = 1 << BUCKET_BITS.min(bits);
         let piece_bytes = (most_bytes / count).clamp(layout.size(), PIECE_BYTES) / layout.size() * layout.size();
         let mut buckets = Vec::new();
-        buckets.resize_with(count, Bucket::default);
+        buckets.resize_with(count, KeyBucket::default);
         let bits = bits.saturating_sub(BUCKET_BITS);
         BucketWriter { store, layout, bits, pieces: vec![Vec::new(); count], piece_bytes, buckets }
     }
@@ -166,7 +166,7 @@ impl<'a> BucketWriter<'a> {
     }
 }
 
-impl Bucket {
+impl KeyBucket {
     fn cells(&self, layout: CellLayout) -> usize {
         self.blobs.iter().map(Blob::length).sum::<usize>() / layout.size()
     }
@@ -223,7 +223,7 @@ impl Buckets {
         let (layout, bits, most) = (self.layout, self.bits, (most_bytes / SORTED_BYTES).max(1));
         let mut left = self.buckets.into_iter().filter(|bucket| !bucket.blobs.is_empty()).peekable();
         while left.peek().is_some() {
-            let group: Vec<Bucket> = left.by_ref().take(threads::decoding().max(1)).collect();
+            let group: Vec<KeyBucket> = left.by_ref().take(threads::decoding().max(1)).collect();
             let sorted = for_all(group.len(), |number| {
                 let bucket = &group[number];
                 (bucket.cells(layout) <= most).then(|| bucket.sorted(store, layout)).transpose()
@@ -248,7 +248,7 @@ impl Buckets {
 
 /// Visits the cells of a bucket in the order in which they were added.
 fn visit_all(
-    bucket: &Bucket,
+    bucket: &KeyBucket,
     layout: CellLayout,
     store: &Store,
     visit: &mut dyn FnMut(&[Address]) -> Result<()>,
