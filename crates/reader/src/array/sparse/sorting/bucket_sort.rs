@@ -98,7 +98,7 @@ struct KeyBucket {
 
 /// The buckets of cells, in the order of their keys.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct KeyBuckets {
     buckets: Vec<KeyBucket>,
     layout: CellLayout,
     /// The last bits of keys, by which the cells of a bucket are yet to be sorted.
@@ -156,13 +156,13 @@ impl<'a> BucketWriter<'a> {
 
     /// # Errors
     /// [`Error::Io`] from the temporary file.
-    pub fn finish(mut self) -> Result<Buckets> {
+    pub fn finish(mut self) -> Result<KeyBuckets> {
         for number in 0..self.pieces.len() {
             if !self.pieces[number].is_empty() {
                 self.close(number)?;
             }
         }
-        Ok(Buckets { buckets: self.buckets, layout: self.layout, bits: self.bits })
+        Ok(KeyBuckets { buckets: self.buckets, layout: self.layout, bits: self.bits })
     }
 }
 
@@ -201,16 +201,16 @@ impl KeyBucket {
     }
 }
 
-impl Buckets {
+impl KeyBuckets {
     /// Adds the cells of other buckets of the same keys, behind the own ones.
-    pub fn append(&mut self, behind: Buckets) {
+    pub fn append(&mut self, behind: KeyBuckets) {
         for (bucket, mut behind) in self.buckets.iter_mut().zip(behind.buckets) {
             bucket.blobs.append(&mut behind.blobs);
         }
     }
 
     /// Visits all cells sorted by their keys; those with the same key in the order in which they were added. Each thread
-    /// takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in `store`.
+    /// takes at most about `most_bytes` of memory. KeyBuckets that need more are divided into smaller ones in `store`.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
