@@ -350,7 +350,7 @@ impl DenseVarColumn {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
         let plan = self.plan_offsets(first, count)?;
-        let (mut batches, mut range) = (self.batches(&plan.units), CellRanges::default());
+        let (mut batches, mut range) = (self.batches(&plan.units), LineOfValues::default());
         let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
         let mut pieces = Vec::with_capacity(plan.pieces.len());
         for (piece, reader) in plan.pieces {
@@ -390,13 +390,13 @@ fn overlap(value: &Range<u64>, window: &Range<u64>) -> Option<(u64, Range<usize>
 
 /// The ranges of the values of one line of cells in their tile.
 #[derive(Default)]
-struct CellRanges {
+struct LineOfValues {
     /// The start and the end of each cell; for consecutive cells, the end is the start of the next cell.
     ends: Vec<u64>,
     neighbours: bool,
 }
 
-impl CellRanges {
+impl LineOfValues {
     /// Reads the ranges of `count` cells from cell `from`, each `stride` after the previous one.
     fn read(
         &mut self,
