@@ -49,13 +49,13 @@ pub struct DenseVarColumn {
 
 /// One block of cells.
 struct ValueBlock {
-    values: Values,
+    values: BlockValues,
     /// The offset of each value in the file.
     starts: Vec<u64>,
 }
 
 /// The lengths and locations of values, from the offsets of some cells.
-struct Values {
+struct BlockValues {
     /// The length of each value.
     lengths: Vec<u64>,
     /// The offset of each value in its tile; meaningless for a fill value.
@@ -236,7 +236,7 @@ impl DenseVarColumn {
     /// file that hold fill values instead.
     fn plan_values(&self, block: &ValueBlock, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
         let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
-        let Values { lengths, places, pieces } = &block.values;
+        let BlockValues { lengths, places, pieces } = &block.values;
         for piece in pieces {
             copies.clear();
             piece.for_each_line(|_, to, count, _, out_stride| {
@@ -346,7 +346,7 @@ impl DenseVarColumn {
     }
 
     /// Returns the lengths and locations of the values of one block.
-    fn values_of_block(&self, block: u64) -> Result<Values> {
+    fn values_of_block(&self, block: u64) -> Result<BlockValues> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
         let plan = self.plan_offsets(first, count)?;
@@ -367,7 +367,7 @@ impl DenseVarColumn {
             }
             pieces.push(piece);
         }
-        Ok(Values { lengths, places, pieces })
+        Ok(BlockValues { lengths, places, pieces })
     }
 
     /// Adds the location of a fragment to an error.
