@@ -41,7 +41,7 @@ pub struct TileFile {
 }
 
 /// The location and the decoded size of each chunk of a tile.
-pub struct ChunkIndex {
+pub struct TileChunks {
     pub chunks: Vec<StoredChunk>,
 }
 
@@ -190,7 +190,7 @@ impl TileFile {
     }
 
     /// Returns the chunks of a tile, located by walking their headers; cached, because large tiles have thousands.
-    pub fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
+    pub fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<TileChunks>> {
         let context = self.context()?;
         context.indexes.get_or_load(IndexKey::Chunks(self.number, tile), || {
             let index = self.walk_chunks(&context, tile, size).in_file(&self.path)?;
@@ -199,7 +199,7 @@ impl TileFile {
         })
     }
 
-    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
+    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<TileChunks> {
         let (offset, stored) = self.stored_range(tile)?;
         self.expect_stored(offset, stored)?;
         let window =
@@ -219,7 +219,7 @@ impl TileFile {
             return Err(Error::damaged("too many chunks").at(offset));
         }
         expect_size(walk.decoded(), size).at(offset)?;
-        Ok(ChunkIndex { chunks })
+        Ok(TileChunks { chunks })
     }
 }
 
