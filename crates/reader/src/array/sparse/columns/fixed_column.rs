@@ -21,13 +21,13 @@ use crate::read::{Batches, Decoding, Output};
 /// A column of rows of the same size. Reads are independent of each other and may run concurrently.
 pub struct FixedColumn {
     view: Arc<SparseView>,
-    kind: Kind,
+    kind: ColumnKind,
     cell_size: usize,
     files: OpenFiles<Arc<FixedFile>>,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum ColumnKind {
     Dimension(usize),
     /// The attribute's number in the array's schema, and the fill cell for fragments that lack the attribute.
     Attribute(usize, FieldFile, Vec<u8>),
@@ -42,7 +42,7 @@ impl FixedColumn {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
         let cell_size = cell_size.ok_or_else(|| Error::internal(format!("no fixed-size dimension {dimension}")))?;
-        Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
+        Ok(Self::new(view, ColumnKind::Dimension(dimension), cell_size))
     }
 
     /// Returns the column of the values of a fixed-size attribute, given its number in the array's schema.
@@ -54,7 +54,7 @@ impl FixedColumn {
         let fill = wanted.map(|wanted| wanted.fill.clone());
         let fill = fill.ok_or_else(|| Error::internal(format!("no fixed-size attribute {attribute}")))?;
         let cell_size = fill.len().max(1);
-        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
+        Ok(Self::new(view, ColumnKind::Attribute(attribute, FieldFile::Data, fill), cell_size))
     }
 
     /// Returns the column of the validity bytes of a nullable attribute, given its number in the array's schema.
@@ -65,10 +65,10 @@ impl FixedColumn {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
         let fill = fill.ok_or_else(|| Error::internal(format!("no nullable attribute {attribute}")))?;
-        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Validity, fill), 1))
+        Ok(Self::new(view, ColumnKind::Attribute(attribute, FieldFile::Validity, fill), 1))
     }
 
-    fn new(view: Arc<SparseView>, kind: Kind, cell_size: usize) -> Self {
+    fn new(view: Arc<SparseView>, kind: ColumnKind, cell_size: usize) -> Self {
         FixedColumn { view, kind, cell_size, files: OpenFiles::new() }
     }
 
@@ -224,13 +224,13 @@ impl FixedColumn {
     /// Checks cells of a tile that were copied.
     fn check(&self, file: &FixedFile, fragment: u32, pieces: &[TileCells], out: &[u8]) -> Result<()> {
         match self.kind {
-            Kind::Dimension(dimension) => {
+            ColumnKind::Dimension(dimension) => {
                 self.check_coordinates(dimension, fragment, pieces, out).map_err(|error| match file.path() {
                     Some(path) => error.in_file(path),
                     None => error,
                 })
             }
-            Kind::Attribute(..) => Ok(()),
+            ColumnKind::Attribute(..) => Ok(()),
         }
     }
 
@@ -261,8 +261,10 @@ impl FixedColumn {
     fn open(&self, fragment: usize) -> Result<Arc<FixedFile>> {
         let array = &**self.view.array();
         let file = match &self.kind {
-            Kind::Dimension(dimension) => FixedFile::of_dimension(array, fragment, *dimension),
-            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, fragment, *attribute, *file, fill),
+            ColumnKind::Dimension(dimension) => FixedFile::of_dimension(array, fragment, *dimension),
+            ColumnKind::Attribute(attribute, file, fill) => {
+                FixedFile::of_attribute(array, fragment, *attribute, *file, fill)
+            }
         };
         file.map(Arc::new)
     }
