@@ -45,7 +45,7 @@ pub struct LazyMerge {
     store: Arc<Store>,
     parts: Vec<MergePart>,
     coincidence: Coincidence,
-    cut: Cut,
+    cut: SegmentCut,
     /// For each segment number, the position in each part at which the segment begins.
     places: LruCache<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
@@ -54,7 +54,7 @@ pub struct LazyMerge {
     merged: AtomicUsize,
 }
 
-enum Cut {
+enum SegmentCut {
     /// Into segments of [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells, the last of fewer, counted over
     /// all `cells` in merge order. A segment begins at the cell with that count, or at the first cell with the same
     /// coordinates, so a segment has no more rows than cells were counted.
@@ -73,13 +73,13 @@ impl LazyMerge {
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
         let places = LruCache::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
-        let (cut, merged) = (Cut::ByRank { cells }, AtomicUsize::new(0));
+        let (cut, merged) = (SegmentCut::ByRank { cells }, AtomicUsize::new(0));
         let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), merged };
         let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
         if (!merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open))
             && let Some(keys) = merge.keys_to_cut_at(cells)?
         {
-            merge.cut = Cut::ByKeys { keys };
+            merge.cut = SegmentCut::ByKeys { keys };
         }
         merge.found.resize_with(merge.segment_count() + 1, AtomicU64::default);
         Ok(Arc::new(merge))
@@ -88,10 +88,10 @@ impl LazyMerge {
     /// Returns the number of segments.
     pub fn segment_count(&self) -> usize {
         match &self.cut {
-            Cut::ByRank { cells } => {
+            SegmentCut::ByRank { cells } => {
                 usize::try_from(cells.div_ceil(self.query.portions.segment_rows)).unwrap_or(usize::MAX)
             }
-            Cut::ByKeys { keys } => keys.len() + 1,
+            SegmentCut::ByKeys { keys } => keys.len() + 1,
         }
     }
 
@@ -128,7 +128,7 @@ impl LazyMerge {
 
     /// Returns the number of cells before a segment, if the merge is cut by rank.
     fn cells_before(&self, number: usize) -> u64 {
-        let Cut::ByRank { cells } = self.cut else { return 0 };
+        let SegmentCut::ByRank { cells } = self.cut else { return 0 };
         (number as u64).saturating_mul(self.query.portions.segment_rows).min(cells)
     }
 
@@ -140,8 +140,8 @@ impl LazyMerge {
         let place = match &self.cut {
             _ if number == 0 => self.parts.iter().map(|part| part.positions.start).collect(),
             _ if number >= self.segment_count() => self.parts.iter().map(|part| part.positions.end).collect(),
-            Cut::ByRank { .. } => self.place_by_rank(number)?,
-            Cut::ByKeys { keys } => {
+            SegmentCut::ByRank { .. } => self.place_by_rank(number)?,
+            SegmentCut::ByKeys { keys } => {
                 let (lists, key) = (Lists::new(self), &keys[number - 1]);
                 let windows = (0..self.parts.len()).map(|part| rank::window(&lists, part, key));
                 let (low, high) = windows.unzip();
@@ -255,7 +255,7 @@ impl LazyMerge {
 
 impl SegmentSource for LazyMerge {
     fn most_rows(&self, number: usize) -> u64 {
-        let Cut::ByKeys { keys } = &self.cut else {
+        let SegmentCut::ByKeys { keys } = &self.cut else {
             return self.cells_before(number + 1) - self.cells_before(number);
         };
         let lists = Lists::new(self);
@@ -270,7 +270,7 @@ impl SegmentSource for LazyMerge {
 
     fn known_rows(&self, number: usize) -> Option<u64> {
         match (&self.cut, self.coincidence) {
-            (Cut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
+            (SegmentCut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
             _ => None,
         }
     }
