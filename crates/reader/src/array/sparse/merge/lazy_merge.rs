@@ -142,7 +142,7 @@ impl LazyMerge {
             _ if number >= self.segment_count() => self.parts.iter().map(|part| part.positions.end).collect(),
             SegmentCut::ByRank { .. } => self.place_by_rank(number)?,
             SegmentCut::ByKeys { keys } => {
-                let (lists, key) = (Lists::new(self), &keys[number - 1]);
+                let (lists, key) = (FragmentLists::new(self), &keys[number - 1]);
                 let windows = (0..self.parts.len()).map(|part| rank::window(&lists, part, key));
                 let (low, high) = windows.unzip();
                 let bounds = RankBounds { low, high };
@@ -156,7 +156,7 @@ impl LazyMerge {
     }
 
     fn place_by_rank(&self, number: usize) -> Result<Vec<u64>> {
-        let (lists, rank) = (Lists::new(self), self.cells_before(number));
+        let (lists, rank) = (FragmentLists::new(self), self.cells_before(number));
         let place = rank::place_at(&lists, rank).in_array(self.query.array.path())?;
         let before = place.iter().zip(&self.parts).map(|(position, part)| position - part.positions.start);
         if self.coincidence == Coincidence::Nowhere && before.fold(0, u64::saturating_add) != rank {
@@ -169,7 +169,7 @@ impl LazyMerge {
     /// Returns for each part the latest position at which a segment can begin. Reads no cell.
     fn latest_place(&self, number: usize) -> Result<Vec<u64>> {
         match number < self.segment_count() {
-            true => Ok(rank::bounds_at(&Lists::new(self), self.cells_before(number))?.high),
+            true => Ok(rank::bounds_at(&FragmentLists::new(self), self.cells_before(number))?.high),
             false => Ok(self.parts.iter().map(|part| part.positions.end).collect()),
         }
     }
@@ -234,7 +234,7 @@ impl LazyMerge {
                 return Ok(None);
             }
             // There are few large tiles, or boxes that tell nothing, so read cells.
-            let lists = Lists::new(self);
+            let lists = FragmentLists::new(self);
             let step = (cells / (4 * wanted as u64)).max(1);
             for (number, part) in self.parts.iter().enumerate() {
                 for position in part.positions.clone().step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
@@ -258,7 +258,7 @@ impl SegmentSource for LazyMerge {
         let SegmentCut::ByKeys { keys } = &self.cut else {
             return self.cells_before(number + 1) - self.cells_before(number);
         };
-        let lists = Lists::new(self);
+        let lists = FragmentLists::new(self);
         let ends = |part: usize| {
             let positions = &self.parts[part].positions;
             let low = number.checked_sub(1).and_then(|before| keys.get(before));
@@ -292,17 +292,17 @@ impl SegmentSource for LazyMerge {
 }
 
 /// The parts of a merge as searchable lists, for one thread.
-struct Lists<'a> {
+struct FragmentLists<'a> {
     merge: &'a LazyMerge,
     /// For each open list, the key ranges of its tiles.
     tiles: Vec<OnceLock<&'a KeyRanges>>,
     sources: Vec<OnceLock<FragmentSource<'a>>>,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> FragmentLists<'a> {
     fn new(merge: &'a LazyMerge) -> Self {
         let tiles = merge.parts.iter().map(|part| part.span.known_tiles().map_or_else(OnceLock::new, OnceLock::from));
-        Lists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
+        FragmentLists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
     }
 
     fn source(&self, list: usize) -> Result<&FragmentSource<'a>> {
@@ -314,7 +314,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-impl SortedLists for Lists<'_> {
+impl SortedLists for FragmentLists<'_> {
     fn count(&self) -> usize {
         self.merge.parts.len()
     }
