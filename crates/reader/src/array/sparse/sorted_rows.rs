@@ -150,10 +150,10 @@ fn for_each_share<W, T: Send>(
 
 /// The columns of the rows' coordinates.
 struct RowColumns {
-    dimensions: Vec<Dimension>,
+    dimensions: Vec<SortedDimension>,
 }
 
-enum Dimension {
+enum SortedDimension {
     Fixed(FixedColumn),
     Text(Box<VarColumn>),
 }
@@ -162,8 +162,8 @@ impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
         let dimensions = view.query()?.plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
-                true => Dimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
-                false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
+                true => SortedDimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
+                false => SortedDimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
             })
         });
         Ok(RowColumns { dimensions: dimensions.collect::<Result<_>>()? })
@@ -194,7 +194,7 @@ impl RowBatch {
         let (first, mut count) = (rows.start, ROWS_AT_ONCE.min(rows.end - rows.start));
         for (column, dimension) in self.columns.iter_mut().zip(&from.dimensions) {
             column.clear();
-            if let Dimension::Text(text) = dimension {
+            if let SortedDimension::Text(text) = dimension {
                 column.offsets.resize(count as usize + 1, 0);
                 text.offsets(first, &mut column.offsets)?;
                 let start = column.offsets[0];
@@ -205,12 +205,12 @@ impl RowBatch {
         for (number, dimension) in from.dimensions.iter().enumerate() {
             let column = &mut self.columns[number];
             match dimension {
-                Dimension::Fixed(fixed) => {
+                SortedDimension::Fixed(fixed) => {
                     self.bytes.resize(count as usize * fixed.cell_size(), 0);
                     fixed.read(first, &mut self.bytes)?;
                     plan.axes[number].positions(&self.bytes, &mut column.positions)?;
                 }
-                Dimension::Text(text) => {
+                SortedDimension::Text(text) => {
                     column.offsets.truncate(count as usize + 1);
                     let start = column.offsets[0];
                     let length = usize::try_from(column.offsets[count as usize] - start).unwrap_or(usize::MAX);
