@@ -88,7 +88,7 @@ fn sort_packed(
     let most = query.cells.iter().map(FragmentCells::count).max().unwrap_or(0);
     let layout = CellLayout::new(packing.bits(), query.cells.len(), most);
     let new_writer = || BucketWriter::new(&sorted, layout, budget.sorted_run());
-    let add = |writer: &mut BucketWriter<'_>, batch: &mut RowBatch, _| {
+    let add = |writer: &mut BucketWriter<'_>, batch: &mut SortedBatch, _| {
         let positions = batch.columns.iter().map(|column| column.positions.as_slice());
         packing.keys(positions, batch.addresses.len(), &mut batch.keys)?;
         batch.keys.iter().zip(&batch.addresses).try_for_each(|(key, address)| writer.push(*key, *address))
@@ -107,7 +107,7 @@ fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWrite
     let budget = view.query()?.budget();
     let sorted = Store::new(budget.sorted_runs());
     let new_writer = || SortedRunWriter::new(&sorted, budget.sorted_run());
-    let add = |writer: &mut SortedRunWriter<'_>, batch: &mut RowBatch, first| {
+    let add = |writer: &mut SortedRunWriter<'_>, batch: &mut SortedBatch, first| {
         plan.keys(&batch.columns, batch.addresses.len(), &mut batch.keys);
         let mut record = Record::default();
         for (cell, address) in batch.addresses.iter().enumerate() {
@@ -129,7 +129,7 @@ fn for_each_share<W, T: Send>(
     view: &Arc<SparseView>,
     plan: &KeyPlan,
     new_writer: impl Fn() -> W + Sync,
-    add: impl Fn(&mut W, &mut RowBatch, u64) -> Result<()> + Sync,
+    add: impl Fn(&mut W, &mut SortedBatch, u64) -> Result<()> + Sync,
     finish: impl Fn(W) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
@@ -138,7 +138,7 @@ fn for_each_share<W, T: Send>(
     for_all(threads::decoding(), |number| {
         let mut row = share.saturating_mul(number as u64).min(rows);
         let end = row.saturating_add(share).min(rows);
-        let (mut writer, mut batch) = (new_writer(), RowBatch::default());
+        let (mut writer, mut batch) = (new_writer(), SortedBatch::default());
         while row < end {
             let count = batch.read(view, &columns, plan, row..end, most_text)?;
             add(&mut writer, &mut batch, row)?;
@@ -172,14 +172,14 @@ impl RowColumns {
 
 /// A batch of rows: their cells and coordinates.
 #[derive(Default)]
-struct RowBatch {
+struct SortedBatch {
     addresses: Vec<Address>,
     columns: Vec<AxisColumn>,
     keys: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-impl RowBatch {
+impl SortedBatch {
     /// Reads the first of some rows: as many as have at most `most_text` bytes of text along each dimension, but at
     /// least one.
     fn read(
