@@ -33,7 +33,7 @@ pub struct SortedRunWriter<'a> {
     store: &'a Store,
     most_bytes: usize,
     /// The records of the current run, unsorted.
-    entries: Vec<Entry>,
+    entries: Vec<SortEntry>,
     /// The parts of keys that do not fit in an entry.
     tails: Vec<u8>,
     runs: Vec<SortedRun>,
@@ -41,7 +41,7 @@ pub struct SortedRunWriter<'a> {
 
 /// An entry for sorting a record. It holds most keys whole.
 #[derive(Clone, Copy)]
-struct Entry {
+struct SortEntry {
     /// The first bytes of the key, padded with zeros.
     head: u128,
     /// The offset in `tails` of the rest of the key.
@@ -54,7 +54,7 @@ struct Entry {
 /// Bytes of a key that an entry holds.
 const HEAD: usize = size_of::<u128>();
 
-impl Entry {
+impl SortEntry {
     fn tail<'a>(&self, tails: &'a [u8]) -> &'a [u8] {
         let start = self.tail as usize;
         let length = (self.key_bytes as usize).saturating_sub(HEAD);
@@ -82,13 +82,13 @@ impl<'a> SortedRunWriter<'a> {
         if tail.len() > 1 << 30 {
             return Err(Error::unsupported(format!("coordinates of {} bytes", record.key.len())));
         }
-        let added = tail.len() + size_of::<Entry>();
-        if self.entries.len() * size_of::<Entry>() + self.tails.len() + added > self.most_bytes {
+        let added = tail.len() + size_of::<SortEntry>();
+        if self.entries.len() * size_of::<SortEntry>() + self.tails.len() + added > self.most_bytes {
             self.close()?;
         }
         let mut padded = [0; HEAD];
         padded[..head.len()].copy_from_slice(head);
-        self.entries.push(Entry {
+        self.entries.push(SortEntry {
             head: u128::from_be_bytes(padded),
             tail: self.tails.len() as u32,
             key_bytes: record.key.len() as u32,
