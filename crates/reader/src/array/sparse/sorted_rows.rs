@@ -17,7 +17,7 @@ use super::rows::store::Store;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;
 use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
-use super::sorting::external_sort::{Record, SortedRunWriter, merge};
+use super::sorting::external_sort::{SortRecord, SortedRunWriter, merge};
 use super::view::SparseView;
 use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use tilefs_threads;
@@ -109,7 +109,7 @@ fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWrite
     let new_writer = || SortedRunWriter::new(&sorted, budget.sorted_run());
     let add = |writer: &mut SortedRunWriter<'_>, batch: &mut SortedBatch, first| {
         plan.keys(&batch.columns, batch.addresses.len(), &mut batch.keys);
-        let mut record = Record::default();
+        let mut record = SortRecord::default();
         for (cell, address) in batch.addresses.iter().enumerate() {
             record.key.clear();
             let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];

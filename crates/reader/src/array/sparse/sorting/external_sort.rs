@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// A cell to sort by its key, then by its rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Record {
+pub struct SortRecord {
     /// Compared as unsigned bytes.
     pub key: Vec<u8>,
     pub rank: u64,
@@ -77,7 +77,7 @@ impl<'a> SortedRunWriter<'a> {
 
     /// # Errors
     /// [`Error::Io`] from the temporary file; [`Error::Unsupported`] for keys of more than a gibibyte.
-    pub fn push(&mut self, record: &Record) -> Result<()> {
+    pub fn push(&mut self, record: &SortRecord) -> Result<()> {
         let (head, tail) = record.key.split_at(record.key.len().min(HEAD));
         if tail.len() > 1 << 30 {
             return Err(Error::unsupported(format!("coordinates of {} bytes", record.key.len())));
@@ -139,11 +139,11 @@ impl<'a> SortedRunWriter<'a> {
 ///
 /// # Errors
 /// Those of `visit`, [`Error::Io`] from the temporary file.
-pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&Record) -> Result<()>) -> Result<()> {
+pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&SortRecord) -> Result<()>) -> Result<()> {
     let mut readers: Vec<SortedRunReader<'_>> = runs.iter().map(|run| SortedRunReader::new(store, run)).collect();
     let mut next = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
-        let mut record = Record::default();
+        let mut record = SortRecord::default();
         if reader.read(&mut record)? {
             next.push(Reverse((record, number)));
         }
@@ -174,7 +174,7 @@ impl<'a> SortedRunReader<'a> {
     }
 
     /// Reads the next record; returns `false` at the end.
-    fn read(&mut self, record: &mut Record) -> Result<bool> {
+    fn read(&mut self, record: &mut SortRecord) -> Result<bool> {
         if self.at == self.bytes.len() {
             let Some(blob) = self.blobs.next() else { return Ok(false) };
             self.bytes.clear();
@@ -185,7 +185,7 @@ impl<'a> SortedRunReader<'a> {
         Ok(true)
     }
 
-    fn parse(&mut self, record: &mut Record) -> Option<()> {
+    fn parse(&mut self, record: &mut SortRecord) -> Option<()> {
         let rest = self.bytes.get(self.at..)?;
         let before = rest.len();
         let (length, rest) = rest.split_first_chunk()?;
@@ -216,12 +216,12 @@ mod tests {
         ) {
             let store = Store::new(limit);
             // Random keys of which none is a prefix of another, as the keys of cells are.
-            let records = keys.into_iter().zip(0..).map(|((text, rank), number)| Record {
+            let records = keys.into_iter().zip(0..).map(|((text, rank), number)| SortRecord {
                 key: [text.as_bytes(), &[0, 0]].concat(),
                 rank: 1000 * rank + number,
                 address: Address::new(number as u32, number).unwrap(),
             });
-            let mut records: Vec<Record> = records.collect();
+            let mut records: Vec<SortRecord> = records.collect();
             let mut runs = Vec::new();
             for part in records.chunks(70) {
                 let mut writer = SortedRunWriter::new(&store, most_bytes);
