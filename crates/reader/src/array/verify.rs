@@ -113,7 +113,7 @@ struct Fragment<'a> {
 }
 
 /// A field of a fragment, and which files it has.
-struct FieldFiles {
+struct OpenField {
     field: Field,
     name: String,
     is_variable: bool,
@@ -236,7 +236,7 @@ impl Verifier<'_> {
     }
 
     fn fields(&self, fragment: &Fragment<'_>) {
-        let (coordinates, others): (Vec<FieldFiles>, Vec<FieldFiles>) = fragment
+        let (coordinates, others): (Vec<OpenField>, Vec<OpenField>) = fragment
             .fields()
             .into_iter()
             .partition(|field| matches!(field.field, Field::Dimension(_) | Field::Coordinates));
@@ -259,7 +259,7 @@ impl Verifier<'_> {
     }
 
     /// Decodes the values of a field and its offsets.
-    fn values(&self, fragment: &Fragment<'_>, field: &FieldFiles, data: Option<&OpenFile>) {
+    fn values(&self, fragment: &Fragment<'_>, field: &OpenField, data: Option<&OpenFile>) {
         self.count_skipped(fragment, data);
         let Some(data) = data else { return };
         let decoded = self.each_tile(fragment, &field.name, data.whole, |tile, cells| match field.is_variable {
@@ -271,7 +271,7 @@ impl Verifier<'_> {
 
     /// Decodes coordinates and checks their rules. If the coordinates of one dimension cannot be read at all, decodes
     /// the others dimension by dimension.
-    fn coordinates(&self, fragment: &Fragment<'_>, fields: &[FieldFiles]) {
+    fn coordinates(&self, fragment: &Fragment<'_>, fields: &[OpenField]) {
         let opened = fields.iter().map(|field| self.open_data(fragment, field)).collect::<Vec<_>>();
         let check = CoordinateCheck::new(fragment.array, fragment.index);
         let files: Option<Vec<&OpenFile>> = opened.iter().map(Option::as_ref).collect();
@@ -330,7 +330,7 @@ impl Verifier<'_> {
 
     /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values has,
     /// too.
-    fn open_data(&self, fragment: &Fragment<'_>, field: &FieldFiles) -> Option<OpenFile> {
+    fn open_data(&self, fragment: &Fragment<'_>, field: &OpenField) -> Option<OpenFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
         let values = match field.is_variable {
             true => self.open(fragment, field, FieldFile::Var)?.whole,
@@ -340,7 +340,7 @@ impl Verifier<'_> {
     }
 
     /// Opens a file. An error of the whole file is recorded once, with the number of affected tiles.
-    fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
+    fn open(&self, fragment: &Fragment<'_>, field: &OpenField, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
         let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
             let length = folder.context.storage.length(tiles.file.path())?;
@@ -381,20 +381,20 @@ impl Fragment<'_> {
     }
 
     /// Returns the fields for which the fragment has files.
-    fn fields(&self) -> Vec<FieldFiles> {
+    fn fields(&self) -> Vec<OpenField> {
         let Outline { facts, schema } = &*self.outline;
-        let fixed = |field: Field, name: &str| FieldFiles {
+        let fixed = |field: Field, name: &str| OpenField {
             field,
             name: name.to_owned(),
             is_variable: false,
             is_nullable: false,
         };
-        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| FieldFiles {
+        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| OpenField {
             is_variable: attribute.is_variable(),
             is_nullable: attribute.nullable,
             ..fixed(Field::Attribute(number), &attribute.name)
         });
-        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| FieldFiles {
+        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| OpenField {
             is_variable: dimension.is_variable(),
             ..fixed(Field::Dimension(number), &dimension.name)
         });
