@@ -112,7 +112,7 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
 /// Makes all segments now, on all cores.
 fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
-    let progress = Progress::new(array, cells);
+    let progress = MergeProgress::new(array, cells);
     let made = for_all(segments.len(), |number| segments[number].make(&|cells| progress.add(cells)))?;
     progress.finish();
     Ok(made)
@@ -178,7 +178,7 @@ impl SegmentSource for TaskSegment {
 }
 
 /// Logs the progress of a long merge.
-struct Progress<'a> {
+struct MergeProgress<'a> {
     array: &'a Array,
     cells: u64,
     done: AtomicU64,
@@ -186,12 +186,12 @@ struct Progress<'a> {
     lines: LogInterval,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> MergeProgress<'a> {
     fn new(array: &'a Array, cells: u64) -> Self {
         if cells >= LOGGED_CELLS {
             log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
         }
-        Progress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
+        MergeProgress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
     }
 
     fn add(&self, cells: u64) {
