@@ -43,7 +43,7 @@ enum Records {
 pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
 
 /// The record of one file in a fragment's metadata.
-struct FileRecord {
+struct StoredTileOffsets {
     size: u64,
     offsets: TileNumbers,
 }
@@ -423,7 +423,7 @@ impl ArrayFolder {
     }
 
     /// Returns the recorded size of a file, and the offsets of its tiles, one per tile of the fragment.
-    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
+    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<StoredTileOffsets> {
         let outline = self.outline(fragment)?;
         let tiles = self.tile_count(fragment, &outline)?;
         let records = self.records(fragment)?;
@@ -451,7 +451,7 @@ impl ArrayFolder {
         if let TileNumbers::Listed(offsets) = &offsets {
             sections::check_tile_offsets(offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
         }
-        Ok(FileRecord { size, offsets })
+        Ok(StoredTileOffsets { size, offsets })
     }
 
     /// Returns the decoder of a file: its pipeline, bound to the type and cell size that it filters.
