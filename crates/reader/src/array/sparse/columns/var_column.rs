@@ -37,7 +37,7 @@ pub struct VarColumn {
     /// Identifies this column's entries in the cache of indexes, which holds for each cell slab the bytes before each
     /// tile.
     number: u64,
-    index: SingleFlight<Index>,
+    index: SingleFlight<BlockIndex>,
     /// Bytes of all values.
     bytes: SingleFlight<u64>,
     /// The index that an earlier mount has saved.
@@ -47,7 +47,7 @@ pub struct VarColumn {
 
 /// The bytes at which blocks of rows start, as far as they are known. Memory: 16 bytes for each block of rows that are
 /// not consecutive in their fragment.
-struct Index {
+struct BlockIndex {
     segments: Vec<SingleFlight<SegmentIndex>>,
     /// The bytes before each segment of the map of rows, as far as they are known; the last entry is the total.
     starts: RwLock<Vec<u64>>,
@@ -254,7 +254,7 @@ impl VarColumn {
         Ok(VarFiles::new(self.view.query()?, self.field, &self.open))
     }
 
-    fn index(&self) -> Result<&Index> {
+    fn index(&self) -> Result<&BlockIndex> {
         self.index.get_or_make(|| {
             let map = self.view.map()?;
             let mut segments = Vec::new();
@@ -266,7 +266,7 @@ impl VarColumn {
                     segment.get_or_make(|| Ok(saved.clone()))?;
                 }
             }
-            Ok(Index { segments, starts: RwLock::new(vec![0]) })
+            Ok(BlockIndex { segments, starts: RwLock::new(vec![0]) })
         })
     }
 
