@@ -14,11 +14,11 @@ pub struct MapPart {
     pub before: u64,
     /// The most rows that this part can have.
     pub most_rows: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<PieceOfPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PieceOfPart {
     /// A segment by its number.
     Whole(usize),
     /// Consecutive rows of a segment.
@@ -26,7 +26,7 @@ enum Piece {
 }
 
 impl MapPart {
-    fn add(&mut self, piece: Piece, rows: u64) {
+    fn add(&mut self, piece: PieceOfPart, rows: u64) {
         self.most_rows = self.most_rows.saturating_add(rows);
         self.pieces.push(piece);
     }
@@ -50,8 +50,8 @@ pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
                 continue;
             }
             let piece = match row == 0 && end == all {
-                true => Piece::Whole(number),
-                false => Piece::Rows { segment: number, rows: row..end },
+                true => PieceOfPart::Whole(number),
+                false => PieceOfPart::Rows { segment: number, rows: row..end },
             };
             if let Some(part) = parts.last_mut() {
                 part.add(piece, end - row);
@@ -65,8 +65,8 @@ pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
 /// Returns the map of a part's rows.
 pub fn part_of(map: &RowMap, part: &MapPart) -> RowMap {
     let segments = part.pieces.iter().filter_map(|piece| match piece {
-        Piece::Whole(number) => map.segments().get(*number).cloned(),
-        Piece::Rows { segment, rows } => {
+        PieceOfPart::Whole(number) => map.segments().get(*number).cloned(),
+        PieceOfPart::Rows { segment, rows } => {
             let piece = match &**map.segments().get(*segment)? {
                 LazySegment::Made(Segment::CellSlab { fragment, position, .. }) => {
                     let (position, rows) = (position + rows.start, rows.end - rows.start);
