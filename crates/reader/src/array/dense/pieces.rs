@@ -243,7 +243,7 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallV
 
 /// A part of a tile part that has not been assigned yet: first offset and count of each axis.
 #[derive(Clone)]
-struct Window {
+struct UnassignedCells {
     first: PerAxis<u64>,
     count: PerAxis<u64>,
 }
@@ -261,7 +261,7 @@ fn resolve(
     if owners.iter().any(|owner| owner.cells.is_some()) {
         return resolve_by_cell(grid, part, owners, &builder, visit);
     }
-    let mut open: SmallVec<[Window; 1]> = smallvec![Window {
+    let mut open: SmallVec<[UnassignedCells; 1]> = smallvec![UnassignedCells {
         first: smallvec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
     }];
@@ -321,7 +321,7 @@ fn resolve_by_cell(
 }
 
 /// Returns the part of a window whose positions lie in a box.
-fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Option<Window> {
+fn owned(ranges: &[AxisRange], window: &UnassignedCells, positions: &PositionBox) -> Option<UnassignedCells> {
     let mut inside = window.clone();
     for (axis, range) in ranges.iter().enumerate() {
         let (low, high) = (positions.low[axis], positions.high[axis]);
@@ -344,7 +344,7 @@ fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Opti
 }
 
 /// Adds `window` without `inside` to `rest`, as at most two boxes per axis.
-fn subtract(mut window: Window, inside: &Window, rest: &mut SmallVec<[Window; 1]>) {
+fn subtract(mut window: UnassignedCells, inside: &UnassignedCells, rest: &mut SmallVec<[UnassignedCells; 1]>) {
     for axis in 0..inside.first.len() {
         let (first, end) = (window.first[axis], window.first[axis] + window.count[axis]);
         let (inside_first, inside_end) = (inside.first[axis], inside.first[axis] + inside.count[axis]);
@@ -386,7 +386,7 @@ impl<'a> PieceBuilder<'a> {
         PieceBuilder { strides, tile_first, tile_strides, out_first }
     }
 
-    fn piece(&self, window: &Window, source: Source) -> Piece {
+    fn piece(&self, window: &UnassignedCells, source: Source) -> Piece {
         let mut piece = Piece { source, tile_first: self.tile_first, out_first: self.out_first, axes: PerAxis::new() };
         for axis in 0..window.first.len() {
             let (tile_stride, out_stride) = (self.tile_strides[axis], self.strides.out[axis]);
