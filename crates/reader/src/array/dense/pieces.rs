@@ -145,7 +145,7 @@ pub fn for_each_piece(
     let mut out_first = 0;
     for one in boxes_of_run(&shape, first, count) {
         let cells: u64 = one.count.iter().product();
-        let strides = Strides { cells: &cell_strides, out: row_major_strides(&one.count) };
+        let strides = PieceStrides { cells: &cell_strides, out: row_major_strides(&one.count) };
         for_each_tile_part(grid, selection, &one, |part| {
             cancellation::check()?;
             let owners = owners(&part.tile)?;
@@ -157,7 +157,7 @@ pub fn for_each_piece(
 }
 
 /// The distances of adjacent cells along each axis, which are the same for all tiles of an index box.
-struct Strides<'a> {
+struct PieceStrides<'a> {
     /// In cells of a tile.
     cells: &'a [u64],
     /// In cells of the output.
@@ -253,7 +253,7 @@ fn resolve(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
-    strides: &Strides<'_>,
+    strides: &PieceStrides<'_>,
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
@@ -366,7 +366,7 @@ fn subtract(mut window: UnassignedCells, inside: &UnassignedCells, rest: &mut Sm
 
 /// Converts windows of a part into pieces.
 struct PieceBuilder<'a> {
-    strides: &'a Strides<'a>,
+    strides: &'a PieceStrides<'a>,
     /// The tile cell of the part's first cell.
     tile_first: u64,
     tile_strides: PerAxis<i64>,
@@ -374,7 +374,7 @@ struct PieceBuilder<'a> {
 }
 
 impl<'a> PieceBuilder<'a> {
-    fn new(grid: &Grid, part: &TilePart, strides: &'a Strides<'a>, out_base: u64) -> Self {
+    fn new(grid: &Grid, part: &TilePart, strides: &'a PieceStrides<'a>, out_base: u64) -> Self {
         let (mut tile_first, mut out_first) = (0, out_base);
         let mut tile_strides = PerAxis::new();
         for (axis, range) in part.ranges.iter().enumerate() {
