@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
-use super::pieces::{Piece, Source, TileOwner, for_each_piece};
+use super::pieces::{Piece, PieceSource, TileOwner, for_each_piece};
 use super::selection::CoordinateSelection;
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
@@ -226,7 +226,7 @@ impl DenseColumn {
         // Several boxes of one read may be in the same tile.
         let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else {
+            let PieceSource::Tile { fragment, tile } = piece.source else {
                 plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
                 return Ok(());
             };
@@ -371,8 +371,8 @@ impl DenseColumn {
     fn copy(&self, plan: &ColumnPlan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         for copy in &plan.copies {
             match copy.piece.source {
-                Source::Fill => self.fill_piece(&copy.piece, out)?,
-                Source::Tile { fragment, .. } => self
+                PieceSource::Fill => self.fill_piece(&copy.piece, out)?,
+                PieceSource::Tile { fragment, .. } => self
                     .copy_piece(copy, batches, out)
                     .in_fragment(self.view.array().fragment_name(fragment))
                     .in_array(self.view.array().path())?,
@@ -516,7 +516,7 @@ mod tests {
             wanted in 1u64..20, unit in 1u64..200
         ) {
             let axes = axes.into_iter().map(|(count, tile_stride)| PieceAxis { count, tile_stride, out_stride: 1 });
-            let piece = Piece { source: Source::Fill, tile_first: first, out_first: 0, axes: axes.collect() };
+            let piece = Piece { source: PieceSource::Fill, tile_first: first, out_first: 0, axes: axes.collect() };
             let ranges: Vec<_> = (0..10_000u64.div_ceil(unit)).map(|number| number * unit..(number + 1) * unit).collect();
             let mut expected = vec![false; ranges.len()];
             piece.for_each_line(|from, _, count, stride, _| {

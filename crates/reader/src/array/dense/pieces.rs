@@ -35,7 +35,7 @@ pub struct TileOwner {
 
 /// The source of a piece's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PieceSource {
     /// A tile of a fragment.
     Tile {
         /// The number of the fragment.
@@ -63,7 +63,7 @@ pub struct PieceAxis {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// The source of the values.
-    pub source: Source,
+    pub source: PieceSource,
     /// The first cell in the tile.
     pub tile_first: u64,
     /// The first cell in the output.
@@ -270,7 +270,7 @@ fn resolve(
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&builder.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    visit(&builder.piece(&inside, PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -281,7 +281,7 @@ fn resolve(
         }
         open = still_open;
     }
-    open.iter().try_for_each(|window| visit(&builder.piece(window, Source::Fill)))
+    open.iter().try_for_each(|window| visit(&builder.piece(window, PieceSource::Fill)))
 }
 
 /// As [`resolve`], cell by cell, for tiles in which a sparse fragment has cells.
@@ -307,14 +307,14 @@ fn resolve_by_cell(
         let found = owners.iter().find_map(|owner| match &owner.cells {
             Some(cells) => {
                 let (tile, cell) = *cells.get(&cell)?;
-                Some((Source::Tile { fragment: owner.fragment, tile }, cell))
+                Some((PieceSource::Tile { fragment: owner.fragment, tile }, cell))
             }
             None if owner.positions.contains_position(&position) => {
-                Some((Source::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
+                Some((PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
             }
             None => None,
         });
-        let (source, tile_first) = found.unwrap_or((Source::Fill, 0));
+        let (source, tile_first) = found.unwrap_or((PieceSource::Fill, 0));
         visit(&Piece { source, tile_first, out_first: out, axes: SmallVec::new() })?;
     }
     Ok(())
@@ -386,7 +386,7 @@ impl<'a> PieceBuilder<'a> {
         PieceBuilder { strides, tile_first, tile_strides, out_first }
     }
 
-    fn piece(&self, window: &UnassignedCells, source: Source) -> Piece {
+    fn piece(&self, window: &UnassignedCells, source: PieceSource) -> Piece {
         let mut piece = Piece { source, tile_first: self.tile_first, out_first: self.out_first, axes: PerAxis::new() };
         for axis in 0..window.first.len() {
             let (tile_stride, out_stride) = (self.tile_strides[axis], self.strides.out[axis]);
@@ -498,8 +498,8 @@ mod tests {
                             let slot = &mut found[(out_cell + step * out_stride) as usize];
                             assert_eq!(*slot, None, "a cell was given twice");
                             *slot = Some(match piece.source {
-                                Source::Tile { fragment, tile } => Some((fragment, tile, cell)),
-                                Source::Fill => None,
+                                PieceSource::Tile { fragment, tile } => Some((fragment, tile, cell)),
+                                PieceSource::Fill => None,
                             });
                         }
                         Ok(())

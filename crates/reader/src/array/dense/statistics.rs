@@ -7,7 +7,7 @@ use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 
 use super::column::DenseColumn;
-use super::pieces::Source;
+use super::pieces::PieceSource;
 use super::selection::CoordinateSelection;
 use super::view::DenseView;
 use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
@@ -46,7 +46,7 @@ impl CellStatistics {
         self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
             match piece.source {
                 _ if !bounds.is_known() => {}
-                Source::Tile { fragment, tile } => {
+                PieceSource::Tile { fragment, tile } => {
                     if !array.outline(fragment)?.facts.dense {
                         bounds.add_unknown();
                     } else if bounds.is_new(fragment, tile) {
@@ -54,8 +54,8 @@ impl CellStatistics {
                     }
                 }
                 // Nulls are ignored.
-                Source::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
-                Source::Fill => {
+                PieceSource::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
+                PieceSource::Fill => {
                     let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;
                     bounds.add(fill.clone(), fill);
                 }

@@ -13,7 +13,7 @@ use tilefs_threads as threads;
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
-use super::pieces::{Piece, Source};
+use super::pieces::{Piece, PieceSource};
 use super::selection::CoordinateSelection;
 use super::view::DenseView;
 use crate::array::context::saved::{decode_sums, encode_sums};
@@ -204,8 +204,8 @@ impl DenseVarColumn {
                 tiles.offset_reader(tile, cells, before..plan.units.len())
             };
             let reader = match piece.source {
-                Source::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
-                Source::Fill => None,
+                PieceSource::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
+                PieceSource::Fill => None,
             };
             plan.pieces.push((piece.clone(), reader));
             Ok(())
@@ -244,8 +244,8 @@ impl DenseVarColumn {
                     let cell = (to + number * out_stride) as usize;
                     let value = block.starts[cell]..block.starts[cell] + lengths[cell];
                     match (piece.source, overlap(&value, window)) {
-                        (Source::Fill, Some(_)) => fills.push(value),
-                        (Source::Tile { .. }, Some((skip, part))) => {
+                        (PieceSource::Fill, Some(_)) => fills.push(value),
+                        (PieceSource::Tile { .. }, Some((skip, part))) => {
                             copies.push(ValueCopy { from: places[cell] + skip, to: part.start, length: part.len() });
                         }
                         (_, None) => {}
@@ -253,7 +253,7 @@ impl DenseVarColumn {
                 }
                 Ok(())
             })?;
-            let Source::Tile { fragment, tile } = piece.source else { continue };
+            let PieceSource::Tile { fragment, tile } = piece.source else { continue };
             let cells = self.view.cells_in_tile(fragment, tile)?;
             let tiles = self.var_tiles(fragment)?;
             self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))?;
@@ -354,7 +354,7 @@ impl DenseVarColumn {
         let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
         let mut pieces = Vec::with_capacity(plan.pieces.len());
         for (piece, reader) in plan.pieces {
-            if let (Source::Tile { fragment, .. }, Some(mut reader)) = (piece.source, reader) {
+            if let (PieceSource::Tile { fragment, .. }, Some(mut reader)) = (piece.source, reader) {
                 let read = piece.for_each_line(|from, to, count, stride, out_stride| {
                     range.read(&mut reader, &mut batches, from, count, stride)?;
                     for number in 0..count {
