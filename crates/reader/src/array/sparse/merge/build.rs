@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{LogInterval, for_all};
 
 use super::lazy_merge::LazyMerge;
-use super::plan::{Planner, Step};
+use super::plan::{PlanStep, Planner};
 use super::task::MergeTask;
 use super::tournament::{Halt, Merged};
 use crate::array::Array;
@@ -38,8 +38,8 @@ pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let planner = Planner { query, sources: &sources };
     let steps = planner.plan()?;
     let is_ordered = steps.iter().all(|step| match step {
-        Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
-        Step::CellSlab { .. } | Step::Task(_) => true,
+        PlanStep::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
+        PlanStep::CellSlab { .. } | PlanStep::Task(_) => true,
     });
     if !is_ordered && let Some(segments) = saved.whole(&store) {
         return Ok(RowMap::new(segments, store));
@@ -89,18 +89,18 @@ struct TaskSegment {
     task: MergeTask,
 }
 
-fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<Vec<PlannedSegment>> {
+fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<PlanStep>) -> Result<Vec<PlannedSegment>> {
     let mut segments = Vec::new();
     for step in steps {
         match step {
-            Step::CellSlab { fragment, positions } => {
+            PlanStep::CellSlab { fragment, positions } => {
                 segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
             }
-            Step::Task(task) => {
+            PlanStep::Task(task) => {
                 let segment = TaskSegment { query: query.clone(), store: store.clone(), task };
                 segments.push(PlannedSegment::Task(Arc::new(segment)));
             }
-            Step::Merge(planned) => {
+            PlanStep::Merge(planned) => {
                 let merge = LazyMerge::new(query.clone(), store.clone(), planned)?;
                 segments.extend((0..merge.segment_count()).map(|number| PlannedSegment::Merge(merge.clone(), number)));
             }
