@@ -13,7 +13,7 @@ use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;
 use super::rows::row_map::RowMap;
 use super::rows::segments::{Address, AddressWriter, Rows, Segment};
-use super::rows::store::Store;
+use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;
 use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
@@ -29,7 +29,7 @@ impl SparseView {
     /// Returns the rows of another view sorted row-major. Loads them if they are saved.
     pub(crate) fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
         let query = stored.query()?;
-        let store = Arc::new(Store::new(query.budget().row_map()));
+        let store = Arc::new(SpillStore::new(query.budget().row_map()));
         let saved = self.saved().of_query(query);
         if let Some(segments) = saved.whole(&store) {
             return Ok(RowMap::new(segments, store));
@@ -45,7 +45,7 @@ impl SparseView {
 ///
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than an [`Address`] can tell apart.
-fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
+fn sort_rows(view: &Arc<SparseView>, store: Arc<SpillStore>) -> Result<RowMap> {
     let query = view.query()?;
     let plan = KeyPlan::new(query.array.schema(), KeyOrder::RowMajor)?;
     let mut list = AddressWriter::new(&store);
@@ -84,7 +84,7 @@ fn sort_packed(
 ) -> Result<()> {
     let query = view.query()?;
     let budget = query.budget();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let most = query.cells.iter().map(FragmentCells::count).max().unwrap_or(0);
     let layout = CellLayout::new(packing.bits(), query.cells.len(), most);
     let new_writer = || BucketWriter::new(&sorted, layout, budget.sorted_run());
@@ -105,7 +105,7 @@ fn sort_packed(
 /// Lists the rows of a view sorted by comparing them.
 fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWriter<'_>) -> Result<()> {
     let budget = view.query()?.budget();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let new_writer = || SortedRunWriter::new(&sorted, budget.sorted_run());
     let add = |writer: &mut SortedRunWriter<'_>, batch: &mut SortedBatch, first| {
         plan.keys(&batch.columns, batch.addresses.len(), &mut batch.keys);

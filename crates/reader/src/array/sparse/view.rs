@@ -13,7 +13,7 @@ use super::rows::parts::{self, MapPart};
 use super::rows::row_map::RowMap;
 use super::rows::saved_rows::SavedRows;
 use super::rows::segments::{Rows, Segment};
-use super::rows::store::Store;
+use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
 use super::select::narrow::narrowed;
@@ -300,7 +300,7 @@ impl SparseView {
         });
         let starts = starts.collect();
         let view = Self::with(query.clone(), None, format!("{} unmerged", self.description));
-        view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(Store::new(0))))))?;
+        view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(SpillStore::new(0))))))?;
         Ok(Some(Unmerged { view, starts }))
     }
 

@@ -16,7 +16,7 @@ use crate::array::Array;
 use crate::array::sparse::rows::row_map::{LazySegment, RowMap, SegmentSource};
 use crate::array::sparse::rows::saved_rows::SavedRows;
 use crate::array::sparse::rows::segments::Segment;
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
 
@@ -34,7 +34,7 @@ const LOGGED_CELLS: u64 = 1 << 21;
 pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let sources: Vec<FragmentSource<'_>> =
         (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
-    let store = Arc::new(Store::new(query.budget().row_map()));
+    let store = Arc::new(SpillStore::new(query.budget().row_map()));
     let planner = Planner { query, sources: &sources };
     let steps = planner.plan()?;
     let is_ordered = steps.iter().all(|step| match step {
@@ -85,11 +85,11 @@ enum PlannedSegment {
 /// A segment made by one merge task.
 struct TaskSegment {
     query: Arc<Query>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     task: MergeTask,
 }
 
-fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<PlanStep>) -> Result<Vec<PlannedSegment>> {
+fn segments(query: &Arc<Query>, store: &Arc<SpillStore>, steps: Vec<PlanStep>) -> Result<Vec<PlannedSegment>> {
     let mut segments = Vec::new();
     for step in steps {
         match step {

@@ -10,7 +10,7 @@ use super::tournament::{CellSink, CellStream, MergeInput, Merged, merge};
 use crate::array::Budget;
 use crate::array::order::key::KeyPlan;
 use crate::array::sparse::rows::segments::{Address, AddressWriter, ScatteredSegment};
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::stream::FragmentSource;
 use crate::array::sparse::sorting::external_sort::{self, SortRecord, SortedRunWriter};
 
@@ -28,12 +28,12 @@ pub fn distinct_rows<S: CellStream>(
     sources: &[FragmentSource<'_>],
     streams: Vec<S>,
     budget: Budget,
-    store: &Store,
+    store: &SpillStore,
 ) -> Merged<ScatteredSegment> {
     let fragments: Vec<usize> = sources.iter().map(|source| source.fragment).collect();
     let with_versions: HashSet<usize> =
         sources.iter().filter(|source| source.has_versions).map(|source| source.fragment).collect();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let mut cells = ByCoordinates {
         fragments: &fragments,
         writer: SortedRunWriter::new(&sorted, budget.sorted_run()),
@@ -43,7 +43,7 @@ pub fn distinct_rows<S: CellStream>(
     };
     merge(plan, streams, &mut cells)?;
     let runs = cells.writer.finish()?;
-    let ordered = Store::new(budget.sorted_runs());
+    let ordered = SpillStore::new(budget.sorted_runs());
     let mut by_place = SortedRunWriter::new(&ordered, budget.sorted_run());
     let mut newest = SortRecord::default();
     external_sort::merge(&sorted, &runs, |record| {

@@ -22,7 +22,7 @@ use super::task::{MergeKind, MergeTask};
 use super::tournament::{Halt, Merged};
 use crate::array::sparse::rows::row_map::SegmentSource;
 use crate::array::sparse::rows::segments::Segment;
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
 use crate::lru_cache::LruCache;
@@ -42,7 +42,7 @@ const MERGED_PER_RETURN: usize = 8;
 /// a word for each segment, and [`KEPT_POSITIONS`].
 pub struct LazyMerge {
     query: Arc<Query>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     parts: Vec<MergePart>,
     coincidence: Coincidence,
     cut: SegmentCut,
@@ -68,7 +68,7 @@ impl LazyMerge {
     ///
     /// # Errors
     /// Any damage in coordinates, if tiles are so large that finding keys to cut at means reading cells.
-    pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
+    pub fn new(query: Arc<Query>, store: Arc<SpillStore>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
         let places = LruCache::new(capacity);

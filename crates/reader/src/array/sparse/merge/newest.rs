@@ -123,7 +123,7 @@ mod tests {
     use crate::array::order::key::{KeyOrder, KeyPlan};
     use crate::array::sparse::rows::row_map::RowMap;
     use crate::array::sparse::rows::segments::{Rows, Segment};
-    use crate::array::sparse::rows::store::Store;
+    use crate::array::sparse::rows::store::SpillStore;
     use crate::array::sparse::select::stream::{CellBatch, StreamBuffers};
 
     /// The cells of one fragment: a coordinate, a time, and whether the cell is shown.
@@ -172,7 +172,7 @@ mod tests {
 
     /// Returns the (fragment, position) of each row.
     fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
-        let store = std::sync::Arc::new(Store::new(usize::MAX));
+        let store = std::sync::Arc::new(SpillStore::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
         let mut writer = InterleavedWriter::new(&store, &starts);
         let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));

@@ -12,7 +12,7 @@ use super::tournament::{CellStream, Halt, Merged, merge};
 use crate::array::Budget;
 use crate::array::order::key::KeyPlan;
 use crate::array::sparse::rows::segments::{InterleavedWriter, Segment};
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 
@@ -65,7 +65,12 @@ impl MergeTask {
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn run(&self, query: &Query, store: &Store, progress: &dyn Fn(u64)) -> Merged<(Segment, Option<Vec<u64>>)> {
+    pub fn run(
+        &self,
+        query: &Query,
+        store: &SpillStore,
+        progress: &dyn Fn(u64),
+    ) -> Merged<(Segment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
         if self.reads_cells() {
@@ -97,7 +102,7 @@ impl MergeTask {
         &self,
         query: &Query,
         sources: &[FragmentSource<'_>],
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
     ) -> Merged<Segment> {
         let streams = self.streams(&query.plan, sources, true, progress);
@@ -109,7 +114,7 @@ impl MergeTask {
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         accepts_disorder: bool,
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
     ) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
@@ -124,7 +129,7 @@ impl MergeTask {
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         rows: u64,
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
     ) -> Merged<(Segment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
@@ -176,7 +181,7 @@ impl MergeTask {
     }
 
     /// Filters the cells of one fragment, none of which replaces another.
-    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &SpillStore, progress: &dyn Fn(u64)) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {

@@ -120,7 +120,7 @@ mod tests {
 
     use super::super::row_map::SegmentSource;
     use super::super::segments::Rows;
-    use super::super::store::Store;
+    use super::super::store::SpillStore;
     use super::*;
 
     /// Segments whose number of rows is unknown until they are made: the first few cells of a fragment.
@@ -182,7 +182,7 @@ mod tests {
                     of_source += 1;
                 }
             }
-            let map = RowMap::of(lazy.into_iter().map(Arc::new).collect(), Arc::new(Store::new(0)));
+            let map = RowMap::of(lazy.into_iter().map(Arc::new).collect(), Arc::new(SpillStore::new(0)));
             let parts = cut(&map, &cells, most);
             let mut all = Vec::new();
             let mut before = 0;

@@ -9,17 +9,17 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::segments::{RowBuffers, Rows, Segment};
-use super::store::Store;
+use super::store::SpillStore;
 use crate::array::context::single_flight::SingleFlight;
 use tilefs_threads;
 
-/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`Store`] for
+/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`SpillStore`] for
 /// the segments that were made.
 pub struct RowMap {
     segments: Vec<Arc<LazySegment>>,
     /// The first row of each segment, and finally the end, as far as they are known.
     starts: RwLock<Vec<u64>>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
 }
 
 /// A segment of the map, already made or not yet.
@@ -118,12 +118,12 @@ impl LazySegment {
 
 impl RowMap {
     /// Returns the map of segments that are already made.
-    pub fn new(segments: Vec<Segment>, store: Arc<Store>) -> Self {
+    pub fn new(segments: Vec<Segment>, store: Arc<SpillStore>) -> Self {
         Self::of(segments.into_iter().map(LazySegment::Made).map(Arc::new).collect(), store)
     }
 
     /// Returns the map of these segments. `store` keeps those that are made.
-    pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<Store>) -> Self {
+    pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<SpillStore>) -> Self {
         let mut starts = vec![0];
         let mut end = 0u64;
         for rows in segments.iter().map_while(|segment| segment.known_rows()) {
@@ -178,7 +178,7 @@ impl RowMap {
     }
 
     /// Returns the store of the segments that were made.
-    pub fn store(&self) -> &Arc<Store> {
+    pub fn store(&self) -> &Arc<SpillStore> {
         &self.store
     }
 

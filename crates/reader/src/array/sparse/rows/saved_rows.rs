@@ -14,7 +14,7 @@ use super::row_map::{LazySegment, RowMap, SegmentSource};
 use super::segments::{
     Address, InterleavedBlock, InterleavedRows, InterleavedSegment, SCATTERED_ROWS, ScatteredSegment, Segment,
 };
-use super::store::Store;
+use super::store::SpillStore;
 use crate::array::SavedIndexes;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::query::Query;
@@ -100,7 +100,7 @@ impl SavedRows {
     /// `number` is its number in the map, `rows` its number of rows if that is known.
     pub fn lazy(
         self: &Arc<Self>,
-        store: &Arc<Store>,
+        store: &Arc<SpillStore>,
         number: usize,
         rows: Option<u64>,
         source: (Arc<dyn SegmentSource>, usize),
@@ -110,7 +110,7 @@ impl SavedRows {
     }
 
     /// Returns all segments of a map that was made at once, if they are saved.
-    pub fn whole(&self, store: &Store) -> Option<Vec<Segment>> {
+    pub fn whole(&self, store: &SpillStore) -> Option<Vec<Segment>> {
         let key = self.key_of_cut()?;
         let count = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
         let pieces = self.indexes().get(&key.of("pieces"), count)?;
@@ -167,7 +167,7 @@ impl SavedRows {
 /// A segment that is loaded if it was saved, otherwise made and saved.
 struct SavedSegment {
     saved: Arc<SavedRows>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     number: usize,
     rows: Option<u64>,
     source: Arc<dyn SegmentSource>,
@@ -220,7 +220,7 @@ impl SegmentSource for SavedSegment {
 }
 
 /// Encodes a segment; `None` if it is too large for an entry.
-fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
+fn encode(segment: &Segment, store: &SpillStore) -> Result<Option<Vec<u8>>> {
     let (mut out, mut buffer) = (Vec::new(), Vec::new());
     match segment {
         Segment::CellSlab { fragment, position, rows } => {
@@ -261,7 +261,7 @@ fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
 }
 
 /// Decodes a segment; `None` if the bytes are malformed, or name cells that do not exist.
-fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segment> {
+fn decode(bytes: &[u8], cells: &[FragmentCells], store: &SpillStore) -> Option<Segment> {
     let has = |fragment: u32, position: u64, count: u64| {
         let cells = cells.get(fragment as usize)?;
         (position.checked_add(count)? <= cells.count()).then_some(())
@@ -327,7 +327,7 @@ mod tests {
     }
 
     /// Returns the cells of all rows of a segment; panics if it names a cell that no fragment has.
-    fn cells(segment: &Segment, store: &Store) -> Vec<(u32, u64)> {
+    fn cells(segment: &Segment, store: &SpillStore) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
         let visit = &mut |rows: Rows<'_>| {
             match rows {
@@ -352,7 +352,7 @@ mod tests {
         all
     }
 
-    fn interleaved(store: &Store, turns: &[(u8, bool)]) -> Segment {
+    fn interleaved(store: &SpillStore, turns: &[(u8, bool)]) -> Segment {
         let mut writer = InterleavedWriter::new(store, &[(0, 5), (1, 0), (2, 900), (1, 500)]);
         let mut left = [995, 500, 100, 500];
         for (part, is_row) in turns {
@@ -365,7 +365,7 @@ mod tests {
         Segment::Interleaved(writer.finish().unwrap())
     }
 
-    fn scattered(store: &Store, list: &[(u32, u64)]) -> Segment {
+    fn scattered(store: &SpillStore, list: &[(u32, u64)]) -> Segment {
         let blocks = list.chunks(SCATTERED_ROWS as usize).map(|rows| {
             let bytes = rows.iter().flat_map(|cell| Address::new(cell.0, cell.1).unwrap().to_bits().to_le_bytes());
             store.put(bytes.collect()).unwrap()
@@ -381,7 +381,7 @@ mod tests {
             list in prop::collection::vec((0u32..3, 0u64..1000), 0..300),
             repeated in 1usize..60,
         ) {
-            let (store, fragments) = (Store::new(usize::MAX), fragments(3));
+            let (store, fragments) = (SpillStore::new(usize::MAX), fragments(3));
             let list = list.repeat(repeated);
             for segment in [
                 interleaved(&store, &turns),
@@ -406,7 +406,7 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             random in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let (store, fragments) = (Store::new(usize::MAX), fragments(3));
+            let (store, fragments) = (SpillStore::new(usize::MAX), fragments(3));
             let mut bytes = encode(&interleaved(&store, &turns), &store).unwrap().unwrap();
             changes.iter().for_each(|(at, byte)| { let at = at.index(bytes.len()); bytes[at] = *byte; });
             for bytes in [bytes, random] {

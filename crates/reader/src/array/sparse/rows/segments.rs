@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
-use super::store::{Blob, Store};
+use super::store::{Blob, SpillStore};
 
 /// Codes of a block. With many fragments there are more, so that their positions do not outweigh the codes.
 const LEAST_CODES: usize = 16384;
@@ -188,7 +188,7 @@ impl Segment {
     pub fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -237,7 +237,7 @@ impl InterleavedSegment {
     fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -343,7 +343,7 @@ impl ScatteredSegment {
     fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -366,7 +366,7 @@ impl ScatteredSegment {
 
 /// Builds an [`InterleavedSegment`] code by code. Memory: 14 bytes per part, and one block.
 pub struct InterleavedWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     fragments: Arc<[u32]>,
     /// The position of each part after the codes in finished blocks.
     positions: Vec<u64>,
@@ -383,7 +383,7 @@ pub struct InterleavedWriter<'a> {
 impl<'a> InterleavedWriter<'a> {
     /// Starts a segment that chooses from cells of these fragments, from these positions on. A fragment may be listed
     /// more than once.
-    pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
+    pub fn new(store: &'a SpillStore, starts: &[(u32, u64)]) -> Self {
         let most_codes = most_codes(starts.len());
         InterleavedWriter {
             store,
@@ -503,14 +503,14 @@ fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<CellCode>) -> Option
 
 /// Builds a [`ScatteredSegment`] row by row.
 pub struct AddressWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     blocks: Vec<Blob>,
     block: Vec<u8>,
     rows: u64,
 }
 
 impl<'a> AddressWriter<'a> {
-    pub fn new(store: &'a Store) -> Self {
+    pub fn new(store: &'a SpillStore) -> Self {
         AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
     }
 
@@ -579,7 +579,7 @@ mod tests {
             asked in prop::collection::vec((any::<u64>(), 0u64..10_000), 8),
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
-            let store = Arc::new(Store::new(limit));
+            let store = Arc::new(SpillStore::new(limit));
             let starts: Vec<(u32, u64)> = (0..parts + others).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
             let mut writer = InterleavedWriter::new(&store, &starts);
             let mut next = starts.clone();

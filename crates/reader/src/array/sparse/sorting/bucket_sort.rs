@@ -6,7 +6,7 @@ use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
 use crate::array::sparse::rows::segments::Address;
-use crate::array::sparse::rows::store::{Blob, Store};
+use crate::array::sparse::rows::store::{Blob, SpillStore};
 use tilefs_threads;
 
 /// The bits of a key that choose one of 256 buckets.
@@ -107,7 +107,7 @@ pub struct KeyBuckets {
 
 /// Distributes cells among buckets.
 pub struct BucketWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     layout: CellLayout,
     bits: u32,
     /// The cells of each bucket that are not in the store yet.
@@ -118,12 +118,12 @@ pub struct BucketWriter<'a> {
 
 impl<'a> BucketWriter<'a> {
     /// Returns a writer into `store`. It holds at most about `most_bytes` of cells itself.
-    pub fn new(store: &'a Store, layout: CellLayout, most_bytes: usize) -> Self {
+    pub fn new(store: &'a SpillStore, layout: CellLayout, most_bytes: usize) -> Self {
         Self::by_bits(store, layout, layout.key_bits, most_bytes)
     }
 
     /// As [`BucketWriter::new`], for keys that differ only in their last `bits`.
-    fn by_bits(store: &'a Store, layout: CellLayout, bits: u32, most_bytes: usize) -> Self {
+    fn by_bits(store: &'a SpillStore, layout: CellLayout, bits: u32, most_bytes: usize) -> Self {
         let count = 1 << BUCKET_BITS.min(bits);
         let piece_bytes = (most_bytes / count).clamp(layout.size(), PIECE_BYTES) / layout.size() * layout.size();
         let mut buckets = Vec::new();
@@ -172,7 +172,7 @@ impl KeyBucket {
     }
 
     /// Visits the bytes of the cells piece by piece, in the order in which they were added.
-    fn for_each_piece(&self, store: &Store, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn for_each_piece(&self, store: &SpillStore, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut buffer = Vec::new();
         self.blobs.iter().try_for_each(|blob| {
             cancellation::check()?;
@@ -180,7 +180,7 @@ impl KeyBucket {
         })
     }
 
-    fn sorted(&self, store: &Store, layout: CellLayout) -> Result<Vec<Address>> {
+    fn sorted(&self, store: &SpillStore, layout: CellLayout) -> Result<Vec<Address>> {
         let count = self.cells(layout);
         if layout.address_bits.is_some() {
             let mut words: Vec<u64> = Vec::with_capacity(count);
@@ -216,7 +216,7 @@ impl KeyBuckets {
     /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
     pub fn for_each(
         self,
-        store: &Store,
+        store: &SpillStore,
         most_bytes: usize,
         visit: &mut dyn FnMut(&[Address]) -> Result<()>,
     ) -> Result<()> {
@@ -250,7 +250,7 @@ impl KeyBuckets {
 fn visit_all(
     bucket: &KeyBucket,
     layout: CellLayout,
-    store: &Store,
+    store: &SpillStore,
     visit: &mut dyn FnMut(&[Address]) -> Result<()>,
 ) -> Result<()> {
     let mut addresses = Vec::new();
@@ -345,7 +345,7 @@ mod tests {
             let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
             let layout = if is_narrow { CellLayout::new(bits, 5, 400) } else { CellLayout { address_bits: None, ..CellLayout::new(bits, 5, 400) } };
             let mut cells: Vec<(u64, Address)> = keys.iter().enumerate().map(|(number, key)| (key & mask, address(number))).collect();
-            let store = Store::new(limit);
+            let store = SpillStore::new(limit);
             let mut buckets = BucketWriter::new(&store, layout, most_bytes).finish().unwrap();
             for share in cells.chunks(share) {
                 let mut writer = BucketWriter::new(&store, layout, most_bytes);

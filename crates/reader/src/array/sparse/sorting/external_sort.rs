@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use crate::array::sparse::rows::segments::Address;
-use crate::array::sparse::rows::store::{Blob, Store};
+use crate::array::sparse::rows::store::{Blob, SpillStore};
 
 /// Bytes of records that are written, and later read, together. A merge holds this much of every run in memory.
 const PIECE_BYTES: usize = 16 << 10;
@@ -30,7 +30,7 @@ pub struct SortedRun {
 
 /// Collects records, and sorts them into runs.
 pub struct SortedRunWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     most_bytes: usize,
     /// The records of the current run, unsorted.
     entries: Vec<SortEntry>,
@@ -69,7 +69,7 @@ impl SortEntry {
 
 impl<'a> SortedRunWriter<'a> {
     /// Returns a writer that sorts at most `most_bytes` at once, and spills runs into `store`.
-    pub fn new(store: &'a Store, most_bytes: usize) -> Self {
+    pub fn new(store: &'a SpillStore, most_bytes: usize) -> Self {
         // Offsets into the tails have 32 bits.
         let most_bytes = most_bytes.min(1 << 30);
         SortedRunWriter { store, most_bytes, entries: Vec::new(), tails: Vec::new(), runs: Vec::new() }
@@ -139,7 +139,7 @@ impl<'a> SortedRunWriter<'a> {
 ///
 /// # Errors
 /// Those of `visit`, [`Error::Io`] from the temporary file.
-pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&SortRecord) -> Result<()>) -> Result<()> {
+pub fn merge(store: &SpillStore, runs: &[SortedRun], mut visit: impl FnMut(&SortRecord) -> Result<()>) -> Result<()> {
     let mut readers: Vec<SortedRunReader<'_>> = runs.iter().map(|run| SortedRunReader::new(store, run)).collect();
     let mut next = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
@@ -161,7 +161,7 @@ pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&SortRecor
 
 /// Reads the records of a run in order.
 struct SortedRunReader<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     blobs: std::slice::Iter<'a, Blob>,
     buffer: Vec<u8>,
     bytes: Vec<u8>,
@@ -169,7 +169,7 @@ struct SortedRunReader<'a> {
 }
 
 impl<'a> SortedRunReader<'a> {
-    fn new(store: &'a Store, run: &'a SortedRun) -> Self {
+    fn new(store: &'a SpillStore, run: &'a SortedRun) -> Self {
         SortedRunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
     }
 
@@ -214,7 +214,7 @@ mod tests {
             most_bytes in prop_oneof![Just(0usize), Just(500), Just(1 << 20)],
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
-            let store = Store::new(limit);
+            let store = SpillStore::new(limit);
             // Random keys of which none is a prefix of another, as the keys of cells are.
             let records = keys.into_iter().zip(0..).map(|((text, rank), number)| SortRecord {
                 key: [text.as_bytes(), &[0, 0]].concat(),
