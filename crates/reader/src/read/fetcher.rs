@@ -200,7 +200,7 @@ impl Fetcher {
     fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
-        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<Stored>)| {
+        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<StoredUnit>)| {
             let decoded = stored.and_then(|stored| {
                 cancellation::check()?;
                 self.decode(unit, stored)
@@ -222,8 +222,8 @@ impl Fetcher {
     }
 
     /// Reads the stored bytes of each unit. If the batch fails, each unit is retried alone and has its own outcome.
-    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<Stored>> {
-        let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
+    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<StoredUnit>> {
+        let mut stored: Vec<Result<StoredUnit>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
             Err(Error::Cancelled) => missing.iter().map(|_| Err(Error::Cancelled)).collect(),
@@ -236,7 +236,7 @@ impl Fetcher {
     }
 
     /// Fills the buffers of all units, grouped by file.
-    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<Stored>]) -> Result<()> {
+    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<StoredUnit>]) -> Result<()> {
         let mut files: Vec<(&StoreKey, Vec<ReadRange<'_>>)> = Vec::new();
         for ((unit, ..), stored) in missing.iter().zip(stored) {
             let Ok(stored) = stored else { continue };
@@ -271,7 +271,7 @@ impl Fetcher {
         if self.is_far(unit) { self.far_batch_bytes } else { BATCH_BYTES }
     }
 
-    fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
+    fn read_one<U: Unit>(&self, unit: &U) -> Result<StoredUnit> {
         cancellation::check()?;
         let mut stored = self.stored_buffer(unit)?;
         self.read_stored(unit, stored.bytes())?;
@@ -292,11 +292,11 @@ impl Fetcher {
     }
 
     /// Allocates the buffer for the stored bytes of a unit.
-    fn stored_buffer<U: Unit>(&self, unit: &U) -> Result<Stored> {
+    fn stored_buffer<U: Unit>(&self, unit: &U) -> Result<StoredUnit> {
         let mut length = 0u64;
         unit.for_each_stored(&mut |range| length = length.saturating_add(range.length))?;
         if unit.is_stored_plain() {
-            return unit.room(&self.buffers).map(Stored::Decoded);
+            return unit.room(&self.buffers).map(StoredUnit::Decoded);
         }
         let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
         // If it wastes little, allocate enough to reuse the buffer for decoding: a batch then needs little more than
@@ -306,16 +306,16 @@ impl Fetcher {
             usize::try_from(length).ok().zip(usize::try_from(capacity).ok()).ok_or_else(no_memory)?;
         let mut bytes = self.buffers.try_get(capacity).ok_or_else(no_memory)?;
         bytes.truncate(length);
-        Ok(Stored::Encoded(bytes))
+        Ok(StoredUnit::Encoded(bytes))
     }
 
-    fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {
+    fn decode<U: Unit>(&self, unit: &U, stored: StoredUnit) -> Result<Decoded> {
         match stored {
-            Stored::Decoded(bytes) => {
+            StoredUnit::Decoded(bytes) => {
                 self.permits.count(bytes.len() as u64, bytes.len() as u64);
                 Ok(Decoded::of_bytes(bytes))
             }
-            Stored::Encoded(bytes) => {
+            StoredUnit::Encoded(bytes) => {
                 let mut permit = self.permit();
                 permit.count(bytes.len(), unit.size());
                 unit.decode(&bytes, &self.buffers, permit.scratch())
@@ -332,16 +332,16 @@ fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
 }
 
 /// The stored bytes of a unit.
-enum Stored {
+enum StoredUnit {
     Encoded(Buffer),
-    /// Stored without filters: they are the decoded bytes.
+    /// StoredUnit without filters: they are the decoded bytes.
     Decoded(Buffer),
 }
 
-impl Stored {
+impl StoredUnit {
     fn bytes(&mut self) -> &mut [u8] {
         match self {
-            Stored::Encoded(bytes) | Stored::Decoded(bytes) => bytes,
+            StoredUnit::Encoded(bytes) | StoredUnit::Decoded(bytes) => bytes,
         }
     }
 }
