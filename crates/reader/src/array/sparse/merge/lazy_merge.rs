@@ -13,7 +13,7 @@ use tilefs_storage::together;
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
 
-use super::coincidence::{self, Coincidence, Stretch};
+use super::coincidence::{self, Coincidence, TileStretch};
 use super::overlap::KeyRanges;
 use super::plan::{MergePart, PlannedMerge};
 use super::prefetch;
@@ -180,8 +180,8 @@ impl LazyMerge {
         let own: Vec<(FragmentSource<'_>, Range<u64>)> = own
             .map(|part| Ok((self.query.source(self.parts[part].fragment)?, start[part]..end[part])))
             .collect::<Result<_>>()?;
-        let stretches: Vec<Stretch<'_>> =
-            own.iter().map(|(source, positions)| Stretch { source, positions: positions.clone() }).collect();
+        let stretches: Vec<TileStretch<'_>> =
+            own.iter().map(|(source, positions)| TileStretch { source, positions: positions.clone() }).collect();
         let rows = own.iter().map(|(_, positions)| positions.end - positions.start).fold(0, u64::saturating_add);
         Ok((coincidence::by_tiles(&self.query, &stretches)? == Coincidence::Nowhere).then_some(rows))
     }

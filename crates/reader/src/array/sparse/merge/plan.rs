@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_storage::together;
 
-use super::coincidence::{self, Coincidence, Stretch};
+use super::coincidence::{self, Coincidence, TileStretch};
 use super::overlap::{KeyRanges, TileGroup, TilesOfFragment, groups};
 use super::span::FragmentSpan;
 use super::task::{MergeKind, MergeTask};
@@ -241,9 +241,9 @@ impl Planner<'_> {
         tiles.map(part).collect()
     }
 
-    fn stretches(&self, parts: &[MergePart]) -> Vec<Stretch<'_>> {
+    fn stretches(&self, parts: &[MergePart]) -> Vec<TileStretch<'_>> {
         let sources = parts.iter().map(|part| &self.sources[part.fragment]);
-        sources.zip(parts).map(|(source, part)| Stretch { source, positions: part.positions.clone() }).collect()
+        sources.zip(parts).map(|(source, part)| TileStretch { source, positions: part.positions.clone() }).collect()
     }
 }
 
