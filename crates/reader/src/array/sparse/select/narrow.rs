@@ -59,7 +59,7 @@ fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query
     }
     let (context, path) = (query.array.context(), query.array.path());
     let ranges = AtomicUsize::new(0);
-    let select = |stretch: Stretch<'_>| {
+    let select = |stretch: CellStretch<'_>| {
         if ranges.load(Ordering::Relaxed) > MAX_RANGES {
             return (stretch.source.fragment, Ok(Vec::new()));
         }
@@ -91,7 +91,7 @@ fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query
 }
 
 /// Consecutive cells of consecutive tiles of a fragment.
-struct Stretch<'a> {
+struct CellStretch<'a> {
     source: &'a FragmentSource<'a>,
     positions: Range<u64>,
     /// The dimensions along which the boxes of their tiles do not show that all cells are selected.
@@ -102,7 +102,7 @@ struct Stretch<'a> {
 fn add_stretches<'a>(
     source: &'a FragmentSource<'a>,
     selection: &CoordinateSelection,
-    stretches: &mut Vec<Stretch<'a>>,
+    stretches: &mut Vec<CellStretch<'a>>,
 ) -> Result<()> {
     let cells = source.array.context().budget().fetched_coordinates() / size_of::<u64>();
     let most = CELLS_AT_ONCE.min((cells / WAITING_THREADS) as u64).max(BATCH_CELLS);
@@ -124,13 +124,13 @@ fn add_stretches<'a>(
             {
                 last.positions.end = positions.end;
             }
-            _ => stretches.push(Stretch { source, positions, tested: tested.clone() }),
+            _ => stretches.push(CellStretch { source, positions, tested: tested.clone() }),
         }
     }
     Ok(())
 }
 
-impl Stretch<'_> {
+impl CellStretch<'_> {
     /// Returns the positions of the selected cells.
     ///
     /// # Errors
