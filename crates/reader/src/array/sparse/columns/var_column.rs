@@ -10,7 +10,7 @@ use tilefs_threads::for_all;
 
 use super::gather::GatherList;
 use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
-use super::var_files::{Value, VarField, VarFiles, too_long};
+use super::var_files::{ValuePlace, VarField, VarFiles, too_long};
 use crate::array::context::IndexKey;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
@@ -389,14 +389,14 @@ impl VarColumn {
         &'a self,
         rows: Range<u64>,
         files: &VarFiles<'a>,
-        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
+        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[ValuePlace]) -> Result<()>,
     ) -> Result<()> {
         let (mut gathered, mut values) = (GatherList::default(), Vec::new());
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             files.open_ahead(&gathered);
             values.clear();
-            values.resize(rows.count() as usize, Value::default());
+            values.resize(rows.count() as usize, ValuePlace::default());
             files.values(&gathered, &mut values)?;
             visit(files, &gathered, &values)
         })

@@ -25,7 +25,7 @@ pub enum VarField {
 
 /// The place of a row's value in the values of its tile, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Value {
+pub struct ValuePlace {
     pub start: u64,
     pub length: u64,
 }
@@ -111,7 +111,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the offsets.
-    pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
+    pub fn values(&self, gathered: &GatherList, values: &mut [ValuePlace]) -> Result<()> {
         let (mut units, mut pieces, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
         self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, own| {
             tiles.push((fragment, own.len(), self.get(fragment)?.plan_offsets(own, &mut units)?));
@@ -126,7 +126,7 @@ impl<'a> VarFiles<'a> {
                 reader.read(&mut batches, cells.first, &mut offsets)?;
                 for (pair, row) in offsets.windows(2).zip(rows.by_ref()) {
                     if *row != DROPPED {
-                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                        values[*row as usize] = ValuePlace { start: pair[0], length: pair[1] - pair[0] };
                     }
                 }
                 Ok(())
@@ -142,7 +142,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// If a tile does not have the bytes of its values; any damage in the index of its chunks.
-    pub fn plan(&self, gathered: &GatherList, values: &[Value], starts: &[i128], length: usize) -> Result<Copies> {
+    pub fn plan(&self, gathered: &GatherList, values: &[ValuePlace], starts: &[i128], length: usize) -> Result<Copies> {
         let (mut plan, mut copies) = (Copies::default(), Vec::new());
         let mut rest = gathered.rows.iter();
         self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, pieces| {
