@@ -14,7 +14,7 @@ use crate::array::order::key::KeyPlan;
 use crate::array::sparse::rows::segments::{InterleavedWriter, Segment};
 use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
-use crate::array::sparse::select::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+use crate::array::sparse::select::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
 
 /// Approximate memory of all batches of one merge, unless there are very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
@@ -173,7 +173,7 @@ impl MergeTask {
         let budget = sources.first().map_or(Budget::new(0), |source| source.array.context().budget());
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
         let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
-            stream: Stream::new(source, positions.clone(), batch_cells, true),
+            stream: KeyStream::new(source, positions.clone(), batch_cells, true),
             accepts_disorder,
             progress,
         });
@@ -185,7 +185,7 @@ impl MergeTask {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
-            let mut stream = Stream::new(source, positions.clone(), BATCH_CELLS.end, false);
+            let mut stream = KeyStream::new(source, positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
                 for cell in 0..batch.count {
                     writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
@@ -207,7 +207,7 @@ fn batch_cells(parts: u64, cell_memory: u64, budget: Budget) -> u64 {
 
 /// The cells of a fragment, in the order that the merge's plan assumes.
 struct FragmentStream<'a> {
-    stream: Stream<'a>,
+    stream: KeyStream<'a>,
     accepts_disorder: bool,
     /// Not generic: a merge is compiled for each type of stream, and its code is large.
     progress: &'a dyn Fn(u64),

@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range as CoordinateRange, Scalar};
 
 use super::cells::FragmentCells;
-use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+use super::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
 use super::visible::CellFilter;
 use crate::array::Array;
 use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
@@ -64,14 +64,14 @@ impl<'a> CoordinateCheck<'a> {
             has_versions: self.may_repeat,
         };
         let own = self.cells.positions_of(tile);
-        let mut stream = Stream::new(&source, own.start.saturating_sub(1)..own.end, BATCH_CELLS, true);
+        let mut stream = KeyStream::new(&source, own.start.saturating_sub(1)..own.end, BATCH_CELLS, true);
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         let mut before = None;
         if own.start > 0 {
             match stream.read(&mut batch, &mut buffers) {
                 Ok(_) => self.check_unique(&batch, &own, &mut before)?,
                 // An error in the last cell of the previous tile is reported by the check of that tile.
-                Err(_) => stream = Stream::new(&source, own.clone(), BATCH_CELLS, true),
+                Err(_) => stream = KeyStream::new(&source, own.clone(), BATCH_CELLS, true),
             }
         }
         while stream.read(&mut batch, &mut buffers)? {

@@ -77,7 +77,7 @@ pub struct StreamBuffers {
 }
 
 /// Reads some of a fragment's cells in batches.
-pub struct Stream<'a> {
+pub struct KeyStream<'a> {
     source: &'a FragmentSource<'a>,
     left: Range<u64>,
     batch_cells: u64,
@@ -90,10 +90,10 @@ pub struct Stream<'a> {
     has_loose_ties: bool,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> KeyStream<'a> {
     /// Returns a stream of the cells at these positions, at most `batch_cells` at once.
     pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
-        Stream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
+        KeyStream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
     }
 
     pub fn source(&self) -> &'a FragmentSource<'a> {
@@ -230,7 +230,7 @@ impl FragmentSource<'_> {
         error.in_fragment(self.array.fragment_name(self.fragment)).in_array(self.array.path())
     }
 
-    /// Returns whether an order other than that of `plan` is certainly damage: see [`Stream::disorder`].
+    /// Returns whether an order other than that of `plan` is certainly damage: see [`KeyStream::disorder`].
     pub fn is_strictly_ordered(&self) -> bool {
         self.plan.is_exact() && !self.plan.is_rounded() && self.version() >= ORDERED_SINCE
     }
