@@ -124,7 +124,7 @@ pub struct Cache<K, V: ?Sized> {
     clock: AtomicU64,
     /// Maximum number of ghost keys per shard.
     most_ghosts: usize,
-    counts: Counts,
+    counts: CacheCounters,
 }
 
 /// A share of the budget and its current use.
@@ -144,7 +144,7 @@ impl Share {
 }
 
 #[derive(Default)]
-struct Counts {
+struct CacheCounters {
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
@@ -188,7 +188,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             most_growth: (budget / MOST_RECENT_SHARE).saturating_sub(recent),
             clock: AtomicU64::new(0),
             most_ghosts: (budget / BYTES_PER_GHOST / SHARDS).max(1),
-            counts: Counts::default(),
+            counts: CacheCounters::default(),
         }
     }
 
