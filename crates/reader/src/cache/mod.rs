@@ -74,7 +74,7 @@ struct Ready<V: ?Sized> {
     weight: usize,
 }
 
-struct Kept<V: ?Sized> {
+struct KeptValue<V: ?Sized> {
     ready: Ready<V>,
     /// The value of [`Cache::clock`] at the last hit.
     last_use: u64,
@@ -91,7 +91,7 @@ struct Shard<K, V: ?Sized> {
     /// New values and loads in flight.
     recent: HashMap<K, Slot<V>, fast::RandomState>,
     /// Values that were requested again after they had left `recent`, in LRU order.
-    kept: LruCache<K, Kept<V>>,
+    kept: LruCache<K, KeptValue<V>>,
     /// Keys recently evicted from `recent`.
     ghosts: LruCache<K, ()>,
 }
@@ -259,7 +259,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Returns a value of a shard, if it is cached, and counts a hit.
     fn hit(&self, shard: &mut Shard<K, V>, key: &K) -> Option<Arc<V>> {
-        let kept = |kept: &mut Kept<V>| {
+        let kept = |kept: &mut KeptValue<V>| {
             kept.last_use = self.tick();
             kept.ready.value.clone()
         };
@@ -347,7 +347,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         if (is_kept || is_heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
-            shard.kept.put(key, Kept { ready, last_use: self.tick() });
+            shard.kept.put(key, KeptValue { ready, last_use: self.tick() });
         } else if weight <= self.recent.budget {
             self.recent.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.insert(key, Slot::Ready(ready));
