@@ -115,8 +115,8 @@ pub struct Cache<K, V: ?Sized> {
     hasher: quality::RandomState,
     /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
-    recent: Share,
-    kept: Share,
+    recent: BudgetShare,
+    kept: BudgetShare,
     /// Bytes by which the recent share has grown at the expense of the kept one; at most `most_growth`.
     growth: AtomicUsize,
     most_growth: usize,
@@ -128,14 +128,14 @@ pub struct Cache<K, V: ?Sized> {
 }
 
 /// A share of the budget and its current use.
-struct Share {
+struct BudgetShare {
     budget: usize,
     used: AtomicUsize,
 }
 
-impl Share {
+impl BudgetShare {
     fn of(budget: usize) -> Self {
-        Share { budget, used: AtomicUsize::new(0) }
+        BudgetShare { budget, used: AtomicUsize::new(0) }
     }
 
     fn used(&self) -> usize {
@@ -182,8 +182,8 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             hasher: quality::RandomState::default(),
             queue: Mutex::default(),
-            recent: Share::of(recent),
-            kept: Share::of(budget - recent),
+            recent: BudgetShare::of(recent),
+            kept: BudgetShare::of(budget - recent),
             growth: AtomicUsize::new(0),
             most_growth: (budget / MOST_RECENT_SHARE).saturating_sub(recent),
             clock: AtomicU64::new(0),
@@ -392,7 +392,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    fn count_out(&self, share: &Share, ready: &Ready<V>) {
+    fn count_out(&self, share: &BudgetShare, ready: &Ready<V>) {
         share.used.fetch_sub(ready.weight, Ordering::Relaxed);
         self.counts.evictions.fetch_add(1, Ordering::Relaxed);
     }
