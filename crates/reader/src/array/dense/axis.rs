@@ -2,11 +2,11 @@
 
 use tilefs_format::error::{Error, Result};
 
-use super::selection::AxisRanges;
+use super::selection::AxisSelection;
 
 /// The coordinates of the selected positions of an axis, as little-endian integers of the dimension's size.
 pub struct AxisCoordinates {
-    selection: AxisRanges,
+    selection: AxisSelection,
     /// The coordinate at position 0, as two's complement bits.
     low: u64,
     size: usize,
@@ -14,7 +14,7 @@ pub struct AxisCoordinates {
 
 impl AxisCoordinates {
     /// `low` is the low end of the domain in two's complement bits, `size` the number of bytes of a coordinate.
-    pub fn new(selection: AxisRanges, low: u64, size: usize) -> Self {
+    pub fn new(selection: AxisSelection, low: u64, size: usize) -> Self {
         AxisCoordinates { selection, low, size: size.clamp(1, 8) }
     }
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn coordinates_follow_the_selection() {
         let ranges = [AxisRange { first: 3, step: -2, count: 2 }, AxisRange { first: 8, step: 1, count: 1 }];
-        let axis = AxisCoordinates::new(AxisRanges::new(ranges, 10).unwrap(), -4i64 as u64, 2);
+        let axis = AxisCoordinates::new(AxisSelection::new(ranges, 10).unwrap(), -4i64 as u64, 2);
         let mut out = [0; 6];
         axis.read(0, &mut out).unwrap();
         let coordinates: Vec<i16> = out.chunks(2).map(|cell| i16::from_le_bytes([cell[0], cell[1]])).collect();

@@ -11,7 +11,7 @@ use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
 use super::pieces::{Piece, PieceSource, TileOwner, for_each_piece};
-use super::selection::CoordinateSelection;
+use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::Tiles;
@@ -39,7 +39,7 @@ const FAR_PARTS_AT_ONCE: usize = 4;
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
     view: Arc<DenseView>,
-    selection: Arc<CoordinateSelection>,
+    selection: Arc<Selection>,
     attribute: usize,
     file: FieldFile,
     cell_size: usize,
@@ -94,7 +94,7 @@ impl DenseColumn {
     /// If a fragment's schema cannot be read.
     pub fn new(
         view: Arc<DenseView>,
-        selection: Arc<CoordinateSelection>,
+        selection: Arc<Selection>,
         attribute: usize,
         file: FieldFile,
         fill: Vec<u8>,
@@ -120,7 +120,7 @@ impl DenseColumn {
     }
 
     /// Returns the selected cells.
-    pub fn selection(&self) -> &Arc<CoordinateSelection> {
+    pub fn selection(&self) -> &Arc<Selection> {
         &self.selection
     }
 

@@ -4,7 +4,7 @@
 use tilefs_format::error::Result;
 
 use super::grid::PositionBox;
-use super::selection::{AxisRanges, CoordinateSelection};
+use super::selection::{AxisSelection, Selection};
 
 /// `count` indices along one axis from `first`, after `before` other indices that are inside.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ struct Interval {
 /// order, so inner cells have the same order as outer ones.
 #[derive(Debug)]
 pub struct Embedding {
-    inner: CoordinateSelection,
+    inner: Selection,
     inner_shape: Vec<u64>,
     outer_shape: Vec<u64>,
     axes: Vec<Vec<Interval>>,
@@ -29,22 +29,22 @@ impl Embedding {
     ///
     /// # Errors
     /// None that a valid selection can cause.
-    pub fn new(outer: &CoordinateSelection, inside: Option<&PositionBox>) -> Result<Self> {
+    pub fn new(outer: &Selection, inside: Option<&PositionBox>) -> Result<Self> {
         let mut axes = Vec::new();
         let mut selections = Vec::new();
         for (number, axis) in outer.axes().iter().enumerate() {
             let ends = inside.map(|inside| (inside.low[number], inside.high[number]));
             let intervals = intervals_inside(axis, ends);
             let ranges = intervals.iter().flat_map(|interval| axis.runs(interval.first, interval.count));
-            selections.push(AxisRanges::new(ranges, u64::MAX)?);
+            selections.push(AxisSelection::new(ranges, u64::MAX)?);
             axes.push(intervals);
         }
-        let inner = CoordinateSelection::new(selections)?;
+        let inner = Selection::new(selections)?;
         Ok(Embedding { inner_shape: inner.shape(), outer_shape: outer.shape(), inner, axes })
     }
 
     /// Returns the cells inside.
-    pub fn inner(&self) -> &CoordinateSelection {
+    pub fn inner(&self) -> &Selection {
         &self.inner
     }
 
@@ -98,7 +98,7 @@ impl Embedding {
 }
 
 /// Returns the indices of an axis whose positions lie within `ends`, both included.
-fn intervals_inside(axis: &AxisRanges, ends: Option<(u64, u64)>) -> Vec<Interval> {
+fn intervals_inside(axis: &AxisSelection, ends: Option<(u64, u64)>) -> Vec<Interval> {
     let Some((low, high)) = ends else { return Vec::new() };
     let mut intervals: Vec<Interval> = Vec::new();
     let (mut index, mut before) = (0, 0);
@@ -145,9 +145,9 @@ mod tests {
                     let room = if step > 0 { 11 - first } else { first };
                     AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
                 });
-                AxisRanges::new(ranges, 12).unwrap()
+                AxisSelection::new(ranges, 12).unwrap()
             }).collect();
-            let outer = CoordinateSelection::new(selections).unwrap();
+            let outer = Selection::new(selections).unwrap();
             let inside = PositionBox {
                 low: axes.iter().map(|axis| axis.1.min(axis.2)).collect(),
                 high: axes.iter().map(|axis| axis.1.max(axis.2)).collect(),

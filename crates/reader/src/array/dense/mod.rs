@@ -15,7 +15,7 @@ mod written;
 
 pub use axis::AxisCoordinates;
 pub use column::DenseColumn;
-pub use selection::{AxisRange, AxisRanges, CoordinateSelection, IndexBox};
+pub use selection::{AxisRange, AxisSelection, IndexBox, Selection};
 pub use statistics::CellStatistics;
 pub use var::DenseVarColumn;
 pub use view::DenseView;

@@ -14,7 +14,7 @@ use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
-use super::selection::{AxisRange, CoordinateSelection, IndexBox, boxes_of_run};
+use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
 
 /// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
 /// the lists of up to four axes need no allocation.
@@ -134,7 +134,7 @@ impl Piece {
 /// the fragments of a space tile, newest first, without those that lack the attribute.
 pub fn for_each_piece(
     grid: &Grid,
-    selection: &CoordinateSelection,
+    selection: &Selection,
     first: u64,
     count: u64,
     mut owners: impl FnMut(&[u64]) -> Result<Arc<[TileOwner]>>,
@@ -185,7 +185,7 @@ struct TilePart {
 /// Divides an index box along space tiles.
 fn for_each_tile_part(
     grid: &Grid,
-    selection: &CoordinateSelection,
+    selection: &Selection,
     one: &IndexBox,
     mut visit: impl FnMut(&TilePart) -> Result<()>,
 ) -> Result<()> {
@@ -404,7 +404,7 @@ mod tests {
 
     use tilefs_format::schema::Layout;
 
-    use super::super::selection::AxisRanges;
+    use super::super::selection::AxisSelection;
     use super::*;
 
     /// Finds a cell in the simplest way: fragment and cell number within its tile, or none.
@@ -439,7 +439,7 @@ mod tests {
         prop_oneof![Just(Layout::RowMajor), Just(Layout::ColMajor)]
     }
 
-    fn case() -> impl Strategy<Value = (Grid, Vec<PositionBox>, CoordinateSelection)> {
+    fn case() -> impl Strategy<Value = (Grid, Vec<PositionBox>, Selection)> {
         let axes = prop::collection::vec((1u64..9, 1u64..6), 1..4);
         (axes, order(), order()).prop_flat_map(|(axes, tile_order, cell_order)| {
             let ends = axes.iter().map(|&(size, _)| (0..size, 0..size)).collect::<Vec<_>>();
@@ -469,10 +469,10 @@ mod tests {
                                 let room = if step > 0 { size - 1 - first } else { first };
                                 AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
                             });
-                            AxisRanges::new(fitting, size).unwrap()
+                            AxisSelection::new(fitting, size).unwrap()
                         })
                         .collect();
-                    (grid, fragments, CoordinateSelection::new(selected).unwrap())
+                    (grid, fragments, Selection::new(selected).unwrap())
                 },
             )
         })
@@ -524,8 +524,7 @@ mod tests {
     fn whole_tiles_become_one_line() {
         let grid = Grid::for_test(&[(8, 4), (4, 4)], Layout::RowMajor, Layout::RowMajor);
         let fragments = [grid.domain()];
-        let selection =
-            CoordinateSelection::new(vec![AxisRanges::contiguous(0, 8), AxisRanges::contiguous(0, 4)]).unwrap();
+        let selection = Selection::new(vec![AxisSelection::contiguous(0, 8), AxisSelection::contiguous(0, 4)]).unwrap();
         let mut pieces = Vec::new();
         for_each_piece(
             &grid,

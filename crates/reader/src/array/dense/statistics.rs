@@ -8,7 +8,7 @@ use tilefs_format::scalar::Scalar;
 
 use super::column::DenseColumn;
 use super::pieces::PieceSource;
-use super::selection::CoordinateSelection;
+use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
 use crate::array::folder::outline::FieldFile;
@@ -25,7 +25,7 @@ impl CellStatistics {
     ///
     /// # Errors
     /// If a fragment's schema cannot be read.
-    pub fn new(view: Arc<DenseView>, selection: Arc<CoordinateSelection>, attribute: usize) -> Result<Option<Self>> {
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize) -> Result<Option<Self>> {
         let schema = view.array().schema();
         let Some(wanted) = schema.attributes.get(attribute).filter(|attribute| are_recorded(attribute)) else {
             return Ok(None);

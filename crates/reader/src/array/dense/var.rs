@@ -14,7 +14,7 @@ use tilefs_threads as threads;
 use super::column::DenseColumn;
 use super::embedding::Embedding;
 use super::pieces::{Piece, PieceSource};
-use super::selection::CoordinateSelection;
+use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::context::saved::{decode_sums, encode_sums};
 use crate::array::context::single_flight::SingleFlight;
@@ -34,7 +34,7 @@ const BLOCK: u64 = 4096;
 /// fragments, once a length was requested.
 pub struct DenseVarColumn {
     /// All cells of the file.
-    outer: Arc<CoordinateSelection>,
+    outer: Arc<Selection>,
     /// The cells that fragments can have. Unless stated otherwise, the following numbers count these cells.
     embedding: Embedding,
     /// The pieces of this column; its cells are the offsets.
@@ -77,12 +77,7 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// If a fragment's schema cannot be read.
-    pub fn new(
-        view: Arc<DenseView>,
-        selection: Arc<CoordinateSelection>,
-        attribute: usize,
-        fill: Vec<u8>,
-    ) -> Result<Self> {
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize, fill: Vec<u8>) -> Result<Self> {
         let embedding = Embedding::new(&selection, view.non_empty_box().as_ref())?;
         let inner = Arc::new(embedding.inner().clone());
         let cells = DenseColumn::new(view.clone(), inner, attribute, FieldFile::Data, vec![0; 8])?;
