@@ -342,7 +342,7 @@ fn each_failure_is_of_its_kind() {
             _ => matches!(error, Error::Io { passing, .. } if passing == (failing != FaultKind::Permanent)),
         };
         assert!(is_right, "{failing:?}: {error}");
-        assert!(error.errno() == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
+        assert!(tilefs::fuse::errno(&error) == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
         let text = error.to_string();
         assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
         // Reads of other files succeed.

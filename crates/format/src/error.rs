@@ -135,10 +135,6 @@ pub enum Error {
     #[error("{reason}")]
     Usage { reason: String },
 
-    /// The file system could not be mounted or unmounted.
-    #[error("{mountpoint}: {reason}")]
-    Mount { mountpoint: String, reason: String },
-
     /// The request was cancelled: its caller is gone, or was told to stop. This says nothing about the stored data.
     #[error("interrupted: nobody waits for the result any more")]
     Cancelled,
@@ -231,11 +227,7 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => None,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => None,
         }
     }
 
@@ -247,11 +239,7 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => None,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => None,
         }
     }
 
@@ -277,20 +265,7 @@ impl Error {
             Error::Io { .. } => "not_read",
             Error::Key { .. } => "key",
             Error::Internal { .. } => "internal",
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => "other",
-        }
-    }
-
-    /// Returns the errno of a file system call that fails with this error.
-    pub fn errno(&self) -> i32 {
-        match self {
-            Error::NotFound { .. } | Error::Usage { .. } => libc::ENOENT,
-            Error::Io { kind: io::ErrorKind::PermissionDenied, .. } => libc::EACCES,
-            _ => libc::EIO,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => "other",
         }
     }
 }
@@ -373,11 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn internal_errors_are_not_missing_files() {
+    fn internal_errors_ask_for_a_report() {
         let error = Error::internal("two and two are five").in_file("a0.tdb");
-        assert_eq!(error.errno(), libc::EIO);
         assert_eq!(error.to_string(), "internal error, please report it: two and two are five (file a0.tdb)");
-        assert_eq!(Error::missing("gone").errno(), libc::EIO);
     }
 
     #[test]
