@@ -221,7 +221,7 @@ impl Storage for SimulatedStorage {
         self.request(key, Operation::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
-    fn is_far(&self, _: &StoreKey) -> bool {
+    fn is_remote(&self, _: &StoreKey) -> bool {
         true
     }
 

@@ -353,7 +353,7 @@ impl Storage for ObjectStorage {
         self.read_from(key, length.saturating_sub(most as u64), most)
     }
 
-    fn is_far(&self, _: &StoreKey) -> bool {
+    fn is_remote(&self, _: &StoreKey) -> bool {
         true
     }
 

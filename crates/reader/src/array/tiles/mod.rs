@@ -100,7 +100,7 @@ impl Tiles {
             check_tile_offsets(offsets, offsets.len() as u64, file_size).in_file(&path)?;
         }
         let most_at_once = (context.budget().decoded_units() as u64).max(ALWAYS_ALLOWED_BYTES);
-        let (whole_tile, header_window) = match context.storage.is_far(&path) {
+        let (whole_tile, header_window) = match context.storage.is_remote(&path) {
             // Small enough that even a small cache holds several, and all between which reads alternate.
             true => (WHOLE_REMOTE_TILE.min(context.budget().alternating_tile(by_turns)).max(WHOLE_TILE), REMOTE_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE),
