@@ -170,10 +170,10 @@ fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Checks that an error is a passing one that names the unreadable object, whatever was read and whichever request
+/// Checks that an error is a transient one that names the unreadable object, whatever was read and whichever request
 /// failed.
-fn assert_passing(error: &Error, doing: &str) {
-    assert!(matches!(error, Error::Io { .. }) && error.is_passing(), "{doing}: {error}");
+fn assert_transient(error: &Error, doing: &str) {
+    assert!(matches!(error, Error::Io { .. }) && error.is_transient(), "{doing}: {error}");
     assert!(error.to_string().contains("s3://bucket/array"), "{doing}: {error}");
     assert!(std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()), "{doing}: {error}");
 }
@@ -270,7 +270,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
                         "{fixture} {path}, request {spared}: {}",
                         differing_lines(&bytes, &due)
                     ),
-                    Err(error) => assert_passing(&error, &format!("{fixture} {path}, request {spared}")),
+                    Err(error) => assert_transient(&error, &format!("{fixture} {path}, request {spared}")),
                 }
                 failed += 1;
                 remote.storage.recover();
@@ -310,7 +310,7 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
             remote.storage.recover();
             match root {
                 Err(error) => {
-                    assert_passing(&error, &format!("{fixture}, request {spared}"));
+                    assert_transient(&error, &format!("{fixture}, request {spared}"));
                     refused += 1;
                 }
                 Ok(root) => {
@@ -339,7 +339,7 @@ fn each_failure_is_of_its_kind() {
         let error = read(&*root, "slice/45,120/temp.f32").unwrap_err();
         let is_right = match failing {
             FaultKind::Missing => matches!(error, Error::Missing { .. }),
-            _ => matches!(error, Error::Io { passing, .. } if passing == (failing != FaultKind::Permanent)),
+            _ => matches!(error, Error::Io { transient, .. } if transient == (failing != FaultKind::Permanent)),
         };
         assert!(is_right, "{failing:?}: {error}");
         assert!(tilefs::fuse::errno(&error) == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");

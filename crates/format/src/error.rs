@@ -123,7 +123,7 @@ pub enum Error {
         kind: io::ErrorKind,
         reason: String,
         /// Whether a retry may succeed.
-        passing: bool,
+        transient: bool,
         source: Option<Source>,
     },
 
@@ -178,7 +178,7 @@ impl Error {
             place: Box::default(),
             kind: error.kind(),
             reason: error.to_string(),
-            passing: true,
+            transient: true,
             source: Source::new(error),
         }
     }
@@ -196,9 +196,9 @@ impl Error {
     }
 
     /// Marks an [`Error::Io`] as permanent: a retry does not help.
-    pub fn lasting(mut self) -> Self {
-        if let Error::Io { passing, .. } = &mut self {
-            *passing = false;
+    pub fn permanent(mut self) -> Self {
+        if let Error::Io { transient, .. } = &mut self {
+            *transient = false;
         }
         self
     }
@@ -245,9 +245,9 @@ impl Error {
 
     /// Returns whether a retry may succeed because the error does not follow from the stored bytes. Such errors are
     /// returned to the callers and never cached. Missing objects are included, as they may be restored.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Error::Io { passing, .. } => *passing,
+            Error::Io { transient, .. } => *transient,
             Error::Missing { .. } | Error::Internal { .. } | Error::Cancelled => true,
             _ => false,
         }
@@ -342,7 +342,7 @@ mod tests {
         let error = Error::io(full).in_file("spill").clone();
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).expect("it has a source");
         assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
-        assert!(error.is_passing());
+        assert!(error.is_transient());
         let error = Error::stored(io::Error::from_raw_os_error(libc::ENOENT));
         assert!(matches!(error, Error::Missing { .. }) && error.source().is_some(), "{error}");
     }

@@ -45,7 +45,7 @@ pub fn narrowed(query: &Query) -> Result<Option<Query>> {
         return Ok(None);
     }
     match narrow(query, selection) {
-        Err(error) if !error.is_passing() => Ok(None),
+        Err(error) if !error.is_transient() => Ok(None),
         done => done,
     }
 }
