@@ -1,5 +1,11 @@
 //! Creates the client of a bucket from settings, environment and credentials.
 
+mod address;
+mod credentials;
+mod environment;
+mod process;
+mod profile;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +22,15 @@ use object_store::{
 use serde_json::Value;
 use tilefs_format::error::{Error, Result};
 
-use super::super::secret::{read_private, warn_if_open};
-use super::address::{self, escaped};
-use super::credentials::is_sendable;
-use super::environment::{configured, file, variable};
-use super::profile::{DEFAULT_REGION, Profile};
 use super::traffic::{CountingConnector, Traffic};
 use super::transport::Transport;
+use crate::secret::{read_private, warn_if_open};
 use crate::settings::{CloudOptions, Settings};
 use crate::uri::{BucketName, Provider, is_name};
+use address::escaped;
+use credentials::is_sendable;
+use environment::{configured, file, variable};
+use profile::{DEFAULT_REGION, Profile};
 
 /// Path in the home folder where the gcloud command line stores application default credentials.
 const GCLOUD_CREDENTIALS: &str = ".config/gcloud/application_default_credentials.json";
