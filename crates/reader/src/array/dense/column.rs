@@ -13,10 +13,12 @@ use tilefs_threads as threads;
 use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::fragment::FieldFile;
-use crate::array::open_files::OpenFiles;
-use crate::array::strided::Strided;
-use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
+use crate::array::folder::outline::FieldFile;
+use crate::array::tiles::Tiles;
+use crate::array::tiles::open_files::OpenFiles;
+use crate::array::tiles::reader::TileReader;
+use crate::array::tiles::strided::Strided;
+use crate::array::tiles::unit::{TileUnit, keep_marked};
 use crate::read::{Batches, Decoding, Output};
 
 /// The minimum size of a band that one thread reads, if there are more bands.
