@@ -78,7 +78,7 @@ impl ArrayFolder {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if self.context.storage.is_far(path) { REMOTE_END_BYTES } else { END_BYTES };
+        let usual = if self.context.storage.is_remote(path) { REMOTE_END_BYTES } else { END_BYTES };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {

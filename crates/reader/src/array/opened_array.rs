@@ -96,8 +96,8 @@ impl Array {
     }
 
     /// Returns whether requests for the array's files have high latency.
-    pub fn is_far(&self) -> bool {
-        self.context().storage.is_far(self.path())
+    pub fn is_remote(&self) -> bool {
+        self.context().storage.is_remote(self.path())
     }
 
     /// Returns the time window.

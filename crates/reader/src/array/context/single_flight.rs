@@ -57,7 +57,7 @@ impl<T> SingleFlight<T> {
     /// # Errors
     /// Those of `make`; [`Error::Cancelled`].
     pub fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-        self.get_or(make, |error| !error.is_passing())
+        self.get_or(make, |error| !error.is_transient())
     }
 
     /// As [`SingleFlight::get_or_make`], but keeps no error, for values whose cause of failure may be repaired.
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_values_are_computed_again() {
+    fn transient_values_are_computed_again() {
         let once = SingleFlight::new();
         let values = [(1, false), (2, false), (3, true), (4, true)].map(|made| once.get_or_pass(|| Ok(made)).unwrap());
         assert_eq!((values, once.get()), ([1, 2, 3, 3], Some(&3)));

@@ -79,7 +79,7 @@ impl FolderListing {
     /// Returns the names in several folders below, like [`FolderListing::names`]. If requests have latency, the folders
     /// are listed concurrently.
     pub(crate) fn names_of(&self, storage: &dyn Storage, paths: &[&str]) -> Vec<Result<Vec<Listed>>> {
-        match self.below.is_none() && storage.is_far(self.root()) {
+        match self.below.is_none() && storage.is_remote(self.root()) {
             true => together(storage, self.root(), paths.to_vec(), |path| self.names(storage, path)),
             false => paths.iter().map(|path| self.names(storage, path)).collect(),
         }

@@ -180,7 +180,7 @@ impl ArrayFolder {
                 log::info!("{}: the footers of {done} of {count} fragments are read", self.path());
             }
         };
-        match self.context.storage.is_far(self.path()) {
+        match self.context.storage.is_remote(self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),
             false => {
                 threads::for_each(unread.chunks(MIN_FOOTERS_PER_THREAD), |some| some.iter().copied().for_each(read));

@@ -105,12 +105,12 @@ impl ArrayFolder {
     fn of_directory(context: Arc<Context>, directory: Arc<Directory>, listed: u64) -> Self {
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
-        let is_far = context.storage.is_far(&directory.root);
-        if is_far {
+        let is_remote = context.storage.is_remote(&directory.root);
+        if is_remote {
             // Readers prefetch so far ahead that the default share would evict values before their use.
             context.fetcher.cache().hold_prefetched(context.budget().read_ahead());
         }
-        let ends_kept = if is_far { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
+        let ends_kept = if is_remote { CACHED_REMOTE_ENDS } else { CACHED_ENDS };
         ArrayFolder {
             context,
             directory,
@@ -213,7 +213,7 @@ impl ArrayFolder {
     /// Prefetches a schema and the footers of visible fragments concurrently, if there are few fragments and requests
     /// have latency. Errors are not reported here, but when a schema or a footer is requested.
     pub(crate) fn read_ahead(&self, schema: &str, window: TimeWindow) {
-        if !self.context.storage.is_far(self.path()) {
+        if !self.context.storage.is_remote(self.path()) {
             return;
         }
         let fragments = self.directory.visible_fragments(window, false);

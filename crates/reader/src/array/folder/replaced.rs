@@ -91,7 +91,7 @@ impl ArrayFolder {
         match self.outline(fragment) {
             Ok(outline) => Ok(Some(outline)),
             Err(Error::Missing { .. }) => Ok(None),
-            Err(error) if error.is_passing() => Err(error),
+            Err(error) if error.is_transient() => Err(error),
             Err(_) => Ok(None),
         }
     }

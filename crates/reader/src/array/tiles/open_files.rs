@@ -31,7 +31,7 @@ impl<T: Clone> OpenFiles<T> {
     ) where
         T: Send,
     {
-        if !storage.is_far(path) {
+        if !storage.is_remote(path) {
             return;
         }
         let missing: Vec<usize> = {

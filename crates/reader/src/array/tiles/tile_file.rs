@@ -62,7 +62,7 @@ impl TileFile {
             check_tile_offsets(offsets, offsets.len() as u64, file_size).in_file(&path)?;
         }
         let most_at_once = (context.budget().decoded_units() as u64).max(ALWAYS_ALLOWED_BYTES);
-        let header_window = if context.storage.is_far(&path) { REMOTE_WINDOW } else { ChunkHeader::SIZE };
+        let header_window = if context.storage.is_remote(&path) { REMOTE_WINDOW } else { ChunkHeader::SIZE };
         let (context, stored_size) = (Arc::downgrade(context), AtomicU64::new(0));
         Ok(TileFile { context, number, path, offsets, file_size, stored_size, most_at_once, header_window })
     }

@@ -448,11 +448,11 @@ mod tests {
     #[test]
     fn plans_copy_the_stored_bytes() {
         let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
-        let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
+        let remote = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
         for (cells, budget, storage) in [
             (1000u64, 64 << 20, local()),
             (60_000, 64 << 20, local()),
-            (60_000, 64 << 20, far()),
+            (60_000, 64 << 20, remote()),
             (10_000, 64 << 10, local()),
         ] {
             let folder = TempDir::new().unwrap();

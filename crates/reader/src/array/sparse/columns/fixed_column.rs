@@ -200,7 +200,7 @@ impl FixedColumn {
         let [wanted, all] = [plan.cells, self.view.query()?.cells[fragment as usize].count()]
             .map(|cells| cells.saturating_mul(self.cell_size as u64));
         let is_long = array.context().fetcher.should_bypass_cache(wanted, all);
-        Ok(is_long && !array.is_far() && self.file(fragment)?.is_contiguous())
+        Ok(is_long && !array.is_remote() && self.file(fragment)?.is_contiguous())
     }
 
     /// As [`FixedColumn::copy`], for cells of a fragment that are read only once.

@@ -20,7 +20,7 @@ use crate::read::{Batches, Decoding, Unit};
 pub fn coordinates(cells: &[(&FragmentSource<'_>, Range<u64>)], compares: bool) -> Result<()> {
     let Some((first, _)) = cells.first() else { return Ok(()) };
     let (array, context) = (first.array, first.array.context());
-    if !context.storage.is_far(array.path()) {
+    if !context.storage.is_remote(array.path()) {
         return Ok(());
     }
     // Finding the units opens the files.

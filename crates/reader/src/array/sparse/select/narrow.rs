@@ -45,7 +45,7 @@ pub fn narrowed(query: &Query) -> Result<Option<Query>> {
         return Ok(None);
     }
     match narrow(query, selection) {
-        Err(error) if !error.is_passing() => Ok(None),
+        Err(error) if !error.is_transient() => Ok(None),
         done => done,
     }
 }
@@ -67,7 +67,7 @@ fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query
         ranges.fetch_add(selected.as_ref().map_or(0, Vec::len), Ordering::Relaxed);
         (stretch.source.fragment, selected)
     };
-    let all_selected = match context.storage.is_far(path) {
+    let all_selected = match context.storage.is_remote(path) {
         true => threads::map_waiting("tilefs-request", WAITING_THREADS, stretches.into_iter(), select),
         false => threads::map(stretches.into_iter(), select),
     };

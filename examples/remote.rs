@@ -1,6 +1,6 @@
 //! Measures the cost of reading a file from front to back if the array were in a remote storage.
 //!
-//! usage: cargo run --release --example far -- ARRAY FILE MILLISECONDS [MIB]
+//! usage: cargo run --release --example remote -- ARRAY FILE MILLISECONDS [MIB]
 //!
 //! Loads the array into memory, delays each request by MILLISECONDS, reads the file (or its first MIB mebibytes) as
 //! `tilefs cat` does, and prints the number of requests.
@@ -22,9 +22,9 @@ const WORKERS: usize = 32;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [array, file, milliseconds, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: far ARRAY FILE MILLISECONDS [MIB]".into());
+        return Err("usage: remote ARRAY FILE MILLISECONDS [MIB]".into());
     };
-    let key = StoreKey::from("memory://far/array");
+    let key = StoreKey::from("memory://remote/array");
     let objects = MemoryStorage::load(Path::new(array), &key)?;
     let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::from_millis(milliseconds.parse()?)));
     let options = OpenOptions::default();

@@ -8,10 +8,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use serde_json::Value;
 
+use super::super::transport;
 use super::address;
 use super::address::escaped;
 use super::environment::variable;
-use super::transport;
 use crate::uri::is_name;
 
 /// Credentials that expire sooner than this are renewed.
