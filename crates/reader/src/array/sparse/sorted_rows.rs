@@ -12,7 +12,7 @@ use crate::memory;
 use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;
 use super::rows::row_map::RowMap;
-use super::rows::segments::{Address, AddressWriter, Rows, Segment};
+use super::rows::segments::{Address, AddressWriter, RowSegment, Rows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;
@@ -53,7 +53,7 @@ fn sort_rows(view: &Arc<SparseView>, store: Arc<SpillStore>) -> Result<RowMap> {
         Some(packing) => sort_packed(view, &plan, &packing, &mut list)?,
         None => sort_compared(view, &plan, &mut list)?,
     }
-    let segment = Segment::Scattered(list.finish()?);
+    let segment = RowSegment::Scattered(list.finish()?);
     Ok(RowMap::new(vec![segment], store))
 }
 

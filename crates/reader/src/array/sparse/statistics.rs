@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::rows::segments::{Rows, Segment};
+use super::rows::segments::{RowSegment, Rows};
 use super::view::SparseView;
 use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
 
@@ -91,7 +91,7 @@ impl SparseView {
         while end > rows.start {
             let segment = map.segment_of(end - 1)?;
             let own = map.rows_of(segment)?;
-            let Some(Segment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
+            let Some(RowSegment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
                 return Ok(Some(end - 1));
             };
             let cells = &self.query()?.cells[*fragment as usize];

@@ -12,7 +12,7 @@ use super::merge::build::build;
 use super::rows::parts::{self, MapPart};
 use super::rows::row_map::RowMap;
 use super::rows::saved_rows::SavedRows;
-use super::rows::segments::{Rows, Segment};
+use super::rows::segments::{RowSegment, Rows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
@@ -287,12 +287,12 @@ impl SparseView {
         let low = |fragment: usize| Ok((query.told_range(fragment, last)?.map(|ends| ends.0), fragment));
         let mut fragments = with_cells.map(low).collect::<Result<Vec<_>>>()?;
         fragments.sort_unstable();
-        let slab = |&(_, fragment): &(Option<u64>, usize)| Segment::CellSlab {
+        let slab = |&(_, fragment): &(Option<u64>, usize)| RowSegment::CellSlab {
             fragment: fragment as u32,
             position: 0,
             rows: query.cells[fragment].count(),
         };
-        let slabs: Vec<Segment> = fragments.iter().map(slab).collect();
+        let slabs: Vec<RowSegment> = fragments.iter().map(slab).collect();
         let starts = slabs.iter().scan(0u64, |start, slab| {
             let own = *start;
             *start = start.saturating_add(slab.rows());

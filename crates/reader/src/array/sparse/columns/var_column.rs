@@ -14,7 +14,7 @@ use super::var_files::{ValuePlace, VarField, VarFiles, too_long};
 use crate::array::context::IndexKey;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
-use crate::array::sparse::rows::segments::Segment;
+use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::select::cells::TileCells;
 use crate::array::sparse::select::files::VarFile;
 use crate::array::sparse::view::SparseView;
@@ -581,7 +581,7 @@ impl VarColumn {
 
 fn slab_of(map: &RowMap, segment: usize) -> Option<SlabSegment> {
     match map.slab(segment)? {
-        Segment::CellSlab { fragment, position, rows } => {
+        RowSegment::CellSlab { fragment, position, rows } => {
             Some(SlabSegment { segment, fragment: *fragment, position: *position, rows: *rows })
         }
         _ => None,

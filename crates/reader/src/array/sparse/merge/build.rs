@@ -15,7 +15,7 @@ use super::tournament::{Halt, Merged};
 use crate::array::Array;
 use crate::array::sparse::rows::row_map::{LazySegment, RowMap, SegmentSource};
 use crate::array::sparse::rows::saved_rows::SavedRows;
-use crate::array::sparse::rows::segments::Segment;
+use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
@@ -110,7 +110,7 @@ fn segments(query: &Arc<Query>, store: &Arc<SpillStore>, steps: Vec<PlanStep>) -
 }
 
 /// Makes all segments now, on all cores.
-fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
+fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<RowSegment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
     let progress = MergeProgress::new(array, cells);
     let made = for_all(segments.len(), |number| segments[number].make(&|cells| progress.add(cells)))?;
@@ -136,7 +136,7 @@ impl PlannedSegment {
         }
     }
 
-    fn make(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn make(&self, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         match self {
             PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
             PlannedSegment::Task(segment) => segment.run(progress),
@@ -145,12 +145,12 @@ impl PlannedSegment {
     }
 }
 
-fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
-    Segment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
+fn slab(fragment: u32, positions: &Range<u64>) -> RowSegment {
+    RowSegment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
 }
 
 impl TaskSegment {
-    fn run(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn run(&self, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         self.task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
     }
 }
@@ -168,7 +168,7 @@ impl SegmentSource for TaskSegment {
         Ok(None)
     }
 
-    fn make(&self, _number: usize) -> Result<Segment> {
+    fn make(&self, _number: usize) -> Result<RowSegment> {
         self.run(&|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 

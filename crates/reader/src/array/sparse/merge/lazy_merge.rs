@@ -21,7 +21,7 @@ use super::rank::{self, RankBounds, SortedLists};
 use super::task::{MergeKind, MergeTask};
 use super::tournament::{Halt, Merged};
 use crate::array::sparse::rows::row_map::SegmentSource;
-use crate::array::sparse::rows::segments::Segment;
+use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
@@ -99,7 +99,7 @@ impl LazyMerge {
     ///
     /// # Errors
     /// Any damage in its cells.
-    pub fn merge(&self, number: usize, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    pub fn merge(&self, number: usize, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         let start = self.place(number)?;
         let (mut ends, kind) = if let Some(rows) = self.known_rows(number) {
             (self.latest_place(number + 1)?, MergeKind::Every { rows })
@@ -282,7 +282,7 @@ impl SegmentSource for LazyMerge {
         }
     }
 
-    fn make(&self, number: usize) -> Result<Segment> {
+    fn make(&self, number: usize) -> Result<RowSegment> {
         self.merge(number, &|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 

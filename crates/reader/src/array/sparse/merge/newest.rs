@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::array::order::key::{KeyOrder, KeyPlan};
     use crate::array::sparse::rows::row_map::RowMap;
-    use crate::array::sparse::rows::segments::{Rows, Segment};
+    use crate::array::sparse::rows::segments::{RowSegment, Rows};
     use crate::array::sparse::rows::store::SpillStore;
     use crate::array::sparse::select::stream::{CellBatch, StreamBuffers};
 
@@ -184,7 +184,7 @@ mod tests {
         };
         let streams = fragments.iter().enumerate().map(listed).collect();
         assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
-        let map = RowMap::new(vec![Segment::Interleaved(writer.finish().unwrap())], store);
+        let map = RowMap::new(vec![RowSegment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
         map.for_each(0, map.count().unwrap(), |some| {
             let Rows::Interleaved(interleaved) = some else { panic!("no merge") };

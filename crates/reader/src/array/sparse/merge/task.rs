@@ -11,7 +11,7 @@ use super::prefetch;
 use super::tournament::{CellStream, Halt, Merged, merge};
 use crate::array::Budget;
 use crate::array::order::key::KeyPlan;
-use crate::array::sparse::rows::segments::{InterleavedWriter, Segment};
+use crate::array::sparse::rows::segments::{InterleavedWriter, RowSegment};
 use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
@@ -70,7 +70,7 @@ impl MergeTask {
         query: &Query,
         store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<(Segment, Option<Vec<u64>>)> {
+    ) -> Merged<(RowSegment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
         if self.reads_cells() {
@@ -104,9 +104,9 @@ impl MergeTask {
         sources: &[FragmentSource<'_>],
         store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<Segment> {
+    ) -> Merged<RowSegment> {
         let streams = self.streams(&query.plan, sources, true, progress);
-        Ok(Segment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
+        Ok(RowSegment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
     }
 
     fn merge_in_order(
@@ -116,12 +116,12 @@ impl MergeTask {
         accepts_disorder: bool,
         store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<Segment> {
+    ) -> Merged<RowSegment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
         merge(plan, self.streams(plan, sources, accepts_disorder, progress), &mut newest)?;
         newest.finish()?;
-        Ok(Segment::Interleaved(writer.finish()?))
+        Ok(RowSegment::Interleaved(writer.finish()?))
     }
 
     fn merge_every(
@@ -131,13 +131,13 @@ impl MergeTask {
         rows: u64,
         store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<(Segment, Vec<u64>)> {
+    ) -> Merged<(RowSegment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         if let [(_, positions)] = &self.parts[..] {
             let end = positions.start.checked_add(rows).filter(|end| *end <= positions.end);
             let end = end.ok_or_else(|| sources[0].place(too_few_cells(rows - (positions.end - positions.start))))?;
             (0..rows).try_for_each(|_| writer.push(0, true))?;
-            return Ok((Segment::Interleaved(writer.finish()?), vec![end]));
+            return Ok((RowSegment::Interleaved(writer.finish()?), vec![end]));
         }
         let mut every = EveryCell::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start), rows);
         match merge(plan, self.streams(plan, sources, false, progress), &mut every) {
@@ -155,7 +155,7 @@ impl MergeTask {
             Err(halt) => return Err(halt),
         }
         let ends = every.finish()?;
-        Ok((Segment::Interleaved(writer.finish()?), ends))
+        Ok((RowSegment::Interleaved(writer.finish()?), ends))
     }
 
     fn starts(&self) -> Vec<(u32, u64)> {
@@ -181,7 +181,7 @@ impl MergeTask {
     }
 
     /// Filters the cells of one fragment, none of which replaces another.
-    fn filter(&self, sources: &[FragmentSource<'_>], store: &SpillStore, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &SpillStore, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
@@ -193,7 +193,7 @@ impl MergeTask {
                 progress(batch.count as u64);
             }
         }
-        Ok(Segment::Interleaved(writer.finish()?))
+        Ok(RowSegment::Interleaved(writer.finish()?))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
-use super::segments::{RowBuffers, Rows, Segment};
+use super::segments::{RowBuffers, RowSegment, Rows};
 use super::store::SpillStore;
 use crate::array::context::single_flight::SingleFlight;
 use tilefs_threads;
@@ -24,13 +24,13 @@ pub struct RowMap {
 
 /// A segment of the map, already made or not yet.
 pub enum LazySegment {
-    Made(Segment),
+    Made(RowSegment),
     ToMake {
         /// The source that makes the segment, and the segment's number in it.
         source: Arc<dyn SegmentSource>,
         number: usize,
         rows: OnceLock<u64>,
-        made: SingleFlight<Segment>,
+        made: SingleFlight<RowSegment>,
     },
 }
 
@@ -52,7 +52,7 @@ pub trait SegmentSource: Send + Sync {
     ///
     /// # Errors
     /// Any damage in the data that determines which cells are its rows.
-    fn make(&self, number: usize) -> Result<Segment>;
+    fn make(&self, number: usize) -> Result<RowSegment>;
 
     /// Adds the location of the segments to an error.
     fn locate(&self, error: Error) -> Error;
@@ -100,7 +100,7 @@ impl LazySegment {
         }
     }
 
-    fn segment(&self) -> Result<&Segment> {
+    fn segment(&self) -> Result<&RowSegment> {
         match self {
             LazySegment::Made(segment) => Ok(segment),
             LazySegment::ToMake { source, number, rows, made } => made.get_or_make(|| {
@@ -118,7 +118,7 @@ impl LazySegment {
 
 impl RowMap {
     /// Returns the map of segments that are already made.
-    pub fn new(segments: Vec<Segment>, store: Arc<SpillStore>) -> Self {
+    pub fn new(segments: Vec<RowSegment>, store: Arc<SpillStore>) -> Self {
         Self::of(segments.into_iter().map(LazySegment::Made).map(Arc::new).collect(), store)
     }
 
@@ -187,9 +187,9 @@ impl RowMap {
     }
 
     /// Returns a segment if it is a cell slab. Reads nothing.
-    pub fn slab(&self, number: usize) -> Option<&Segment> {
+    pub fn slab(&self, number: usize) -> Option<&RowSegment> {
         match &**self.segments.get(number)? {
-            LazySegment::Made(slab @ Segment::CellSlab { .. }) => Some(slab),
+            LazySegment::Made(slab @ RowSegment::CellSlab { .. }) => Some(slab),
             _ => None,
         }
     }
@@ -199,7 +199,7 @@ impl RowMap {
     ///
     /// # Errors
     /// Any damage in the data that determines which cells are rows.
-    pub fn segment(&self, number: usize) -> Result<&Segment> {
+    pub fn segment(&self, number: usize) -> Result<&RowSegment> {
         let segment = self.segments.get(number).ok_or_else(past_the_end)?;
         let is_next = number.checked_sub(1).is_some_and(|before| self.segments[before].is_made());
         if !segment.is_made() && is_next {

@@ -27,7 +27,7 @@ const NOT_LISTED: u16 = u16::MAX;
 const STORED_PART: usize = 16;
 
 /// Consecutive rows of the map that are stored together.
-pub enum Segment {
+pub enum RowSegment {
     /// Consecutive cells of one fragment.
     CellSlab {
         fragment: u32,
@@ -180,7 +180,7 @@ impl CellCode {
     }
 }
 
-impl Segment {
+impl RowSegment {
     /// Visits some rows, numbered within the segment, in order. Each visit gets rows of one block.
     ///
     /// # Errors
@@ -193,29 +193,29 @@ impl Segment {
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Segment::CellSlab { fragment, position, .. } => {
+            RowSegment::CellSlab { fragment, position, .. } => {
                 let (position, rows) = (position + rows.start, rows.end - rows.start);
                 visit(Rows::CellSlab { fragment: *fragment, position, rows })
             }
-            Segment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
-            Segment::Scattered(list) => list.for_each(rows, store, buffers, visit),
+            RowSegment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
+            RowSegment::Scattered(list) => list.for_each(rows, store, buffers, visit),
         }
     }
 
     /// Returns the first row of each of its blocks, numbered within the segment; a cell slab has none.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
-            Segment::CellSlab { .. } => Box::new(std::iter::empty()),
-            Segment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
-            Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
+            RowSegment::CellSlab { .. } => Box::new(std::iter::empty()),
+            RowSegment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
+            RowSegment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
         }
     }
 
     pub fn rows(&self) -> u64 {
         match self {
-            Segment::CellSlab { rows, .. } => *rows,
-            Segment::Interleaved(interleaved) => interleaved.rows,
-            Segment::Scattered(list) => list.rows,
+            RowSegment::CellSlab { rows, .. } => *rows,
+            RowSegment::Interleaved(interleaved) => interleaved.rows,
+            RowSegment::Scattered(list) => list.rows,
         }
     }
 }
@@ -603,8 +603,8 @@ mod tests {
                 store.put(bytes.collect()).unwrap()
             });
             let scattered = ScatteredSegment::new(blocks.collect(), scattered.len() as u64);
-            let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
-            let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
+            let slab = RowSegment::CellSlab { fragment: 9, position: 5, rows: 3 };
+            let map = RowMap::new(vec![slab, RowSegment::Interleaved(interleaved), RowSegment::Scattered(scattered)], store);
             let count = map.count().unwrap();
             prop_assert_eq!(count, expected.len() as u64);
             for (first, wanted) in asked.into_iter().chain([(0, count)]) {
