@@ -28,7 +28,7 @@ const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 const LEAST_BYPASSING_BYTES: u64 = 1 << 20;
 
 /// A part of a unit, and the memory for it.
-pub(crate) struct Piece<'u, 'o, U> {
+pub(crate) struct UnitCopy<'u, 'o, U> {
     pub unit: &'u U,
     /// The offset of the first byte in the decoded unit.
     pub start: usize,
@@ -157,13 +157,13 @@ impl Fetcher {
     ///
     /// # Errors
     /// The first error of any unit.
-    pub(crate) fn copy_once<U: Unit>(&self, pieces: Vec<Piece<'_, '_, U>>) -> Result<()> {
+    pub(crate) fn copy_once<U: Unit>(&self, pieces: Vec<UnitCopy<'_, '_, U>>) -> Result<()> {
         threads::map(pieces.into_iter(), |piece| self.copy_piece(piece)).into_iter().collect()
     }
 
-    fn copy_piece<U: Unit>(&self, piece: Piece<'_, '_, U>) -> Result<()> {
+    fn copy_piece<U: Unit>(&self, piece: UnitCopy<'_, '_, U>) -> Result<()> {
         cancellation::check()?;
-        let Piece { unit, start, out } = piece;
+        let UnitCopy { unit, start, out } = piece;
         if start == 0 && out.len() as u64 == unit.size() && self.cache.try_bypass(unit.key()) {
             return self.decode_into(unit, out);
         }

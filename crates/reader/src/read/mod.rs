@@ -8,7 +8,7 @@ mod output;
 mod permits;
 mod unit;
 
-pub(crate) use fetcher::Piece;
+pub(crate) use fetcher::UnitCopy;
 pub use fetcher::{Batches, Decoding, Fetcher};
 pub use output::Output;
 pub use permits::Permit;
