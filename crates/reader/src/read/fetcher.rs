@@ -11,7 +11,7 @@ use tilefs_threads::cancellation::{self, Turn};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise, Weight};
+use crate::cache::{Buffer, BufferPool, Cache, Lookup, Promise, Weight};
 use crate::statistics::Statistic;
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
@@ -42,7 +42,7 @@ pub(crate) struct UnitCopy<'u, 'o, U> {
 pub struct Fetcher {
     storage: Arc<dyn Storage>,
     cache: Cache<UnitKey, Decoded>,
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferPool>,
     permits: Permits,
     /// Held by the thread that processes a unit too large to be cached.
     large: Turn,
@@ -73,7 +73,7 @@ impl Fetcher {
     }
 
     /// Returns the buffer pool for decoding.
-    pub fn buffers(&self) -> &Arc<Buffers> {
+    pub fn buffers(&self) -> &Arc<BufferPool> {
         &self.buffers
     }
 

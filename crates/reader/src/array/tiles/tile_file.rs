@@ -10,7 +10,7 @@ use tilefs_format::tile::ChunkHeader;
 use crate::array::context::{Context, IndexKey};
 use crate::array::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
-use crate::cache::{Buffer, Buffers};
+use crate::cache::{Buffer, BufferPool};
 use crate::search::partition_point;
 use tilefs_storage::StoreKey;
 
@@ -112,7 +112,7 @@ impl TileFile {
     }
 
     /// Allocates memory for one piece of a tile.
-    pub fn take_buffer(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    pub fn take_buffer(&self, size: u64, buffers: &Arc<BufferPool>) -> Result<Buffer> {
         if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));

@@ -9,7 +9,7 @@ use super::reorder::to_row_major;
 use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
-use crate::cache::{Buffer, Buffers};
+use crate::cache::{Buffer, BufferPool};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
@@ -92,7 +92,7 @@ impl TileUnit {
         }
     }
 
-    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
         if let UnitForm::VariableSize(..) = self.form {
             return self.decode_variable_size(stored, buffers, scratch);
         }
@@ -105,7 +105,7 @@ impl TileUnit {
         &self,
         stored: &[u8],
         out: &mut [u8],
-        buffers: &Arc<Buffers>,
+        buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let tiles = &*self.tiles;
@@ -127,7 +127,7 @@ impl TileUnit {
         }
     }
 
-    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
         let UnitForm::VariableSize(offset_tiles, cells) = &self.form else {
             return Err(Error::internal("a tile of cells of one size decoded as of variable size"));
         };
@@ -222,17 +222,23 @@ impl Unit for TileUnit {
         }
     }
 
-    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+    fn decode(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
         let decoded = self.decode_at_place(stored, buffers, scratch);
         decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
-    fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()> {
+    fn decode_into(
+        &self,
+        stored: &[u8],
+        out: &mut [u8],
+        buffers: &Arc<BufferPool>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let decoded = self.decode_fixed_size(stored, out, buffers, scratch);
         decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
-    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    fn room(&self, buffers: &Arc<BufferPool>) -> Result<Buffer> {
         self.tiles.file.take_buffer(self.size, buffers).in_file(self.tiles.file.path())
     }
 }
@@ -303,7 +309,13 @@ impl Tiles {
     }
 
     /// Decodes all chunks of a tile's stored bytes to a buffer of `size` bytes.
-    fn decode_tile(&self, stored: &[u8], size: u64, buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Buffer> {
+    fn decode_tile(
+        &self,
+        stored: &[u8],
+        size: u64,
+        buffers: &Arc<BufferPool>,
+        scratch: &mut Scratch,
+    ) -> Result<Buffer> {
         let mut bytes = self.file.take_buffer(size, buffers)?;
         decode_chunks(stored, &self.decoder, &mut bytes, scratch)?;
         Ok(bytes)
@@ -316,7 +328,7 @@ impl Tiles {
         stored: &[u8],
         size: u64,
         cells: u64,
-        buffers: &Arc<Buffers>,
+        buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
     ) -> Result<(Vec<u64>, Buffer)> {
         let mut decoded = None;

@@ -69,7 +69,7 @@ impl CellBatch {
     }
 }
 
-/// Buffers for reading, which batches need not keep.
+/// BufferPool for reading, which batches need not keep.
 #[derive(Debug, Default)]
 pub struct StreamBuffers {
     columns: Vec<AxisColumn>,
