@@ -35,24 +35,24 @@ struct Unused {
 
 /// Bytes whose memory returns to its [`BufferPool`] on drop.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct PooledBuffer {
     bytes: Vec<u8>,
     home: Arc<BufferPool>,
 }
 
 impl BufferPool {
     /// Returns a buffer of `length` bytes with arbitrary content: the caller must overwrite all of it.
-    pub fn get(self: &Arc<Self>, length: usize) -> Buffer {
+    pub fn get(self: &Arc<Self>, length: usize) -> PooledBuffer {
         let mut bytes = self.take(length).unwrap_or_else(|| fresh(length));
         bytes.resize(length, 0);
-        Buffer { bytes, home: Arc::clone(self) }
+        PooledBuffer { bytes, home: Arc::clone(self) }
     }
 
     /// As [`BufferPool::get`], but `None` if the memory cannot be allocated. For lengths from untrusted input.
-    pub fn try_get(self: &Arc<Self>, length: usize) -> Option<Buffer> {
+    pub fn try_get(self: &Arc<Self>, length: usize) -> Option<PooledBuffer> {
         if let Some(mut bytes) = self.take(length) {
             bytes.resize(length, 0);
-            return Some(Buffer { bytes, home: Arc::clone(self) });
+            return Some(PooledBuffer { bytes, home: Arc::clone(self) });
         }
         if length < LARGE {
             return Some(self.get(length));
@@ -60,7 +60,7 @@ impl BufferPool {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).ok()?;
         bytes.resize(length, 0);
-        Some(Buffer { bytes, home: Arc::clone(self) })
+        Some(PooledBuffer { bytes, home: Arc::clone(self) })
     }
 
     /// Takes the most recently used free buffer with a capacity of at least `length` and less than twice that.
@@ -106,7 +106,7 @@ fn fresh(length: usize) -> Vec<u8> {
     bytes
 }
 
-impl Buffer {
+impl PooledBuffer {
     /// Shortens the buffer to `length` bytes; the capacity stays.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
@@ -118,7 +118,7 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for PooledBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -126,13 +126,13 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for PooledBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 }
 
-impl Drop for Buffer {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         self.home.give_back(std::mem::take(&mut self.bytes));
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn unused_memory_is_bounded() {
         let buffers = Arc::new(BufferPool::default());
-        let many: Vec<Buffer> = (0..1000).map(|number| buffers.get(50_000 + number)).collect();
+        let many: Vec<PooledBuffer> = (0..1000).map(|number| buffers.get(50_000 + number)).collect();
         assert_eq!(unused(&buffers).0, 0);
         drop(many);
         assert!((MOST_UNUSED / 4..=MOST_UNUSED).contains(&unused(&buffers).1));

@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::{fast, quality};
 use lru::LruCache;
 
-pub use buffer::{Buffer, BufferPool};
+pub use buffer::{BufferPool, PooledBuffer};
 
 use tilefs_format::error::{Error, Result};
 

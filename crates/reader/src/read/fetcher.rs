@@ -11,7 +11,7 @@ use tilefs_threads::cancellation::{self, Turn};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, BufferPool, Cache, Lookup, Promise, Weight};
+use crate::cache::{BufferPool, Cache, Lookup, PooledBuffer, Promise, Weight};
 use crate::statistics::Statistic;
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
@@ -333,9 +333,9 @@ fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
 
 /// The stored bytes of a unit.
 enum StoredUnit {
-    Encoded(Buffer),
+    Encoded(PooledBuffer),
     /// StoredUnit without filters: they are the decoded bytes.
-    Decoded(Buffer),
+    Decoded(PooledBuffer),
 }
 
 impl StoredUnit {

@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::filter::Scratch;
 use tilefs_storage::StoreKey;
 
-use crate::cache::{Buffer, BufferPool};
+use crate::cache::{BufferPool, PooledBuffer};
 
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ pub enum UnitPart {
 #[derive(Debug)]
 pub struct Decoded {
     /// The decoded bytes.
-    pub bytes: Buffer,
+    pub bytes: PooledBuffer,
     /// For variable-size cells: the start of each cell in `bytes`, and the end of the last one. Otherwise empty.
     pub offsets: Vec<u64>,
 }
 
 impl Decoded {
     /// Wraps fixed-size cells.
-    pub fn of_bytes(bytes: Buffer) -> Self {
+    pub fn of_bytes(bytes: PooledBuffer) -> Self {
         Decoded { bytes, offsets: Vec::new() }
     }
 
@@ -107,5 +107,5 @@ pub trait Unit: Send + Sync {
     ///
     /// # Errors
     /// If there is not enough memory.
-    fn room(&self, buffers: &Arc<BufferPool>) -> Result<Buffer>;
+    fn room(&self, buffers: &Arc<BufferPool>) -> Result<PooledBuffer>;
 }

@@ -10,7 +10,7 @@ use tilefs_format::tile::ChunkHeader;
 use crate::array::context::{Context, IndexKey};
 use crate::array::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
-use crate::cache::{Buffer, BufferPool};
+use crate::cache::{BufferPool, PooledBuffer};
 use crate::search::partition_point;
 use tilefs_storage::StoreKey;
 
@@ -112,7 +112,7 @@ impl TileFile {
     }
 
     /// Allocates memory for one piece of a tile.
-    pub fn take_buffer(&self, size: u64, buffers: &Arc<BufferPool>) -> Result<Buffer> {
+    pub fn take_buffer(&self, size: u64, buffers: &Arc<BufferPool>) -> Result<PooledBuffer> {
         if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));
@@ -128,7 +128,7 @@ impl TileFile {
     }
 
     /// Reads a tile as it is stored, which must be `size` bytes, without caching it. The caller bounds `size`.
-    pub fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
+    pub fn stored(&self, tile: u64, size: u64) -> Result<PooledBuffer> {
         let context = self.context()?;
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;

@@ -9,7 +9,7 @@ use super::reorder::to_row_major;
 use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
-use crate::cache::{Buffer, BufferPool};
+use crate::cache::{BufferPool, PooledBuffer};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
@@ -238,7 +238,7 @@ impl Unit for TileUnit {
         decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
-    fn room(&self, buffers: &Arc<BufferPool>) -> Result<Buffer> {
+    fn room(&self, buffers: &Arc<BufferPool>) -> Result<PooledBuffer> {
         self.tiles.file.take_buffer(self.size, buffers).in_file(self.tiles.file.path())
     }
 }
@@ -315,7 +315,7 @@ impl Tiles {
         size: u64,
         buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
-    ) -> Result<Buffer> {
+    ) -> Result<PooledBuffer> {
         let mut bytes = self.file.take_buffer(size, buffers)?;
         decode_chunks(stored, &self.decoder, &mut bytes, scratch)?;
         Ok(bytes)
@@ -330,7 +330,7 @@ impl Tiles {
         cells: u64,
         buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
-    ) -> Result<(Vec<u64>, Buffer)> {
+    ) -> Result<(Vec<u64>, PooledBuffer)> {
         let mut decoded = None;
         for_each_chunk(stored, |original, metadata, data| {
             if decoded.is_some() {
