@@ -164,7 +164,7 @@ pub struct Statistics {
 }
 
 /// Result of a lookup.
-pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub enum CacheLookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     /// The cached value.
     Ready(Arc<V>),
     /// Another thread is loading the value.
@@ -235,13 +235,13 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     pub fn get_or_load<W: Into<Weight>>(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, W)>) -> Result<Arc<V>> {
         loop {
             match self.find(key) {
-                Lookup::Ready(value) => return Ok(value),
-                Lookup::Loading(flight) => match flight.wait() {
+                CacheLookup::Ready(value) => return Ok(value),
+                CacheLookup::Loading(flight) => match flight.wait() {
                     // The loading thread was cancelled, but this one was not: retry.
                     Err(Error::Cancelled) => cancellation::check()?,
                     outcome => return outcome,
                 },
-                Lookup::Missing(promise) => {
+                CacheLookup::Missing(promise) => {
                     // A cancelled thread may have produced an incomplete value.
                     return match load().and_then(|made| cancellation::check().map(|()| made)) {
                         Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
@@ -274,19 +274,19 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     /// Looks a key up. On a miss the caller must load the value and settle the promise.
-    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
+    pub fn find(&self, key: K) -> CacheLookup<'_, K, V> {
         let mut shard = self.shard(&key);
         if let Some(Slot::Loading(flight)) = shard.recent.get(&key) {
-            return Lookup::Loading(flight.clone());
+            return CacheLookup::Loading(flight.clone());
         }
         if let Some(value) = self.hit(&mut shard, &key) {
-            return Lookup::Ready(value);
+            return CacheLookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
         let flight = Arc::new(Flight::new());
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
-        Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
+        CacheLookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
     /// Returns whether the value is cached, without counting a hit or touching its recency.

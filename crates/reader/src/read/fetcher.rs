@@ -11,7 +11,7 @@ use tilefs_threads::cancellation::{self, Turn};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{BufferPool, Cache, Lookup, PooledBuffer, Promise, Weight};
+use crate::cache::{BufferPool, Cache, CacheLookup, PooledBuffer, Promise, Weight};
 use crate::statistics::Statistic;
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
@@ -105,12 +105,12 @@ impl Fetcher {
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
             fetched.push(match self.cache.find(unit.key()) {
-                Lookup::Ready(decoded) => Some(Ok(decoded)),
-                Lookup::Loading(flight) => {
+                CacheLookup::Ready(decoded) => Some(Ok(decoded)),
+                CacheLookup::Loading(flight) => {
                     loading.push((number, flight));
                     None
                 }
-                Lookup::Missing(promise) => {
+                CacheLookup::Missing(promise) => {
                     missing.push((unit, number, promise));
                     None
                 }
