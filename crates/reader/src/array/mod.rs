@@ -26,7 +26,7 @@ pub use bounds::ValueBounds;
 pub use context::budget::Budget;
 pub use context::saved::{SavedIndexes, decode_sums, encode_sums};
 pub use context::single_flight::SingleFlight;
-pub use context::watch::{Fingerprint, Watch};
+pub use context::watch::{Fingerprint, FolderWatch};
 pub use context::{Context, IndexKey, Indexes};
 pub use directory::listing::FolderListing;
 pub use directory::object::ObjectKind;
