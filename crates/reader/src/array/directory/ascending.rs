@@ -1,4 +1,4 @@
-//! CacheLookup of names in a sorted list. Lists of commits and copies of footers mostly name fragments in byte order, so a
+//! Lookup of names in a sorted list. Lists of commits and copies of footers mostly name fragments in byte order, so a
 //! lookup first tries the name after the one found last.
 
 /// Items sorted by their names in byte order.

@@ -220,7 +220,7 @@ impl RowSegment {
     }
 }
 
-/// BufferPool for reading rows, kept for the next block.
+/// Buffers for reading rows, kept for the next block.
 #[derive(Default)]
 pub struct RowBuffers {
     stored: Vec<u8>,

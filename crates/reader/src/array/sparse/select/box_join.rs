@@ -1,7 +1,7 @@
 //! Finds which of many boxes intersect. Cells of two boxes can have the same coordinates only if the boxes intersect
 //! along every dimension.
 
-/// BoxList of coordinates: a range of positions (both ends included) for each dimension. Memory: 16 bytes for each box
+/// Boxes of coordinates: a range of positions (both ends included) for each dimension. Memory: 16 bytes for each box
 /// and dimension.
 #[derive(Debug, Clone, Default)]
 pub struct BoxList {

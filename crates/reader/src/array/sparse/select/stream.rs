@@ -69,7 +69,7 @@ impl CellBatch {
     }
 }
 
-/// BufferPool for reading, which batches need not keep.
+/// Buffers for reading, which batches need not keep.
 #[derive(Debug, Default)]
 pub struct StreamBuffers {
     columns: Vec<AxisColumn>,

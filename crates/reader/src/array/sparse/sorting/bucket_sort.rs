@@ -210,7 +210,7 @@ impl KeyBuckets {
     }
 
     /// Visits all cells sorted by their keys; those with the same key in the order in which they were added. Each thread
-    /// takes at most about `most_bytes` of memory. KeyBuckets that need more are divided into smaller ones in `store`.
+    /// takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in `store`.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
