@@ -36,15 +36,15 @@ impl VarCells for VarColumn {
         self.row_count()
     }
 
-    fn total(&self) -> Result<u64> {
-        self.byte_count()
+    fn byte_count(&self) -> Result<u64> {
+        VarColumn::byte_count(self)
     }
 
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
-        self.offsets(first, out)
+        VarColumn::read_offsets(self, first, out)
     }
 
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
-        VarColumn::read(self, start, out)
+        VarColumn::read_values(self, start, out)
     }
 }

@@ -103,7 +103,7 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in the offsets of any cell.
-    pub fn total(&self) -> Result<u64> {
+    pub fn byte_count(&self) -> Result<u64> {
         let checkpoints = self.checkpoints()?;
         self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
     }
@@ -136,7 +136,7 @@ impl DenseVarColumn {
             let starts = block.starts.get((inner % BLOCK) as usize..).unwrap_or_default();
             let next_start = match starts.first() {
                 Some(start) => *start,
-                None => self.total()?,
+                None => self.byte_count()?,
             };
             let outside = (next - cell).min(rest.len() as u64) as usize;
             let (fills, behind) = rest.split_at_mut(outside);

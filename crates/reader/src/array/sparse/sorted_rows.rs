@@ -196,7 +196,7 @@ impl SortedBatch {
             column.clear();
             if let SortedDimension::Text(text) = dimension {
                 column.offsets.resize(count as usize + 1, 0);
-                text.offsets(first, &mut column.offsets)?;
+                text.read_offsets(first, &mut column.offsets)?;
                 let start = column.offsets[0];
                 let fit = column.offsets.partition_point(|offset| offset.saturating_sub(start) <= most_text);
                 count = (fit as u64).saturating_sub(1).max(1);
@@ -215,7 +215,7 @@ impl SortedBatch {
                     let start = column.offsets[0];
                     let length = usize::try_from(column.offsets[count as usize] - start).unwrap_or(usize::MAX);
                     memory::resize(&mut column.bytes, length, "the text of coordinates")?;
-                    text.read(start, &mut column.bytes)?;
+                    text.read_values(start, &mut column.bytes)?;
                     column.offsets.iter_mut().for_each(|offset| *offset -= start);
                 }
             }

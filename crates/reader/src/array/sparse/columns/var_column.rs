@@ -144,11 +144,11 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in the data that is needed for these rows.
-    pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        self.offsets_into(first, out.into())
+    pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        self.read_offsets_into(first, out.into())
     }
 
-    fn offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
+    fn read_offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
         let map = self.view.map()?;
         let past = || Error::internal("rows past the last one");
         let last = first.checked_add(out.len()).ok_or_else(past)?;
@@ -184,11 +184,11 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in the data that is needed for these bytes.
-    pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        self.read_into(start, out.into())
+    pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        self.read_values_into(start, out.into())
     }
 
-    fn read_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
+    fn read_values_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let map = self.view.map()?;
         let files = self.files()?;
         self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
@@ -209,8 +209,9 @@ impl VarColumn {
         let (map, rows) = (self.view.map()?, self.row_count()?);
         let offsets_of = "the offsets of a column";
         if (0..map.segment_count()).any(|number| map.slab(number).is_some()) {
-            let offsets = memory::fill(rows.saturating_add(1), 1, offsets_of, |first, out| self.offsets(first, out))?;
-            let bytes = memory::fill(self.byte_count()?, 1, VALUES, |start, out| self.read(start, out))?;
+            let offsets =
+                memory::fill(rows.saturating_add(1), 1, offsets_of, |first, out| self.read_offsets(first, out))?;
+            let bytes = memory::fill(self.byte_count()?, 1, VALUES, |start, out| self.read_values(start, out))?;
             return Ok((offsets, bytes));
         }
         let (files, mut starts) = (self.files()?, Vec::new());
@@ -244,7 +245,7 @@ impl VarColumn {
         let rows = if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 };
         let behind = partition_point(1..rows, |row| {
             let mut start = [0];
-            self.offsets(row, &mut start[..])?;
+            self.read_offsets(row, &mut start[..])?;
             Ok(start[0] <= byte)
         })?;
         Ok(behind - 1)
