@@ -185,7 +185,7 @@ impl Array {
         let (column, total) = self.run(py, |here| {
             let field = here.attribute(attribute)?;
             let column = DenseVarColumn::new(here.view()?, here.selection(&axes)?, attribute, field.fill.clone())?;
-            let total = column.total()?;
+            let total = column.byte_count()?;
             Ok((column, total))
         })?;
         let count = column.cells().saturating_add(1);
