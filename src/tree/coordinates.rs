@@ -23,7 +23,7 @@ use super::dense::DenseSubarray;
 use super::fields::FieldFolder;
 use super::names::dimension_name;
 use super::notes::{Notes, UNIT, unit_of};
-use super::subarray::{FieldId, column};
+use super::subarray::{FieldId, column, describe_field};
 
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";
@@ -200,7 +200,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
         Err(error) => return Err(error),
     };
     let id = FieldId::Attribute(opened.attribute);
-    let field = id.describe(opened.array.schema(), &label.name);
+    let field = describe_field(id, opened.array.schema(), &label.name);
     Ok(Some((column(&subarray, id, field)?, opened.array)))
 }
 

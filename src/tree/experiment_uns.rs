@@ -19,7 +19,7 @@ use super::members::NamedMembers;
 use super::meta;
 use super::soma::{self, Element, MatrixAxis};
 use super::sparse::SparseSubarray;
-use super::subarray::{FieldId, Subarray};
+use super::subarray::{FieldId, Subarray, describe_field};
 
 /// The metadata key under which the original type of a data frame is stored.
 const HINT: &str = "soma_uns_outgest_hint";
@@ -108,7 +108,7 @@ fn list(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
         return Ok(Err(Unrepresentable::new("a data frame that was not a list")));
     };
     let id = FieldId::Attribute(number);
-    if let Err(reason) = anndata::check(&id.describe(schema, VALUES)) {
+    if let Err(reason) = anndata::check(&describe_field(id, schema, VALUES)) {
         return Ok(Err(reason));
     }
     let subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));

@@ -16,7 +16,7 @@ use super::listing::{Listing, Sizing};
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::node::ExtendedAttributes;
 use super::shown::{ShownViews, View};
-use super::subarray::{FieldId, Subarray};
+use super::subarray::{FieldId, Subarray, describe_field};
 use super::texts::Format;
 use super::variant_table::VariantView;
 use super::xattrs;
@@ -72,7 +72,7 @@ impl FieldNames {
 
     /// Returns the description of a field for the formats.
     pub fn describe(&self, schema: &ArraySchema, field: FieldId) -> Field {
-        field.describe(schema, self.of_field(field))
+        describe_field(field, schema, self.of_field(field))
     }
 }
 

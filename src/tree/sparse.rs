@@ -10,7 +10,7 @@ use tilefs_export::raw::{Cells, RawFile};
 use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
-    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
+    CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
@@ -179,10 +179,6 @@ impl Subarray for SparseSubarray {
     }
 
     fn statistics(&self, field: FieldId) -> Result<Option<Arc<dyn ColumnStatistics>>> {
-        let field = match field {
-            FieldId::Attribute(number) => FieldOfRows::Attribute(number),
-            FieldId::Dimension(number) => FieldOfRows::Dimension(number),
-        };
         let statistics = RowStatistics::new(self.view()?, field);
         Ok(statistics.map(|statistics| Arc::new(statistics) as Arc<dyn ColumnStatistics>))
     }

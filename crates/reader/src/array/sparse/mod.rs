@@ -20,5 +20,5 @@ pub(super) use select::deletes::visible_deletes;
 pub use select::files::coordinates_of_tile;
 pub use select::query::{Portions, RowCount};
 pub use select::selection::CoordinateRange;
-pub use statistics::{FieldOfRows, RowStatistics};
+pub use statistics::RowStatistics;
 pub use view::{SparseView, Unmerged};

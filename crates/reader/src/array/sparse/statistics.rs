@@ -9,16 +9,8 @@ use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
 use super::rows::segments::{RowSegment, Rows};
 use super::view::SparseView;
+use crate::array::FieldId;
 use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
-
-/// A dimension or an attribute, by its number in the array's schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldOfRows {
-    /// A dimension, by its number.
-    Dimension(usize),
-    /// An attribute, by its number.
-    Attribute(usize),
-}
 
 /// The statistics of a field of the rows of a view: bounds of its values, from metadata alone.
 ///
@@ -26,17 +18,17 @@ pub enum FieldOfRows {
 /// attributes.
 pub struct RowStatistics {
     view: Arc<SparseView>,
-    field: FieldOfRows,
+    field: FieldId,
     datatype: Datatype,
 }
 
 impl RowStatistics {
     /// Returns `None` for fields without recorded bounds.
-    pub fn new(view: Arc<SparseView>, field: FieldOfRows) -> Option<Self> {
+    pub fn new(view: Arc<SparseView>, field: FieldId) -> Option<Self> {
         let schema = view.array().schema();
         let datatype = match field {
-            FieldOfRows::Dimension(number) => schema.dimensions.get(number)?.datatype,
-            FieldOfRows::Attribute(number) => {
+            FieldId::Dimension(number) => schema.dimensions.get(number)?.datatype,
+            FieldId::Attribute(number) => {
                 schema.attributes.get(number).filter(|attribute| are_recorded(attribute))?.datatype
             }
         };
@@ -54,8 +46,8 @@ impl RowStatistics {
                 return Ok(());
             }
             match self.field {
-                FieldOfRows::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
-                FieldOfRows::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
+                FieldId::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
+                FieldId::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
             }
         })?;
         bounds.finish()

@@ -10,7 +10,8 @@ use tilefs_threads::for_all;
 
 use super::gather::GatherList;
 use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
-use super::var_files::{ValuePlace, VarField, VarFiles, too_long};
+use super::var_files::{ValuePlace, VarFiles, too_long};
+use crate::array::FieldId;
 use crate::array::context::IndexKey;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
@@ -33,7 +34,7 @@ const VALUES: &str = "the values of a column";
 /// A column of variable-size values, one per row. Reads are independent of each other and may run concurrently.
 pub struct VarColumn {
     view: Arc<SparseView>,
-    field: VarField,
+    field: FieldId,
     /// Identifies this column's entries in the cache of indexes, which holds for each cell slab the bytes before each
     /// tile.
     number: u64,
@@ -72,7 +73,7 @@ impl VarColumn {
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
             return Err(Error::internal(format!("no string dimension {dimension}")));
         }
-        Ok(Self::new(view, VarField::Dimension(dimension)))
+        Ok(Self::new(view, FieldId::Dimension(dimension)))
     }
 
     /// Returns the column of the values of a variable-size attribute, given its number in the array's schema.
@@ -84,10 +85,10 @@ impl VarColumn {
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
             return Err(Error::internal(format!("no variable-size attribute {attribute}")));
         }
-        Ok(Self::new(view, VarField::Attribute(attribute)))
+        Ok(Self::new(view, FieldId::Attribute(attribute)))
     }
 
-    fn new(view: Arc<SparseView>, field: VarField) -> Self {
+    fn new(view: Arc<SparseView>, field: FieldId) -> Self {
         let number = view.array().context().indexes.new_owner();
         let (index, bytes, saved) = (SingleFlight::new(), SingleFlight::new(), OnceLock::new());
         VarColumn { view, field, number, index, bytes, saved, open: OpenFiles::new() }

@@ -7,6 +7,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_storage::together;
 
 use super::gather::{DROPPED, GatherList};
+use crate::array::FieldId;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::files::{VarFile, string_tiles};
 use crate::array::sparse::select::query::Query;
@@ -14,14 +15,6 @@ use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::read::{Batches, Decoding, Fetcher};
-
-/// The field of a column.
-#[derive(Debug, Clone, Copy)]
-pub enum VarField {
-    Dimension(usize),
-    /// The attribute's number in the array's schema.
-    Attribute(usize),
-}
 
 /// The place of a row's value in the values of its tile, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,12 +34,12 @@ pub struct Copies {
 /// The files of a column, opened on first use.
 pub struct VarFiles<'a> {
     query: &'a Query,
-    field: VarField,
+    field: FieldId,
     open: &'a OpenFiles<Arc<VarFile>>,
 }
 
 impl<'a> VarFiles<'a> {
-    pub fn new(query: &'a Query, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+    pub fn new(query: &'a Query, field: FieldId, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
         VarFiles { query, field, open }
     }
 
@@ -72,8 +65,8 @@ impl<'a> VarFiles<'a> {
     fn open_one(&self, fragment: usize) -> Result<Arc<VarFile>> {
         let array = &*self.query.array;
         let file = match self.field {
-            VarField::Dimension(dimension) => string_tiles(array, fragment, dimension).map(VarFile::Stored),
-            VarField::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
+            FieldId::Dimension(dimension) => string_tiles(array, fragment, dimension).map(VarFile::Stored),
+            FieldId::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
         };
         file.map(Arc::new)
     }
