@@ -9,8 +9,7 @@ use tilefs_format::scalar::Range;
 use tilefs_threads::for_all;
 
 use super::values::Values;
-use crate::array::Array;
-use crate::array::FieldId;
+use crate::array::{Array, FieldId};
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use crate::memory;
 
