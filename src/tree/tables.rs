@@ -10,10 +10,10 @@ use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
 use tilefs_export::text::{self, Measured, Style, Table, TextRows};
-use tilefs_export::vcf::Notation;
 use tilefs_export::{Column, Content, Forward};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
+use tilefs_vcf::Notation;
 
 use super::builder::FolderBuilder;
 use super::coordinates::dimension_labels;

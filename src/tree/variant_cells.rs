@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{CellPositions, FileRecord, Layout, Record, Window};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};
+use tilefs_vcf::{CellPositions, FileRecord, Layout, Record, Window};
 
 use super::variant_contigs::CONTIG;
 use super::variants::{Sample, VariantDataset, extent_attributes};

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use tilefs_export::vcf::{Contigs, Stretch};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::threads::cancellation;
+use tilefs_vcf::{Contigs, Stretch};
 
 use super::variants::{Sample, VariantDataset};
 

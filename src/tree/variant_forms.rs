@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::vcf::{self, IndexFormat};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
+use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
 
 use super::lazy::{LazyFile, Remark};
 use super::node::{File, NODE};
@@ -131,8 +131,8 @@ impl KeptFiles {
             Part::Bgzf => {
                 let (whole, remark) = whole();
                 let of_sequence = remark.clone();
-                let file = LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(whole.open()?)) as _))
-                    .with_forward(move || Ok(vcf::BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
+                let file = LazyFile::new(self.modified, move || Ok(Arc::new(Bgzf::new(whole.open()?)) as _))
+                    .with_forward(move || Ok(BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
                 (file, remark)
             }
             Part::Index(format) => {

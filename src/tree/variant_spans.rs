@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{Header, Window};
 use tilefs_format::error::Result;
 use tilefs_reader::threads::cancellation;
+use tilefs_vcf::{Header, Window};
 
 use super::variant_cells::Span;
 use super::variant_contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
-use tilefs_export::vcf::{self, Contigs, Definitions, FieldColumns, FieldKind, Notation};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
@@ -21,6 +20,7 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
+use tilefs_vcf::{Contigs, Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
 
 use super::subarray::{FieldId, Subarray};
 use super::variants::{VariantDataset, extent_attributes};
@@ -396,10 +396,8 @@ impl VariantCells {
     fn compute_fixed(&self, shown: Shown, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let notation = self.notation;
         match shown {
-            Shown::Alleles => {
-                self.for_each(&self.alleles, rows, |_, stored| vcf::push_alleles(stored, notation, cells))
-            }
-            Shown::Id => self.for_each(&self.id, rows, |_, stored| vcf::push_id(stored, notation, cells)),
+            Shown::Alleles => self.for_each(&self.alleles, rows, |_, stored| push_alleles(stored, notation, cells)),
+            Shown::Id => self.for_each(&self.id, rows, |_, stored| push_id(stored, notation, cells)),
             Shown::Filters => self.compute_filters(rows, cells),
             Shown::SampleName => self.compute_names(rows, cells),
             Shown::Contig | Shown::Start | Shown::End => self.compute_places(shown, rows, cells),
@@ -426,7 +424,7 @@ impl VariantCells {
             };
             let filters = of.and_then(|of| all.get(of));
             let filters = filters.ok_or_else(|| Error::damaged("a record of a sample that has no header"))?;
-            vcf::push_filters(stored, filters, self.notation, cells)
+            push_filters(stored, filters, self.notation, cells)
         })
     }
 

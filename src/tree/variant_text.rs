@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{
-    BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
-};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
 use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
+use tilefs_vcf::{
+    BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
+};
 
 use super::lazy::Remark;
 use super::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};

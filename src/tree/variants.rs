@@ -9,7 +9,6 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
@@ -20,6 +19,7 @@ use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::group::Group;
 use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
+use tilefs_vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers};
 
 use super::members::NamedMembers;
 

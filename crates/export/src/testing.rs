@@ -1,6 +1,8 @@
 //! Checks for the tests of every content: any range of bytes equals that range of the whole, and prefetching a range
 //! requests from the content's sources what reading its bytes does.
 
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

@@ -10,6 +10,11 @@
 //! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
 //! in-memory values that TileDB-VCF stores.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
 mod bcf;
 mod bgzf;
 mod columns;
