@@ -28,7 +28,8 @@ use super::shown::View;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
-use super::variant_table::VariantView;
+use super::variant_table::CallRows;
+use super::variant_view::VariantView;
 use super::xattrs;
 
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
@@ -249,7 +250,11 @@ fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
 fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
     let Some(VariantView::Calls(variants)) = &fields.variants else { return stored_columns(fields, |_| true) };
     let mut all = fields.dimensions().chain(fields.attributes());
-    variants.columns(&fields.subarray, notation, own_columns_of(fields, &mut all, |_| true)?)
+    let (ids, stored): (Vec<FieldId>, Vec<Column>) = own_columns_of(fields, &mut all, |_| true)?.into_iter().unzip();
+    let subarray = fields.subarray.clone();
+    let rows = CallRows { stored, origin: Box::new(move |row| subarray.origin(row)) };
+    let columns = variants.columns(rows, notation)?.into_iter();
+    Ok(columns.map(|one| (one.stored.and_then(|number| ids.get(number).copied()), one.column)).collect())
 }
 
 /// Like [`columns_with_fields`], but returns only the columns whose names are wanted, and those of variant calls as
