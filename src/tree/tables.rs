@@ -14,6 +14,7 @@ use tilefs_export::{Column, Content, Forward};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_vcf::Notation;
+use tilefs_vcf::table::CallRows;
 
 use super::builder::FolderBuilder;
 use super::coordinates::dimension_labels;
@@ -28,7 +29,6 @@ use super::shown::View;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
-use super::variant_table::CallRows;
 use super::variant_view::VariantView;
 use super::xattrs;
 
@@ -241,7 +241,7 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of their
 /// enumerations, under their names in the array. A nameless one gets the name of its files. The columns of variant
-/// calls are described in [`VariantTables`](super::variant_table::VariantTables), and only they use `notation`.
+/// calls are described in [`VariantTables`](tilefs_vcf::table::VariantTables), and only they use `notation`.
 fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }

@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
+use tilefs_vcf::file::{Encoding, VariantText};
 use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
 
 use super::lazy::{LazyFile, Remark};
 use super::node::{File, NODE};
-use super::variant_text::{Encoding, VariantText};
 
 /// Number of recently used files whose measured lengths are cached.
 const KEPT: usize = 16;

@@ -7,9 +7,9 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls};
 
 use super::members::NamedMembers;
-use super::variants::{VariantDataset, is_calls};
 
 const DATA: &str = "data";
 const HEADERS: &str = "vcf_headers";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::variant_table::VariantTables;
+use tilefs_vcf::table::VariantTables;
 
 /// The presentation of an array of a TileDB-VCF dataset as a table.
 #[derive(Clone)]

@@ -18,14 +18,17 @@
 mod bcf;
 mod bgzf;
 mod columns;
+pub mod dataset;
 mod definitions;
 pub mod fields;
+pub mod file;
 mod header;
 mod known_names;
 mod layout;
 mod merge;
 mod record;
 mod tabix;
+pub mod table;
 
 pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};

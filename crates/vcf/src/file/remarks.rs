@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use tilefs_format::error::Result;
 
-use super::variant_regions::Region;
-use super::variant_spans::{FileSamples, SelectedRegions};
+use crate::dataset::regions::Region;
+use crate::dataset::spans::{FileSamples, SelectedRegions};
 
 /// Number of contigs or regions that are named.
 const NAMED: usize = 3;

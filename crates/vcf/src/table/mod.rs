@@ -19,9 +19,11 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
-use tilefs_vcf::{Contigs, Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
 
-use super::variants::{VariantDataset, extent_attributes};
+use crate::columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+use crate::dataset::arrays::{VariantDataset, extent_attributes};
+use crate::definitions::{Definitions, FieldKind};
+use crate::layout::Contigs;
 
 /// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();

@@ -18,14 +18,16 @@ use tilefs_reader::array::{IndexKey, Indexes};
 use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
-use tilefs_vcf::{
-    BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
-};
 
-use super::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
-use super::variant_regions::WrittenRegion;
-use super::variant_spans::{FileSamples, SelectedRegions};
-use super::variants::{Sample, VariantDataset};
+use crate::bcf::{BcfHeader, BcfRecords};
+use crate::dataset::arrays::{Sample, VariantDataset};
+use crate::dataset::cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
+use crate::dataset::regions::WrittenRegion;
+use crate::dataset::spans::{FileSamples, SelectedRegions};
+use crate::header::Header;
+use crate::layout::Window;
+use crate::merge::{FileRecord, MergedFile, MergedLines, Merger};
+use crate::tabix::{IndexFormat, csi_of_bcf, tabix};
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
 const WINDOW_CELLS: u64 = 1 << 16;

@@ -16,7 +16,10 @@ use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
-use tilefs_vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers};
+
+use crate::header::Header;
+use crate::layout::{Contigs, Layout, sample_numbers};
+use crate::tabix::IndexFormat;
 
 /// The attribute of the headers, and the dimension of their samples.
 const HEADER: &str = "header";

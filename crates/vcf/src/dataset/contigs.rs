@@ -10,9 +10,9 @@ use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::threads::cancellation;
-use tilefs_vcf::{Contigs, Stretch};
 
-use super::variants::{Sample, VariantDataset};
+use super::arrays::{Sample, VariantDataset};
+use crate::layout::{Contigs, Stretch};
 
 /// The dimension of contigs in layout 4, and its number.
 pub const CONTIG: &str = "contig";
