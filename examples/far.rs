@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::{ReadAhead, Window};
 use tilefs::tree::{self, Node, OpenOptions};
-use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;

@@ -16,7 +16,7 @@ use tilefs_reader::array::dense::grid::{Axis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
-use tilefs_reader::threads::PerProcess;
+use tilefs_threads::PerProcess;
 
 use crate::call;
 use crate::context::ProcessContext;

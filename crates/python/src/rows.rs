@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tilefs::tree::arrow_parts::ArrowParts;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads;
-use tilefs_reader::threads::PerProcess;
-use tilefs_reader::threads::cancellation::Token;
+use tilefs_threads as threads;
+use tilefs_threads::PerProcess;
+use tilefs_threads::cancellation::Token;
 
 use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};

@@ -14,8 +14,8 @@ use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
-use tilefs_reader::storage::EntryKey;
-use tilefs_reader::threads::cancellation;
+use tilefs_storage::EntryKey;
+use tilefs_threads::cancellation;
 
 use crate::header::Header;
 use crate::layout::{Contigs, Layout, sample_numbers};

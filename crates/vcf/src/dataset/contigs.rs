@@ -9,7 +9,7 @@ use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::arrays::{Sample, VariantDataset};
 use crate::layout::{Contigs, Stretch};
@@ -211,8 +211,8 @@ fn rows_on(dataset: &VariantDataset, samples: Option<&[Sample]>, contigs: &[&[u8
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::threads::cancellation::Token;
     use tilefs_reader::{Object, open};
+    use tilefs_threads::cancellation::Token;
 
     use super::*;
 

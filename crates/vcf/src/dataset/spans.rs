@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::arrays::{Sample, VariantDataset};
 use super::cells::Span;

@@ -18,7 +18,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
 use crate::dataset::arrays::{VariantDataset, extent_attributes};
