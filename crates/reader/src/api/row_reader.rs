@@ -9,8 +9,8 @@ use tilefs_format::scalar::Range;
 use tilefs_threads::for_all;
 
 use super::values::Values;
-use crate::array::{Array, FieldId};
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
+use crate::array::{Array, FieldId};
 use crate::memory;
 
 /// The default number of rows of a batch.
