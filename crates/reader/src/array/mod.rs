@@ -25,7 +25,8 @@ pub mod verify;
 
 pub use bounds::ValueBounds;
 pub use context::budget::Budget;
-pub use context::saved::{SavedIndexes, decode_sums, encode_sums};
+pub use context::running_sums::RunningSums;
+pub use context::saved::SavedIndexes;
 pub use context::single_flight::SingleFlight;
 pub use context::watch::{Fingerprint, FolderWatch};
 pub use context::{Context, IndexKey, Indexes};

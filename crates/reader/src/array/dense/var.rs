@@ -16,7 +16,7 @@ use super::embedding::Embedding;
 use super::pieces::{Piece, PieceSource};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::context::saved::{decode_sums, encode_sums};
+use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::offsets::OFFSET;
@@ -44,7 +44,7 @@ pub struct DenseVarColumn {
     fill: Vec<u8>,
     files: OpenFiles<Arc<VarTiles>>,
     /// The sum of the lengths before each block, and of all lengths.
-    checkpoints: SingleFlight<Vec<u64>>,
+    checkpoints: SingleFlight<RunningSums>,
 }
 
 /// One block of cells.
@@ -105,7 +105,7 @@ impl DenseVarColumn {
     /// Any damage in the offsets of any cell.
     pub fn byte_count(&self) -> Result<u64> {
         let checkpoints = self.checkpoints()?;
-        self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
+        self.start_of_block(checkpoints, checkpoints.items() as u64)
     }
 
     /// Reads the byte offsets of the values of file cells from `first` on. The offset after the last cell is the total.
@@ -170,7 +170,7 @@ impl DenseVarColumn {
     fn read_values_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let checkpoints = self.checkpoints()?;
         let window = start..start.saturating_add(out.len());
-        let blocks = checkpoints.len() as u64 - 1;
+        let blocks = checkpoints.items() as u64;
         let first_start = self.start_of_block(checkpoints, 0)?;
         if let Some(out) = out.wanted() {
             self.fill_gap(0..first_start, &window, out);
@@ -209,13 +209,19 @@ impl DenseVarColumn {
     }
 
     /// Returns the last block that begins at or before a byte, or the first block.
-    fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
-        let blocks = 1..checkpoints.len() as u64 - 1;
+    fn block_of_byte(&self, checkpoints: &RunningSums, byte: u64) -> Result<u64> {
+        let blocks = 1..checkpoints.items() as u64;
         Ok(partition_point(blocks, |block| Ok(self.start_of_block(checkpoints, block)? <= byte))? - 1)
     }
 
     /// Writes the part of `window` that lies in a block and in the gaps after its cells to `out`.
-    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
+    fn read_block(
+        &self,
+        checkpoints: &RunningSums,
+        number: u64,
+        window: &Range<u64>,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
         let block = self.block(checkpoints, number)?;
         let end = self.start_of_block(checkpoints, number + 1)?;
         let (plan, mut fills) = self.plan_values(&block, window)?;
@@ -271,30 +277,23 @@ impl DenseVarColumn {
         }
     }
 
-    fn checkpoints(&self) -> Result<&[u64]> {
-        self.checkpoints.get_or_retry(|| self.make_checkpoints()).map(Vec::as_slice)
+    fn checkpoints(&self) -> Result<&RunningSums> {
+        self.checkpoints.get_or_retry(|| self.make_checkpoints())
     }
 
-    fn make_checkpoints(&self) -> Result<Vec<u64>> {
+    fn make_checkpoints(&self) -> Result<RunningSums> {
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
         let saved = &self.view.array().context().saved;
         saved.get_or_make(
             self.saved_key()?,
-            |bytes| decode_sums(bytes, blocks + 1),
-            |sums| encode_sums(sums),
+            |bytes| RunningSums::decode(bytes, blocks),
+            RunningSums::encode,
             || {
                 let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
-                let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
+                let lengths: Vec<u64> = threads::for_all(blocks, sum_of)?;
                 saved.note_measured(self.cells.cells());
-                let mut checkpoints = Vec::with_capacity(sums.len() + 1);
-                let mut offset = 0u64;
-                checkpoints.push(0);
-                for sum in sums {
-                    offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
-                    checkpoints.push(offset);
-                }
-                Ok(checkpoints)
+                RunningSums::of_lengths(lengths).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
             },
         )
     }
@@ -310,23 +309,23 @@ impl DenseVarColumn {
     }
 
     /// Returns the offset in the file of the first value of a block; after the last block, the end of the file.
-    fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
+    fn start_of_block(&self, checkpoints: &RunningSums, block: u64) -> Result<u64> {
         let past = || Error::internal("past the last value");
-        let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
+        let lengths = checkpoints.start(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
         let inner = block.saturating_mul(BLOCK).min(self.cells.cells());
         let outside = self.embedding.outer_cell(inner).0 - inner;
         outside
             .checked_mul(self.fill.len() as u64)
-            .and_then(|fill| fill.checked_add(*lengths))
+            .and_then(|fill| fill.checked_add(lengths))
             .ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
     }
 
     /// Returns a block of cells, which is empty after the last one.
-    fn block(&self, checkpoints: &[u64], number: u64) -> Result<ValueBlock> {
+    fn block(&self, checkpoints: &RunningSums, number: u64) -> Result<ValueBlock> {
         let values = self.values_of_block(number)?;
         let mut starts = Vec::with_capacity(values.lengths.len());
         let fill = self.fill.len() as u64;
-        let mut before = checkpoints.get(number as usize).copied().unwrap_or(0);
+        let mut before = checkpoints.start(number as usize).unwrap_or(0);
         let (mut outer, mut run) = (0, 0);
         for (inner, length) in (number * BLOCK..).zip(&values.lengths) {
             if run == 0 {

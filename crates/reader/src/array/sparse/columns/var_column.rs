@@ -13,6 +13,7 @@ use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
 use super::var_files::{ValuePlace, VarFiles, too_long};
 use crate::array::FieldId;
 use crate::array::context::IndexKey;
+use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
 use crate::array::sparse::rows::segments::RowSegment;
@@ -50,8 +51,8 @@ pub struct VarColumn {
 /// not consecutive in their fragment.
 struct BlockIndex {
     segments: Vec<SingleFlight<SegmentIndex>>,
-    /// The bytes before each segment of the map of rows, as far as they are known; the last entry is the total.
-    starts: RwLock<Vec<u64>>,
+    /// Where the values of the segments of the map of rows begin, as far as they are known.
+    starts: RwLock<RunningSums>,
 }
 
 /// A segment of the map of rows: consecutive cells of one fragment, in whole tiles.
@@ -268,7 +269,7 @@ impl VarColumn {
                     segment.get_or_make(|| Ok(saved.clone()))?;
                 }
             }
-            Ok(BlockIndex { segments, starts: RwLock::new(vec![0]) })
+            Ok(BlockIndex { segments, starts: RwLock::default() })
         })
     }
 
@@ -277,7 +278,7 @@ impl VarColumn {
         own.get_or_make(|| {
             let map = self.view.map()?;
             if let Some(slab) = slab_of(map, number) {
-                let bytes = self.tile_starts(slab)?.last().copied().unwrap_or(0);
+                let bytes = self.tile_starts(slab)?.total();
                 return Ok(SegmentIndex { bytes, blocks: Vec::new() });
             }
             let rows: Vec<u64> = map.segment(number)?.block_starts().collect();
@@ -298,25 +299,25 @@ impl VarColumn {
         let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
         let missing = {
             let known = known();
-            if let Some(start) = known.get(number) {
-                return Ok(*start);
+            if let Some(start) = known.start(number) {
+                return Ok(start);
             }
-            known.len() - 1..number
+            known.items()..number
         };
         // The lock is not held while offsets are read.
         for_all(missing.len(), |at| self.segment_index(missing.start + at).map(drop))?;
         let mut starts = index.starts.write().unwrap_or_else(PoisonError::into_inner);
-        while starts.len() <= number {
-            let bytes = self.segment_index(starts.len() - 1)?.bytes;
-            let start = starts.last().copied().unwrap_or(0);
-            let end = start.checked_add(bytes).ok_or_else(too_long)?;
-            if let Some(told) = self.bytes.get().filter(|told| **told != end && starts.len() == index.segments.len()) {
-                let reason = format!("{end} bytes of values where the metadata of tiles say {told}");
+        while starts.items() < number {
+            let bytes = self.segment_index(starts.items())?.bytes;
+            let end = starts.total().checked_add(bytes).ok_or_else(too_long)?;
+            let is_last = starts.items() + 1 == index.segments.len();
+            if let Some(recorded) = self.bytes.get().filter(|recorded| is_last && **recorded != end) {
+                let reason = format!("{end} bytes of values where the metadata of tiles say {recorded}");
                 return Err(Error::damaged(reason).in_array(self.view.array().path()));
             }
-            starts.push(end);
+            starts.push(bytes).ok_or_else(too_long)?;
         }
-        let start = starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))?;
+        let start = starts.start(number).ok_or_else(|| Error::internal("no such segment"))?;
         drop(starts);
         if number == index.segments.len() {
             self.keep()?;
@@ -330,12 +331,12 @@ impl VarColumn {
         loop {
             let known = {
                 let starts = index.starts.read().unwrap_or_else(PoisonError::into_inner);
-                if starts.len() > index.segments.len() || starts.last().is_some_and(|start| *start > byte) {
-                    return Ok(starts.partition_point(|start| *start <= byte).saturating_sub(1));
+                if starts.items() == index.segments.len() || starts.total() > byte {
+                    return Ok(starts.item_at(byte));
                 }
-                starts.len()
+                starts.items()
             };
-            self.start_of_segment(known)?;
+            self.start_of_segment(known + 1)?;
         }
     }
 
@@ -477,23 +478,21 @@ impl VarColumn {
         Ok(rows.start + from..rows.start + to)
     }
 
-    /// Returns the bytes before each tile of a slab, and the total.
-    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
+    /// Returns where the values of each tile of a slab begin.
+    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<RunningSums>> {
         let indexes = &self.view.array().context().indexes;
         indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
             let files = self.files()?;
             let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
-            let (mut starts, mut total) = (vec![0], 0u64);
+            let mut starts = RunningSums::default();
             let read = cells.for_each_tile(slab.position, slab.rows, |_, tile| {
                 if tile.count != tile.in_tile {
                     return Err(Error::damaged("a cell slab that begins or ends within a tile"));
                 }
-                total = total.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
-                starts.push(total);
-                Ok(())
+                starts.push(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)
             });
             files.place(slab.fragment, read)?;
-            let weight = starts.capacity() * size_of::<u64>();
+            let weight = starts.memory();
             Ok((starts, weight))
         })
     }
@@ -521,7 +520,7 @@ impl VarColumn {
         for (done, tile, mut reader) in parts {
             let into = &mut out[done as usize..(done + tile.count) as usize];
             let place = cells.place_of(position + done) - cells.place_of(slab.position);
-            let before = base + starts.get(place as usize).copied().unwrap_or(0);
+            let before = base + starts.start(place as usize).unwrap_or(0);
             files.place(slab.fragment, reader.read(&mut batches, tile.first, into))?;
             into.iter_mut().for_each(|offset| *offset += before);
         }
@@ -562,16 +561,17 @@ impl VarColumn {
         let starts = self.tile_starts(slab)?;
         let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
         let first_place = cells.place_of(slab.position);
-        let mut tile = starts.partition_point(|before| *before <= wanted.start).saturating_sub(1);
+        let mut tile = starts.item_at(wanted.start);
         let mut at = wanted.start;
         while at < wanted.end {
             let past = || Error::damaged("values past the end of the fragment");
-            let (&before, &after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
-            let to = after.min(wanted.end);
+            let own_bytes = starts.range(tile).ok_or_else(past)?;
+            let to = own_bytes.end.min(wanted.end);
             if to > at {
                 let positions = cells.positions_of(first_place + tile as u64);
                 let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
-                let visited = visit(&file, own, at - before..to - before, at - wanted.start..to - wanted.start);
+                let (from, before) = (own_bytes.start, wanted.start);
+                let visited = visit(&file, own, at - from..to - from, at - before..to - before);
                 files.place(slab.fragment, visited)?;
                 at = to;
             }
