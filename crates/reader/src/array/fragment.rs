@@ -219,7 +219,7 @@ impl ArrayFolder {
         })
     }
 
-    /// Returns the boxes of a sparse fragment's tiles, and those of the levels above them.
+    /// Returns the boxes of a sparse fragment's tiles, and the boxes of the levels above them.
     ///
     /// # Errors
     /// Any damage in the R-tree, including a box that does not contain the boxes below it, or a number of leaves other
@@ -356,7 +356,7 @@ impl ArrayFolder {
     }
 
     /// Returns the number of tiles of every field of a fragment. Dense fragments of some old releases have extra tiles
-    /// after those of their box; these hold no cells.
+    /// after the tiles of their box; the extra tiles hold no cells.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles; [`Error::Damaged`]

@@ -1,5 +1,5 @@
-//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: those
-//! that a read of the array would meet, those in earlier states, and those that no read would meet.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors that
+//! a read of the array would meet, errors in earlier states, and errors that no read would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -270,7 +270,7 @@ impl Verifier<'_> {
     }
 
     /// Decodes coordinates and checks their rules. If the coordinates of one dimension cannot be read at all, decodes
-    /// the others dimension by dimension.
+    /// the coordinates of the other dimensions one by one.
     fn coordinates(&self, fragment: &Fragment<'_>, fields: &[OpenField]) {
         let opened = fields.iter().map(|field| self.open_data(fragment, field)).collect::<Vec<_>>();
         let check = CoordinateCheck::new(fragment.array, fragment.index);

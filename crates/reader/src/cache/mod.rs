@@ -52,7 +52,7 @@ const HEAVY_SHARE: usize = 64;
 /// Bytes of budget per evicted key that the ghost lists remember.
 const BYTES_PER_GHOST: usize = 32 << 10;
 
-/// The memory of a value, and of those that are used together with it.
+/// The memory of a value, and of the values that are used together with it.
 #[derive(Debug, Clone, Copy)]
 pub struct Weight {
     /// The bytes of the value.
@@ -314,7 +314,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         is_new
     }
 
-    /// Adds a key to those that were evicted recently.
+    /// Adds a key to the list of recently evicted keys.
     fn remember(&self, shard: &mut Shard<K, V>, key: K) {
         shard.ghosts.put(key, ());
         if shard.ghosts.len() > self.most_ghosts {

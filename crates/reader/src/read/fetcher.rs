@@ -95,7 +95,7 @@ impl Fetcher {
     /// Returns all `units`, which should be no more than a batch. All misses are read in one batch.
     ///
     /// # Errors
-    /// The error of the first unit that fails; the others are cached nevertheless.
+    /// The error of the first unit that fails; the other units are cached nevertheless.
     pub(crate) fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
         cancellation::check()?;
         if let [unit] = units {
@@ -324,7 +324,7 @@ impl Fetcher {
     }
 }
 
-/// Returns the memory of a unit, and of those that are read in turn with it.
+/// Returns the memory of a unit, and of the units that are read in turn with it.
 fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
     let bytes = decoded.weight();
     let in_turn = usize::try_from(unit.in_turn()).unwrap_or(usize::MAX);

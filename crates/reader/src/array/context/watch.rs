@@ -1,4 +1,4 @@
-//! Fingerprints of the folders of opened arrays and groups, to tell later whether something in them has changed.
+//! Fingerprints of the folders of opened arrays and groups, to find out later whether something in them has changed.
 //!
 //! [`group::changes`](crate::group::changes) takes the fingerprints and compares them.
 

@@ -1,4 +1,4 @@
-//! A tree of the boxes of an array's fragments. Finds those that intersect a box, newest first, without examining the
+//! A tree of the boxes of an array's fragments. Finds the boxes that intersect a box, newest first, without examining the
 //! others.
 //!
 //! Nearby boxes are neighbours in the tree (sort-tile-recursive packing), and every node stores its newest fragment. A

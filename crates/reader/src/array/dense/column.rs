@@ -490,7 +490,7 @@ fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) ->
 }
 
 impl FileRows {
-    /// Returns how many rows are a band: those of some tiles or, within a tile, those of some chunks.
+    /// Returns how many rows are a band: the rows of some tiles or, within a tile, the rows of some chunks.
     fn rows_of_band(&self) -> Option<u64> {
         let tile_bytes = self.bytes.checked_mul(self.of_tile)?;
         if tile_bytes <= MAX_BAND_BYTES {

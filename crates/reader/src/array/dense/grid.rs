@@ -117,7 +117,7 @@ impl Grid {
         Grid { axes, tile_order: other(self.tile_order), cell_order: other(self.cell_order) }
     }
 
-    /// Returns the number of cells of every tile, also of those at the edge of the domain.
+    /// Returns the number of cells of every tile, also of a tile at the edge of the domain.
     pub(crate) fn cells_per_tile(&self) -> u64 {
         self.axes.iter().map(|axis| axis.extent).product()
     }

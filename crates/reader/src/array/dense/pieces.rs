@@ -73,8 +73,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Adds an axis within those added before, unless it has one cell. Joins it to the last one if both are a single
-    /// longer axis in the tile and the output.
+    /// Adds the next axis, which varies faster than the axes before it, unless it has one cell. Joins it to the last axis
+    /// if the two are a single longer axis both in the tile and in the output.
     fn add_axis(&mut self, axis: PieceAxis) {
         if axis.count == 1 {
             return;
@@ -131,7 +131,7 @@ impl Piece {
 }
 
 /// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once. `owners` returns
-/// the fragments of a space tile, newest first, without those that lack the attribute.
+/// the fragments of a space tile, newest first, without the fragments that lack the attribute.
 pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,

@@ -24,18 +24,18 @@ pub struct KeyAxis {
 /// What the positions of an axis count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if they are
-    /// rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
+    /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if
+    /// coordinates are rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
     Integer { low: u64, last: u64, extent: Option<u64> },
-    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus those of the low end
-    /// (of 0, if they are rounded).
+    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus the transformed bits of the
+    /// low end (of 0, if coordinates are rounded).
     Float { low: f64, high: f64, low_bits: u64, last: u64, extent: Option<f64> },
     /// Strings have no positions; [`text_word`] sorts them by their first bytes.
     Text,
 }
 
 impl KeyAxis {
-    /// `filters` are those of the dimension's coordinates.
+    /// Returns the axis of a dimension. `filters` are the filters of its coordinates.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for dimensions whose coordinates have no order.

@@ -223,7 +223,7 @@ impl TileFile {
     }
 }
 
-/// Checks that a tile decodes to the size that its metadata tells.
+/// Checks that a tile decodes to its recorded size.
 pub fn expect_size(found: u64, size: u64) -> Result<()> {
     if found != size {
         return Err(Error::damaged(format!("the tile decodes to {found} bytes instead of {size}")));

@@ -239,9 +239,9 @@ impl FixedColumn {
     fn check_coordinates(&self, dimension: usize, fragment: u32, pieces: &[TileCells], bytes: &[u8]) -> Result<()> {
         let (query, fragment) = (self.view.query()?, fragment as usize);
         let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
-        let told = query.told_range(fragment, dimension)?;
-        let Some(cell) = axis.find_outside(bytes, told.unwrap_or((0, axis.last()))) else { return Ok(()) };
-        let whose = if told.is_some() { "the fragment's non-empty domain" } else { "the domain" };
+        let footer_range = query.range_in_footer(fragment, dimension)?;
+        let Some(cell) = axis.find_outside(bytes, footer_range.unwrap_or((0, axis.last()))) else { return Ok(()) };
+        let whose = if footer_range.is_some() { "the fragment's non-empty domain" } else { "the domain" };
         let in_order = pieces.iter().flat_map(|cells| cells.range().map(|number| (cells.tile, number)));
         let (tile, number) = in_order.into_iter().nth(cell).unwrap_or_default();
         let place = format!("tile {tile}, cell {number}");
@@ -280,7 +280,7 @@ struct Plan {
     cells: u64,
 }
 
-/// Pieces of one tile of a fragment, and the units that hold them: ranges of those of the plan.
+/// Pieces of one tile of a fragment, and the range of the plan's units that hold them.
 struct Copy {
     fragment: u32,
     pieces: Range<usize>,

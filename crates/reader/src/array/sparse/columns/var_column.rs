@@ -103,8 +103,8 @@ impl VarColumn {
         self.view.row_count()
     }
 
-    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; for the others
-    /// the offsets of their cells are read, once.
+    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; of all other
+    /// tiles the offsets of cells are read, once.
     ///
     /// # Errors
     /// Any damage in these.
@@ -262,8 +262,8 @@ impl VarColumn {
             let map = self.view.map()?;
             let mut segments = Vec::new();
             segments.resize_with(map.segment_count(), SingleFlight::new);
-            let is_told = (0..segments.len()).all(|number| map.slab(number).is_some());
-            let saved = if is_told { None } else { self.saved() };
+            let are_slabs = (0..segments.len()).all(|number| map.slab(number).is_some());
+            let saved = if are_slabs { None } else { self.saved() };
             if let Some(saved) = saved.filter(|saved| saved.segments.len() == segments.len()) {
                 for (segment, saved) in segments.iter().zip(&saved.segments) {
                     segment.get_or_make(|| Ok(saved.clone()))?;
@@ -453,8 +453,8 @@ impl VarColumn {
         })
     }
 
-    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and if `values` is set, those of their
-    /// values.
+    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and the units of their values if `values`
+    /// is set.
     fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
         let mut gathered = GatherList::default();
         let mut units = Vec::new();

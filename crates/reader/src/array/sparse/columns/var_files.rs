@@ -196,7 +196,7 @@ impl<'a> VarFiles<'a> {
         &self.query.array.context().fetcher
     }
 
-    /// Adds the units that hold the offsets of gathered rows, and if `values` is set, those of their values.
+    /// Adds the units that hold the offsets of gathered rows, and the units of their values if `values` is set.
     ///
     /// # Errors
     /// Any damage in the data that locates the units.

@@ -27,7 +27,7 @@ const LOGGED_CELLS: u64 = 1 << 21;
 /// sorted the cells by other rules: then the first cell out of order changes the order of all rows, so all segments are
 /// made now.
 ///
-/// Loads segments that an earlier mount saved, and saves those that had to read cells.
+/// Loads segments that an earlier mount saved, and saves segments for which cells had to be read.
 ///
 /// # Errors
 /// Any damage in the data that determines which cells are rows, as far as this reads it.

@@ -1,5 +1,5 @@
 //! Determines whether cells of different fragments can have the same coordinates: only if the boxes of the fragments,
-//! and then those of their tiles, intersect along every dimension.
+//! and then the boxes of their tiles, intersect along every dimension.
 
 use std::ops::Range;
 

@@ -14,8 +14,8 @@ use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::stream::FragmentSource;
 use crate::array::sparse::sorting::external_sort::{self, SortRecord, SortedRunWriter};
 
-/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first. Of cells of the same
-/// age in a fragment with versions, those of its last tile sort first.
+/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first. If cells of a
+/// fragment with versions have the same age, the cells of its last tile sort first.
 const AGE_BYTES: usize = 3 * size_of::<u64>();
 
 /// Returns the rows of a merge of `streams`. Each stream reads the source with the same index. `store` keeps the rows.

@@ -111,7 +111,7 @@ pub enum TileGroup {
     Together(Vec<TilesOfFragment>),
 }
 
-/// Groups tiles along the array's order. Each fragment's key ranges are those of its tiles in stored order, and both
+/// Groups tiles along the array's order. A fragment has one key range for each tile, in stored order, and both
 /// ends ascend: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
 pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
     let mut parts = GroupsFound::new(fragments.len());

@@ -27,7 +27,7 @@ pub trait SortedLists {
     /// Returns the range that holds the item at a position.
     fn range_at(&self, list: usize, position: u64) -> u64;
 
-    /// Opens those of some lists that are not open yet. Returns whether there were any.
+    /// Opens some lists unless they are open already. Returns whether it opened any.
     ///
     /// # Errors
     /// Those of reading the key ranges.

@@ -43,7 +43,8 @@ pub enum MergeKind {
     /// The newest of the cells with the same coordinates is a row, if it is visible.
     Newest,
     /// The same for cells whose coordinates were rounded after they were sorted, as far as cells with the same
-    /// coordinates meet in a merge of the cells in stored order. As in libtiledb, those that do not meet are all rows.
+    /// coordinates meet in a merge of the cells in stored order. As in libtiledb, cells that do not meet
+    /// are all rows.
     NewestThatMeet,
     /// The newest of the cells with the same coordinates for cells that are merged in stored order, although not all
     /// are in the array's order.

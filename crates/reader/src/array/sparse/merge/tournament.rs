@@ -58,7 +58,7 @@ pub trait CellSink {
     fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
 }
 
-/// Passes all present cells to `sink`, those of each input in their order.
+/// Passes all present cells to `sink`, the cells of each input in their order.
 ///
 /// # Errors
 /// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of too many words.

@@ -1,5 +1,5 @@
-//! Maps each row to its cell. The map has one segment after the other; those that must read cells are made when one of
-//! their rows is first read.
+//! Maps each row to its cell. The map is a list of segments. A segment for which cells must be read is made when one of its
+//! rows is first read.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,7 +122,7 @@ impl RowMap {
         Self::of(segments.into_iter().map(LazySegment::Made).map(Arc::new).collect(), store)
     }
 
-    /// Returns the map of these segments. `store` keeps those that are made.
+    /// Returns the map of these segments. `store` keeps the segments that are made.
     pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<SpillStore>) -> Self {
         let mut starts = vec![0];
         let mut end = 0u64;
@@ -152,7 +152,7 @@ impl RowMap {
         self.count_telling(|_, _| ())
     }
 
-    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments, and of all.
+    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments and the number of all segments.
     ///
     /// # Errors
     /// As [`RowMap::count`].

@@ -1,9 +1,9 @@
-//! Maps each row to its cell: by slabs of consecutive cells of one fragment, and between them by blocks that tell for
-//! each row which fragment has the next cell.
+//! The segments of a map of rows, each in one of three forms: a slab of consecutive cells of one fragment, blocks of
+//! interleaved rows, or blocks of addresses.
 //!
-//! Such a block holds one code for every processed cell: the fragment whose next cell it is, and whether the cell is a
-//! row or dropped. The block lists the fragments that it takes cells from, and their positions at its beginning. So a
-//! block can be read on its own, and its codes only need to number the fragments of this block.
+//! A block of interleaved rows has one code for every processed cell: which fragment the cell is the next of, and whether
+//! the cell is a row or dropped. The block lists the fragments that it takes cells from, and the position of the first
+//! cell of each. So a block can be read on its own, and its codes only need to number the fragments of this block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -269,8 +269,8 @@ fn broken() -> Error {
 }
 
 impl InterleavedRows {
-    /// Replaces the rows by those of a stored block that takes cells of these fragments. Returns `None` if it is
-    /// malformed.
+    /// Decodes a stored block that takes cells of these fragments, in place of the previous rows. Returns `None` if the
+    /// block is malformed.
     pub(crate) fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
         let (parts, stored) = stored.split_first_chunk()?;

@@ -90,7 +90,7 @@ impl SpillStore {
         }
     }
 
-    /// Returns the bytes in memory, and those in the temporary file.
+    /// Returns the number of bytes in memory, and the number of bytes in the temporary file.
     pub fn sizes(&self) -> (usize, u64) {
         let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
         (self.in_memory.load(Ordering::Relaxed), spilled.as_ref().map_or(0, |spilled| spilled.length))

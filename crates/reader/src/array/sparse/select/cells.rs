@@ -100,7 +100,7 @@ impl FragmentCells {
         Ok(self.with(intersection(&self.ranges(), &wanted.ranges())))
     }
 
-    /// Returns the cells at ascending ranges of positions, without those past the end.
+    /// Returns the cells at ascending ranges of positions, without positions past the end.
     pub fn at_positions(&self, positions: impl Iterator<Item = Range<u64>>) -> Self {
         let mut kept = Vec::new();
         for positions in positions {

@@ -46,7 +46,7 @@ impl<'a> CoordinateCheck<'a> {
         Ok(CoordinateCheck { array, fragment, plan, cells, may_repeat })
     }
 
-    /// Checks the cells of one tile, and that they follow those of the previous tile. Memory: one batch.
+    /// Checks the cells of one tile, and that they follow the cells of the previous tile. Memory: one batch.
     ///
     /// # Errors
     /// The first damage in these cells, or in the data that is needed to read them.

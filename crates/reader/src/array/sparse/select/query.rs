@@ -92,7 +92,7 @@ impl RowCount {
 }
 
 impl Query {
-    /// Returns what footers tell about the number of rows. Every cell is a row if no cell is deleted or filtered, and
+    /// Returns the number of rows as far as it is known from the footers. Every cell is a row if no cell is deleted or filtered, and
     /// no two fragments can have coordinates in common.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Query {
     /// Returns the range of positions that a fragment's footer allows for its cells along each of the
     /// [`Query::joined_dimensions`]; `None` if it has no box, or one that leaves the domain.
     pub fn box_of_fragment(&self, fragment: usize) -> Result<Option<Vec<(u64, u64)>>> {
-        self.joined_dimensions().map(|dimension| self.told_range(fragment, dimension)).collect()
+        self.joined_dimensions().map(|dimension| self.range_in_footer(fragment, dimension)).collect()
     }
 
     /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its cells.
@@ -155,7 +155,7 @@ impl Query {
     ///
     /// # Errors
     /// Any damage in the footer.
-    pub fn told_range(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
+    pub fn range_in_footer(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
         let outline = self.array.outline(fragment)?;
         let range = outline.facts.non_empty_range(dimension);
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };

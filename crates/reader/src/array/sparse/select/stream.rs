@@ -350,7 +350,7 @@ pub(crate) fn read_column(
     Ok(())
 }
 
-/// Adds the tile and the cell to an error that only has the cell's index among those read together.
+/// Adds the tile and the cell to an error that only has the cell's index among the cells read together.
 fn place_in_tile(error: Error, cells: TileCells) -> Error {
     let cell = error.place().and_then(|place| place.offset).unwrap_or(0);
     Error::damaged(format!("tile {}, cell {}: a coordinate outside the domain", cells.tile, cells.first + cell))

@@ -209,7 +209,7 @@ impl KeyBuckets {
         }
     }
 
-    /// Visits all cells sorted by their keys; those with the same key in the order in which they were added. Each thread
+    /// Visits all cells sorted by their keys, and cells with the same key in the order in which they were added. Each thread
     /// takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in `store`.
     ///
     /// # Errors
