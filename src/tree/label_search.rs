@@ -19,7 +19,7 @@ use tilefs_threads::cancellation;
 use super::dense::{DenseArray, DenseSubarray};
 use super::grammar::DimensionBounds;
 use super::grammar::labels::{DimensionLabel, Label};
-use super::subarray::{FieldId, column};
+use super::subarray::{FieldId, column, describe_field};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;
@@ -119,7 +119,7 @@ impl SearchedLabel {
                 let shown = Selection::new(vec![AxisSelection::contiguous(low, high - low + 1)])?;
                 let subarray = DenseSubarray::new(dense, shown);
                 let id = FieldId::Attribute(opened.attribute);
-                let field = id.describe(opened.array.schema(), &self.label.name);
+                let field = describe_field(id, opened.array.schema(), &self.label.name);
                 let column = column(&subarray, id, field)?;
                 Some(Written { first: low, column, order: self.label.order })
             }

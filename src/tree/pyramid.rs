@@ -13,7 +13,7 @@ use super::dense::{DenseArray, DenseSubarray};
 use super::meta;
 use super::objects::open_folder;
 use super::options::OpenOptions;
-use super::subarray::{DenseBoxes, FieldId};
+use super::subarray::{DenseBoxes, FieldId, describe_field};
 
 /// The folder of the image.
 pub const TIFF: &str = "tiff";
@@ -79,7 +79,7 @@ fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResul
         return refused(&format!("has no attribute {ATTRIBUTE}"));
     };
     let id = FieldId::Attribute(number);
-    let field = id.describe(array.schema(), ATTRIBUTE);
+    let field = describe_field(id, array.schema(), ATTRIBUTE);
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, _) = dense.default_selection(options.extent)?;
     Ok(Ok(Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?)))
