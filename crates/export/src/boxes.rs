@@ -8,12 +8,12 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::read::Output;
 
-use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
-use super::compose::Slice;
-use super::content::Content;
-use super::element::{Converted, ConvertedColumn, by_elements};
-use super::georeference::GeoreferencedAxes;
-use super::var::read_offset;
+use crate::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
+use crate::compose::Slice;
+use crate::content::Content;
+use crate::element::{Converted, ConvertedColumn, by_elements};
+use crate::georeference::GeoreferencedAxes;
+use crate::var::read_offset;
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
@@ -44,7 +44,7 @@ pub trait SpacedBoxes: Boxes {
     fn spaced_column(&self, indexes: &Selection) -> Result<Column>;
 }
 
-/// All columns of one array or slice, read box by box; the counterpart of [`Columns`](super::Columns).
+/// All columns of one array or slice, read box by box; the counterpart of [`Columns`](crate::Columns).
 #[derive(Clone)]
 pub struct BoxedColumns {
     /// Whether there is one row per cell, rather than a grid.

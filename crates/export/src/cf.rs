@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::calendar;
-use super::column::{Field, Labels, Metadatum};
-use super::content::Content;
-use super::element::Computed;
-use super::georeference::Georeference;
-use super::wkt::{CoordinateSystem, Projection};
+use crate::calendar;
+use crate::column::{Field, Labels, Metadatum};
+use crate::content::Content;
+use crate::element::Computed;
+use crate::georeference::Georeference;
+use crate::wkt::{CoordinateSystem, Projection};
 
 /// A CF attribute of a variable.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,10 +9,10 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
 use tilefs_format::text;
 
-use super::content::Content;
-use super::georeference::GeoreferencedAxes;
-use super::number;
-use super::presence::Presence;
+use crate::content::Content;
+use crate::georeference::GeoreferencedAxes;
+use crate::number;
+use crate::presence::Presence;
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::content::{Content, unknown_band};
+use crate::content::{Content, unknown_band};
 
 /// Several contents in sequence, such as a header and its data.
 pub struct Concat {

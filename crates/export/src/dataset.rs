@@ -1,6 +1,6 @@
 //! Variables of several arrays that share dimensions, as in a netCDF file.
 
-use super::column::Metadatum;
+use crate::column::Metadatum;
 
 /// The contents of one file or group: dimensions, the variables along them, and metadata. `C` is the representation of
 /// the cells.

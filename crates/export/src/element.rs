@@ -6,7 +6,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 
-use super::content::Content;
+use crate::content::Content;
 
 /// Splits a read of bytes into reads of whole elements of `width` bytes (at least 1). `produce` receives the number of
 /// the first element of each read. Reads into memory cover at most `most` elements at a time, which bounds the

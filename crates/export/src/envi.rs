@@ -4,11 +4,11 @@
 
 use tilefs_format::datatype::Kind;
 
-use super::column::{Column, Field, FormatResult, Unrepresentable};
-use super::georeference::Georeference;
-use super::number;
-use super::pam::Band;
-use super::raster::{Interleave, Raster, Scene};
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::georeference::Georeference;
+use crate::number;
+use crate::pam::Band;
+use crate::raster::{Interleave, Raster, Scene};
 
 /// Checks whether an ENVI header can describe a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {

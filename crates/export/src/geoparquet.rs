@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::text;
 
-use super::column::{Column, Field, Metadatum};
+use crate::column::{Column, Field, Metadatum};
 
 /// The key in the metadata of a Parquet file.
 pub const KEY: &str = "geo";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::content::Content;
-use super::element::{BLOCK, by_elements};
+use crate::content::Content;
+use crate::element::{BLOCK, by_elements};
 
 /// A column's values, in which every null cell holds the same bytes.
 pub struct Masked {

@@ -11,9 +11,9 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
-use super::column::{Column, Field, Summaries, Summary};
-use super::content::{Content, is_valid};
-use super::element::{BLOCK, by_elements};
+use crate::column::{Column, Field, Summaries, Summary};
+use crate::content::{Content, is_valid};
+use crate::element::{BLOCK, by_elements};
 
 /// Nanoseconds of a microsecond.
 const NANOSECONDS: i64 = 1000;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::column::{Column, Field, FormatResult, Unrepresentable};
-use super::compose::Concat;
-use super::content::Content;
-use super::element::Converted;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::compose::Concat;
+use crate::content::Content;
+use crate::element::Converted;
 
 /// The order of the cells in the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

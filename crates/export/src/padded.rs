@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::content::Content;
-use super::element::by_elements;
-use super::var::read_offset;
+use crate::content::Content;
+use crate::element::by_elements;
+use crate::var::read_offset;
 
 /// Bytes of padded values produced at a time.
 const BLOCK: u64 = 1 << 20;

@@ -4,8 +4,8 @@
 
 use roxmltree::Node;
 
-use super::pam::{attribute, text};
-use super::xml::escape;
+use crate::pam::{attribute, text};
+use crate::xml::escape;
 
 /// The rows and columns that are shown of a raster: the first of each, and the distance to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The XML of a raster's properties: a file of GDAL's persistent auxiliary metadata (PAM), and the elements that virtual
 //! rasters share with it.
 
-use super::column::Field;
-use super::georeference::Georeference;
-use super::pam::Band;
-use super::pam_metadata::MetadataDomain;
-use super::raster::Scene;
-use super::xml::escape;
+use crate::column::Field;
+use crate::georeference::Georeference;
+use crate::pam::Band;
+use crate::pam_metadata::MetadataDomain;
+use crate::raster::Scene;
+use crate::xml::escape;
 
 /// Returns the PAM file of a raster with this many bands: everything that is known except the values.
 pub fn pam_file(field: &Field, scene: &Scene, bands: u64) -> String {

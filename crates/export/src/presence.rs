@@ -8,10 +8,10 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::column::{Column, Labels};
-use super::content::Content;
-use super::element::{BLOCK, by_elements};
-use super::number;
+use crate::column::{Column, Labels};
+use crate::content::Content;
+use crate::element::{BLOCK, by_elements};
+use crate::number;
 
 /// One byte for each cell of a column, 0 if it has no such value.
 pub struct Presence {

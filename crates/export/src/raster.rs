@@ -1,10 +1,10 @@
 //! An array as a raster program sees it: samples along a line, lines, and bands.
 
-use super::column::{Field, FormatResult, Unrepresentable};
-use super::georeference::Georeference;
-use super::number;
-use super::pam::Band;
-use super::pam_metadata::{ControlPoints, MetadataDomain};
+use crate::column::{Field, FormatResult, Unrepresentable};
+use crate::georeference::Georeference;
+use crate::number;
+use crate::pam::Band;
+use crate::pam_metadata::{ControlPoints, MetadataDomain};
 
 /// The order of bands, lines and samples in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
 use tilefs_reader::read::Output;
 
-use super::content::{Content, unknown_band};
-use super::element::by_elements;
+use crate::content::{Content, unknown_band};
+use crate::element::by_elements;
 
 /// A sequence of cells of one size, readable from any cell.
 pub trait Cells: Send + Sync {

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use tilefs_format::datatype::Kind;
 
-use super::column::{Column, Field, FormatResult, Unrepresentable};
-use super::pam_text::{of_band, of_raster};
-use super::raster::{Interleave, Raster, Scene};
-use super::xml::escape;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::pam_text::{of_band, of_raster};
+use crate::raster::{Interleave, Raster, Scene};
+use crate::xml::escape;
 
 /// Maximum size in bytes of the bands before the last in a `.vrt`: the description of a band is repeated in each raster.
 const LONGEST_VRT: usize = 256 << 20;

@@ -8,8 +8,8 @@ use proptest::test_runner::{Config, TestRunner};
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::computed::{CellKind, Cells};
-use super::{Column, Content};
+use crate::computed::{CellKind, Cells};
+use crate::{Column, Content};
 
 /// Reads all bytes of a content.
 pub fn read_all(content: &dyn Content) -> Vec<u8> {

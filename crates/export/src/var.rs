@@ -6,8 +6,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::read::Output;
 
-use super::Content;
-use super::raw::Cells;
+use crate::Content;
+use crate::raw::Cells;
 
 /// A sequence of cells of variable length, readable from any byte.
 pub trait VarCells: Send + Sync {

@@ -15,7 +15,7 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::recent::Recent;
 use tilefs_threads::for_all;
 
-use super::column::{Column, Elements, Field};
+use crate::column::{Column, Elements, Field};
 use content::{Part, PartOfColumn};
 
 pub use cells::{CellKind, Cells};
