@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::compose::Concat;
+use tilefs_export::content::compose::Concat;
 use tilefs_export::vcf::{
     BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
 };

@@ -9,11 +9,11 @@ use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::read::Output;
 
 use crate::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
-use crate::compose::Slice;
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn, by_elements};
+use crate::content::compose::Slice;
+use crate::content::element::{Converted, ConvertedColumn, by_elements};
+use crate::content::var::read_offset;
 use crate::georeference::GeoreferencedAxes;
-use crate::var::read_offset;
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {

@@ -8,7 +8,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use crate::calendar;
 use crate::column::{Field, Labels, Metadatum};
 use crate::content::Content;
-use crate::element::Computed;
+use crate::content::element::Computed;
 use crate::georeference::Georeference;
 use crate::wkt::{CoordinateSystem, Projection};
 

@@ -9,7 +9,6 @@
 )]
 
 pub mod arrow;
-mod bits;
 #[doc(hidden)]
 pub mod boxes;
 #[doc(hidden)]
@@ -18,13 +17,9 @@ pub mod calendar;
 pub mod cf;
 pub mod column;
 #[doc(hidden)]
-pub mod compose;
-#[doc(hidden)]
 pub mod computed;
 pub mod content;
 pub mod dataset;
-#[doc(hidden)]
-pub mod element;
 pub mod envi;
 #[doc(hidden)]
 pub mod extension;
@@ -32,16 +27,12 @@ pub mod geoparquet;
 pub mod georeference;
 pub mod hdf5;
 #[doc(hidden)]
-pub mod masked;
-#[doc(hidden)]
 pub mod microseconds;
 mod names;
 pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;
-#[doc(hidden)]
-pub mod padded;
 #[doc(hidden)]
 pub mod pam;
 pub mod pam_metadata;
@@ -54,16 +45,11 @@ pub mod projjson;
 pub mod pyramid;
 pub mod raster;
 #[doc(hidden)]
-pub mod raw;
-#[doc(hidden)]
 pub mod sidecar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
 pub mod tiff;
-mod utf8;
-#[doc(hidden)]
-pub mod var;
 pub mod vcf;
 mod views;
 #[doc(hidden)]

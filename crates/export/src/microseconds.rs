@@ -12,8 +12,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
 use crate::column::{Column, Field, Summaries, Summary};
+use crate::content::element::{BLOCK, by_elements};
 use crate::content::{Content, is_valid};
-use crate::element::{BLOCK, by_elements};
 
 /// Nanoseconds of a microsecond.
 const NANOSECONDS: i64 = 1000;

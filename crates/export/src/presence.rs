@@ -10,7 +10,7 @@ use tilefs_reader::read::Output;
 
 use crate::column::{Column, Labels};
 use crate::content::Content;
-use crate::element::{BLOCK, by_elements};
+use crate::content::element::{BLOCK, by_elements};
 use crate::number;
 
 /// One byte for each cell of a column, 0 if it has no such value.

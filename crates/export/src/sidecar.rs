@@ -213,7 +213,7 @@ mod tests {
     use tilefs_format::datatype::Datatype;
 
     use super::*;
-    use crate::compose::Repeat;
+    use crate::content::compose::Repeat;
     use crate::pam::Band;
     use std::sync::Arc;
 

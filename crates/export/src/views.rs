@@ -8,8 +8,8 @@ use tilefs_reader::array::sparse::{RowSummary, SparseView, VarColumn};
 use tilefs_reader::read::Output;
 
 use crate::column::{Summaries, Summary};
+use crate::content::var::VarCells;
 use crate::parquet::TileRows;
-use crate::var::VarCells;
 
 impl TileRows for SparseView {
     fn last_start(&self, rows: Range<u64>) -> Option<u64> {

@@ -9,10 +9,10 @@ use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
-use crate::masked::Masked;
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::masked::Masked;
+use crate::content::utf8::Utf8Values;
 use crate::presence::Presence;
-use crate::utf8::Utf8Values;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, val
 use crate::calendar;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::utf8::Utf8Values;
 use crate::presence::Presence;
-use crate::utf8::Utf8Values;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

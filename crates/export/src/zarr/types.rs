@@ -15,8 +15,8 @@ use crate::boxes::Framed;
 use crate::cf;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
-use crate::utf8::Utf8Values;
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::utf8::Utf8Values;
 
 /// The type of an array's elements, and the conversion of cells to them.
 #[derive(Debug, Clone)]

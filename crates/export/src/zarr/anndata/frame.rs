@@ -12,7 +12,7 @@ use super::{encoding, encoding_of_array, note_new_name};
 use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
-use crate::element::Converted;
+use crate::content::element::Converted;
 use crate::names::Names;
 use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
 use crate::zarr::json::metadatum;

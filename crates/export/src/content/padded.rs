@@ -6,8 +6,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::element::by_elements;
-use crate::var::read_offset;
+use crate::content::element::by_elements;
+use crate::content::var::read_offset;
 
 /// Bytes of padded values produced at a time.
 const BLOCK: u64 = 1 << 20;

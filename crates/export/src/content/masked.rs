@@ -6,7 +6,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::element::{BLOCK, by_elements};
+use crate::content::element::{BLOCK, by_elements};
 
 /// A column's values, in which every null cell holds the same bytes.
 pub struct Masked {

@@ -212,7 +212,7 @@ impl Content for Computed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compose::Repeat;
+    use crate::content::compose::Repeat;
     use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 

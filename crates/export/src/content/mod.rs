@@ -1,5 +1,20 @@
 //! The one abstraction between arrays and the readers of files.
 
+pub(crate) mod bits;
+#[doc(hidden)]
+pub mod compose;
+#[doc(hidden)]
+pub mod element;
+#[doc(hidden)]
+pub mod masked;
+#[doc(hidden)]
+pub mod padded;
+#[doc(hidden)]
+pub mod raw;
+pub(crate) mod utf8;
+#[doc(hidden)]
+pub mod var;
+
 use std::ops::Range;
 use std::sync::Arc;
 

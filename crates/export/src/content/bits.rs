@@ -6,7 +6,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::element::{BLOCK, by_elements};
+use crate::content::element::{BLOCK, by_elements};
 
 /// One bit for each byte of another content: 0 where the byte is 0.
 pub struct Bits {

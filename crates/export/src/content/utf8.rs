@@ -12,8 +12,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
+use crate::content::var::{read_offset, read_offsets};
 use crate::content::{Content, is_valid};
-use crate::var::{read_offset, read_offsets};
 
 /// The most bytes of a character before or after one of its bytes.
 const CUT: u64 = 3;

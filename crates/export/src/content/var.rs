@@ -7,7 +7,7 @@ use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::read::Output;
 
 use crate::Content;
-use crate::raw::Cells;
+use crate::content::raw::Cells;
 
 /// A sequence of cells of variable length, readable from any byte.
 pub trait VarCells: Send + Sync {

@@ -6,8 +6,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
 use tilefs_reader::read::Output;
 
+use crate::content::element::by_elements;
 use crate::content::{Content, unknown_band};
-use crate::element::by_elements;
 
 /// A sequence of cells of one size, readable from any cell.
 pub trait Cells: Send + Sync {
@@ -92,8 +92,8 @@ impl<C: Cells> Content for RawFile<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::var::{VarCells, VarOffsets, VarValues};
     use crate::testing::assert_reads_ahead;
-    use crate::var::{VarCells, VarOffsets, VarValues};
     use std::sync::Arc;
 
     /// Cell n holds the bytes n, n + 1, ...
