@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tilefs_export::column::FormatResult;
 use tilefs_export::extension::of_datatype;
-use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
-use tilefs_export::pam::{Band, Pam};
-use tilefs_export::pam_metadata::{MetadataDomain, RasterWindow};
+use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
+use tilefs_export::geo::pam::{Band, Pam};
+use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
 use tilefs_export::{Column, Field, Metadatum, envi, number, projjson, sidecar};
 use tilefs_format::datatype::Datatype;

@@ -13,7 +13,7 @@ use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::content::var::read_offset;
-use crate::georeference::GeoreferencedAxes;
+use crate::geo::georeference::GeoreferencedAxes;
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {

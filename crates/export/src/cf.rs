@@ -9,8 +9,8 @@ use crate::calendar;
 use crate::column::{Field, Labels, Metadatum};
 use crate::content::Content;
 use crate::content::element::Computed;
-use crate::georeference::Georeference;
-use crate::wkt::{CoordinateSystem, Projection};
+use crate::geo::georeference::Georeference;
+use crate::geo::wkt::{CoordinateSystem, Projection};
 
 /// A CF attribute of a variable.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use tilefs_format::error;
 use tilefs_format::text;
 
 use crate::content::Content;
-use crate::georeference::GeoreferencedAxes;
+use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
 use crate::presence::Presence;
 

@@ -5,9 +5,9 @@
 use tilefs_format::datatype::Kind;
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::georeference::Georeference;
+use crate::geo::georeference::Georeference;
+use crate::geo::pam::Band;
 use crate::number;
-use crate::pam::Band;
 use crate::raster::{Interleave, Raster, Scene};
 
 /// Checks whether an ENVI header can describe a field of an array of this rank; returns the reason if not.

@@ -23,8 +23,8 @@ pub mod dataset;
 pub mod envi;
 #[doc(hidden)]
 pub mod extension;
+pub mod geo;
 pub mod geoparquet;
-pub mod georeference;
 pub mod hdf5;
 #[doc(hidden)]
 pub mod microseconds;
@@ -33,15 +33,10 @@ pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;
-#[doc(hidden)]
-pub mod pam;
-pub mod pam_metadata;
 mod pam_text;
 pub mod pandas;
 pub mod parquet;
 mod presence;
-#[doc(hidden)]
-pub mod projjson;
 pub mod pyramid;
 pub mod raster;
 #[doc(hidden)]
@@ -52,8 +47,6 @@ pub mod text;
 pub mod tiff;
 pub mod vcf;
 mod views;
-#[doc(hidden)]
-pub mod wkt;
 mod xml;
 pub mod zarr;
 

@@ -2,9 +2,9 @@
 //! rasters share with it.
 
 use crate::column::Field;
-use crate::georeference::Georeference;
-use crate::pam::Band;
-use crate::pam_metadata::MetadataDomain;
+use crate::geo::georeference::Georeference;
+use crate::geo::pam::Band;
+use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::Scene;
 use crate::xml::escape;
 

@@ -1,10 +1,10 @@
 //! An array as a raster program sees it: samples along a line, lines, and bands.
 
 use crate::column::{Field, FormatResult, Unrepresentable};
-use crate::georeference::Georeference;
+use crate::geo::georeference::Georeference;
+use crate::geo::pam::Band;
+use crate::geo::pam_metadata::{ControlPoints, MetadataDomain};
 use crate::number;
-use crate::pam::Band;
-use crate::pam_metadata::{ControlPoints, MetadataDomain};
 
 /// The order of bands, lines and samples in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::content::compose::Repeat;
-    use crate::pam::Band;
+    use crate::geo::pam::Band;
     use std::sync::Arc;
 
     fn column(datatype: Datatype, shape: &[u64], values: u32) -> Column {

@@ -18,7 +18,7 @@ use crate::content::masked::Masked;
 use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
 use crate::dataset::{Dataset, Variable};
-use crate::georeference::Georeference;
+use crate::geo::georeference::Georeference;
 use crate::names::Names;
 use crate::number;
 

@@ -13,7 +13,7 @@ use crate::boxes::{BoxedColumns, Boxes, Rows};
 use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::dataset::{Dataset, Variable};
-use crate::georeference::{Georeference, GeoreferencedAxes};
+use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 use crate::names::Names;
 
 /// Number of coordinates of an axis in a chunk.

@@ -201,7 +201,7 @@ fn number(json: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wkt::CoordinateSystem;
+    use crate::geo::wkt::CoordinateSystem;
 
     const UTM: &str = r#"{"type": "ProjectedCRS", "name": "WGS 84 / UTM zone 16N",
         "base_crs": {"type": "GeographicCRS", "name": "WGS 84",

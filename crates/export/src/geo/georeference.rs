@@ -1,6 +1,6 @@
 //! The position of a raster on the Earth: an affine transform and a coordinate system.
 
-use crate::wkt::CoordinateSystem;
+use crate::geo::wkt::CoordinateSystem;
 
 /// A coordinate system, and the affine transform from pixels to coordinates in it.
 #[derive(Debug, Clone, PartialEq)]

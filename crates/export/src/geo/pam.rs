@@ -8,9 +8,9 @@
 use roxmltree::{Document, Node};
 use tilefs_format::datatype::Datatype;
 
-use crate::georeference::Georeference;
+use crate::geo::georeference::Georeference;
+use crate::geo::pam_metadata::{ControlPoints, MetadataDomain};
 use crate::number;
-use crate::pam_metadata::{ControlPoints, MetadataDomain};
 
 /// Maximum number of bands whose settings are read; GDAL supports no more.
 const MAX_BANDS: usize = 65_536;

@@ -4,7 +4,7 @@
 
 use roxmltree::Node;
 
-use crate::pam::{attribute, text};
+use crate::geo::pam::{attribute, text};
 use crate::xml::escape;
 
 /// The rows and columns that are shown of a raster: the first of each, and the distance to the next.
