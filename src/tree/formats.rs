@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_export::column::extension::of_datatype;
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::content::padded::longest;
-use tilefs_export::extension::of_datatype;
 use tilefs_export::hdf5::{Form, hdf5};
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{self, Order};

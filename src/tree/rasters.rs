@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tilefs_export::column::FormatResult;
-use tilefs_export::extension::of_datatype;
+use tilefs_export::column::extension::of_datatype;
 use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::geo::pam::{Band, Pam};
 use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};

@@ -10,24 +10,15 @@
 
 pub mod arrow;
 #[doc(hidden)]
-pub mod boxes;
-#[doc(hidden)]
 pub mod calendar;
 #[doc(hidden)]
 pub mod cf;
 pub mod column;
-#[doc(hidden)]
-pub mod computed;
 pub mod content;
-pub mod dataset;
 pub mod envi;
-#[doc(hidden)]
-pub mod extension;
 pub mod geo;
 pub mod geoparquet;
 pub mod hdf5;
-#[doc(hidden)]
-pub mod microseconds;
 mod names;
 pub mod netcdf;
 pub mod npy;
@@ -36,7 +27,6 @@ pub mod number;
 mod pam_text;
 pub mod pandas;
 pub mod parquet;
-mod presence;
 pub mod pyramid;
 pub mod raster;
 #[doc(hidden)]

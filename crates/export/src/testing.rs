@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use crate::computed::{CellKind, Cells};
+use crate::column::computed::{CellKind, Cells};
 use crate::{Column, Content};
 
 /// Reads all bytes of a content.

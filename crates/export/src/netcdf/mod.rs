@@ -41,10 +41,10 @@ pub(super) mod variables;
 
 use std::sync::Arc;
 
+use crate::column::dataset::Dataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
-use crate::dataset::Dataset;
 use header::{Header, Placed};
 use variables::FilePlan;
 

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 
-use crate::boxes::SpacedBoxes;
+use crate::column::boxes::SpacedBoxes;
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::geo::pam::Band;

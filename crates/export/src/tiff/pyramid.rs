@@ -26,7 +26,7 @@ use super::ome::{self, Image};
 use super::page::{Page, Photometric};
 use super::tiles::{Axes, Layout, Tiles};
 use super::{check_size, start_of_tiles, too_large};
-use crate::boxes::Boxes;
+use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;

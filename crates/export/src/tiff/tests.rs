@@ -14,7 +14,7 @@ use tilefs_storage::{KeyWriter, MemoryStorage};
 
 use super::sampling::{Sampling, Side, Storing};
 use super::{OverviewStore, check, ome_tiff, tiff};
-use crate::boxes::{Boxes, SpacedBoxes};
+use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
 use crate::geo::georeference::Georeference;

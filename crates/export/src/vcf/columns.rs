@@ -23,7 +23,7 @@ use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filter
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
 use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
 use crate::column::Field;
-use crate::computed::{CellKind, Cells, ComputedField};
+use crate::column::computed::{CellKind, Cells, ComputedField};
 
 /// The representation of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,9 +32,9 @@ mod variables;
 
 use std::sync::Arc;
 
-use crate::boxes::{BoxedColumns, Boxes};
+use crate::column::boxes::{BoxedColumns, Boxes};
+use crate::column::dataset::Dataset;
 use crate::column::{Field, FormatResult, Metadatum};
-use crate::dataset::Dataset;
 use crate::pyramid::Pyramid;
 
 use array::Attributes;

@@ -11,8 +11,8 @@ use tilefs_format::text::{self, is_utf8};
 
 use super::json::number;
 use super::strings::Interleaved;
-use crate::boxes::Framed;
 use crate::cf;
+use crate::column::boxes::Framed;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};

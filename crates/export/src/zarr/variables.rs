@@ -9,10 +9,10 @@ use tilefs_reader::array::dense::IndexBox;
 use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
-use crate::boxes::{BoxedColumns, Boxes, Rows};
 use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
+use crate::column::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
-use crate::dataset::{Dataset, Variable};
 use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 use crate::names::Names;
 

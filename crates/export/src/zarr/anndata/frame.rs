@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::Converted;

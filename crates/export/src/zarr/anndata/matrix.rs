@@ -10,7 +10,7 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 use crate::content::compose::Slice;

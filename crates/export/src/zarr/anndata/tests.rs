@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tilefs_format::datatype::Datatype;
 
 use super::*;
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, Labels, Metadatum};
 use crate::content::Content;
 use crate::content::compose::Repeat;

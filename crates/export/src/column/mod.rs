@@ -1,5 +1,16 @@
 //! The input of all formats: the values of one attribute or dimension in file order, from any array or slice.
 
+#[doc(hidden)]
+pub mod boxes;
+#[doc(hidden)]
+pub mod computed;
+pub mod dataset;
+#[doc(hidden)]
+pub mod extension;
+#[doc(hidden)]
+pub mod microseconds;
+pub(crate) mod presence;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -9,10 +20,10 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
 use tilefs_format::text;
 
+use crate::column::presence::Presence;
 use crate::content::Content;
 use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
-use crate::presence::Presence;
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
