@@ -19,7 +19,6 @@ pub mod envi;
 pub mod geo;
 pub mod geoparquet;
 pub mod hdf5;
-mod names;
 pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]

@@ -9,6 +9,7 @@ use super::Version;
 use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
+use crate::cf::names::Names;
 use crate::cf::{self, Direction, Note};
 use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
@@ -19,7 +20,6 @@ use crate::content::masked::Masked;
 use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
 use crate::geo::georeference::Georeference;
-use crate::names::Names;
 use crate::number;
 
 /// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.

@@ -1,6 +1,8 @@
 //! The vocabulary of the CF conventions, for formats that use it: units of dates, meanings of codes, and the position
 //! of a raster on the Earth (coordinates of rows and columns, and a variable that describes the coordinate system).
 
+pub(crate) mod names;
+
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
