@@ -15,7 +15,6 @@ pub mod calendar;
 pub mod cf;
 pub mod column;
 pub mod content;
-pub mod envi;
 pub mod geo;
 pub mod geoparquet;
 pub mod hdf5;
@@ -23,13 +22,10 @@ pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;
-mod pam_text;
 pub mod pandas;
 pub mod parquet;
 pub mod pyramid;
 pub mod raster;
-#[doc(hidden)]
-pub mod sidecar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;

@@ -38,7 +38,7 @@ use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::geo::pam::Band;
 use crate::geo::pam_metadata::MetadataDomain;
-use crate::pam_text::pam_file;
+use crate::raster::pam_text::pam_file;
 use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
 use crate::xml::escape;
 use directory::{HEADER, REDUCED, SUBFILE_TYPE, Value};

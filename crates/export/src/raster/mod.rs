@@ -1,5 +1,10 @@
 //! An array as a raster program sees it: samples along a line, lines, and bands.
 
+pub mod envi;
+pub(crate) mod pam_text;
+#[doc(hidden)]
+pub mod sidecar;
+
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::geo::georeference::Georeference;
 use crate::geo::pam::Band;

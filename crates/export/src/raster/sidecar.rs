@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use tilefs_format::datatype::Kind;
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::pam_text::{of_band, of_raster};
+use crate::raster::pam_text::{of_band, of_raster};
 use crate::raster::{Interleave, Raster, Scene};
 use crate::xml::escape;
 
