@@ -16,16 +16,15 @@ pub mod cf;
 pub mod column;
 pub mod content;
 pub mod geo;
-pub mod geoparquet;
 pub mod hdf5;
 pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;
-pub mod pandas;
 pub mod parquet;
 pub mod pyramid;
 pub mod raster;
+pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
