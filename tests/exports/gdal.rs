@@ -2,7 +2,8 @@
 
 use tilefs_export::geo::georeference::Georeference;
 use tilefs_export::raster::Scene;
-use tilefs_export::{Column, Field, envi, sidecar};
+use tilefs_export::raster::{envi, sidecar};
+use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, has, imagemagick, python, run, write};
