@@ -30,7 +30,6 @@ pub(crate) mod testing;
 pub mod text;
 pub mod tiff;
 pub mod vcf;
-mod views;
 mod xml;
 pub mod zarr;
 

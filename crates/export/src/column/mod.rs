@@ -10,20 +10,21 @@ pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
 pub(crate) mod presence;
+mod summaries;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
 use tilefs_format::text;
 
-use crate::column::presence::Presence;
 use crate::content::Content;
 use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
+
+pub use summaries::{Summaries, Summary};
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,12 +320,6 @@ impl Column {
         self
     }
 
-    /// Makes the cells with these bytes null; cells are single values.
-    pub fn with_missing(self, value: &[u8]) -> Self {
-        let validity = Arc::new(Presence::of_other_than(&self, value));
-        self.with_validity(validity)
-    }
-
     /// Sets the bounds: no integer of the column lies outside `lowest..=highest`.
     pub fn with_bounds(mut self, lowest: i128, highest: i128) -> Self {
         self.bounds = Some((lowest, highest));
@@ -374,24 +369,6 @@ impl Elements {
         };
         length && column.offsets.is_some()
     }
-}
-
-/// Bounds of the values of consecutive rows, known without reading them.
-pub trait Summaries: Send + Sync {
-    /// Returns the bounds of the values in a range of rows; `None` if they are not known.
-    ///
-    /// # Errors
-    /// Fails if the metadata that contain them cannot be read.
-    fn summary(&self, rows: Range<u64>) -> error::Result<Option<Summary>>;
-}
-
-/// Bounds of the values in a range of rows that are not null. The bounds need not be values themselves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// The bytes of a value, little-endian.
-    pub least: Vec<u8>,
-    /// The bytes of the greatest value.
-    pub greatest: Vec<u8>,
 }
 
 /// One key of the array's metadata.

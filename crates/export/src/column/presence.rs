@@ -111,6 +111,14 @@ impl Presence {
     }
 }
 
+impl Column {
+    /// Makes the cells with these bytes null; cells are single values.
+    pub fn with_missing(self, value: &[u8]) -> Self {
+        let validity = Arc::new(Presence::of_other_than(&self, value));
+        self.with_validity(validity)
+    }
+}
+
 impl Content for Presence {
     fn len(&self) -> u64 {
         self.values.len() / self.datatype.size() as u64

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::DenseVarColumn;
+use tilefs_reader::array::sparse::VarColumn;
 use tilefs_reader::read::Output;
 
-use crate::Content;
-use crate::content::raw::Cells;
+use super::Content;
+use super::raw::Cells;
 
 /// A sequence of cells of variable length, readable from any byte.
 pub trait VarCells: Send + Sync {
@@ -39,6 +40,24 @@ impl VarCells for DenseVarColumn {
 
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
         DenseVarColumn::read_values(self, start, out)
+    }
+}
+
+impl VarCells for VarColumn {
+    fn count(&self) -> Result<u64> {
+        self.row_count()
+    }
+
+    fn total(&self) -> Result<u64> {
+        self.byte_count()
+    }
+
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
+        self.offsets(first, out)
+    }
+
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+        VarColumn::read(self, start, out)
     }
 }
 
