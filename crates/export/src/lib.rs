@@ -25,11 +25,11 @@ pub mod parquet;
 pub mod pyramid;
 pub mod raster;
 pub mod tables;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
 pub mod text;
 pub mod tiff;
-pub mod vcf;
 mod xml;
 pub mod zarr;
 
