@@ -20,5 +20,4 @@ mod refresh;
 pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;
-mod sync;
 pub mod tree;

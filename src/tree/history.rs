@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, TimeWindow};
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::array::array_folder;
 use super::node::{Entry, EntryKind, Folder, Node};

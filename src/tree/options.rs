@@ -1,9 +1,10 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
+pub use tilefs_storage::{CloudOptions, Links};
+
 use super::shown::ShownViews;
 pub use super::variant_lists::VariantLists;
 pub use tilefs_reader::IndexOptions;
-pub use tilefs_reader::storage::{CloudOptions, Links};
 
 /// The options for opening an array or a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use tilefs_reader::array::sparse::{
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, Addressing};

@@ -20,7 +20,7 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::subarray::{FieldId, Subarray};
 use super::variants::{VariantDataset, extent_attributes};

@@ -18,8 +18,8 @@ use tilefs_reader::Object;
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::group::Group;
-use tilefs_reader::storage::EntryKey;
-use tilefs_reader::threads::cancellation;
+use tilefs_storage::EntryKey;
+use tilefs_threads::cancellation;
 
 use super::members::NamedMembers;
 
@@ -110,7 +110,7 @@ impl VariantDataset {
         }
         match Self::of(group) {
             Ok(found) => Ok(found.filter(|dataset| dataset.data.path() == array.path())),
-            Err(error) if error.is_passing() && !matches!(error, Error::Missing { .. }) => Err(error),
+            Err(error) if error.is_transient() && !matches!(error, Error::Missing { .. }) => Err(error),
             Err(error) => {
                 log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
                 Ok(None)

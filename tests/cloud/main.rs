@@ -1,12 +1,11 @@
 //! Arrays in object stores, in servers that the tests start on this machine: their files are those of a local copy,
-//! failed requests are retried, and lasting failures are reported in one sentence.
+//! failed requests are retried, and permanent failures are reported in one sentence.
 #![cfg(feature = "cloud")]
 
 mod cached;
 mod corpus;
 mod failing;
 mod hostile;
-mod http;
 mod identities;
 mod listing;
 mod live;
@@ -14,8 +13,6 @@ mod others;
 mod proxy;
 mod same;
 mod servers;
-#[path = "../support/mod.rs"]
-mod support;
 mod ways;
 
 use std::path::Path;
@@ -28,7 +25,7 @@ use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
-use tilefs_reader::storage::{CloudOptions, Settings};
+use tilefs_storage::{CloudOptions, Settings};
 
 /// Returns options for anonymous requests to an endpoint.
 fn options(endpoint: &str) -> OpenOptions {

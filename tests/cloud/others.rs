@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tilefs::tree::OpenOptions;
-use tilefs_reader::storage::Settings;
+use tilefs_storage::Settings;
 
 use super::proxy::Proxy;
 use super::same::assert_same;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tilefs::tree::subarray::FieldId;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
-use crate::fields::{contents, fields, subarray};
+use support::fields::{contents, fields, subarray};
 
 /// The bytes of the raw files of each field.
 type Fields = Vec<(FieldId, Result<Vec<Vec<u8>>>)>;

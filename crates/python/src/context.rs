@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs::tree::{OpenOptions, Stored};
 use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
-use tilefs_reader::threads::{self, PerProcess};
+use tilefs_threads::{self as threads, PerProcess};
 
 /// The context of objects that were opened together, in each process that uses them.
 pub struct ProcessContext {

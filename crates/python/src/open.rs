@@ -7,7 +7,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tilefs::tree::{OpenOptions, Stored, open_stored};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::{Object, threads};
+use tilefs_reader::Object;
+use tilefs_threads as threads;
 
 use crate::array::Array;
 use crate::call;

@@ -12,8 +12,8 @@ use tilefs::tree::recent::{Lookup, RecentFiles, RecentNodes};
 use tilefs::tree::{EntryKind, MountedTree, Node, Tree as _};
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::PerProcess;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::PerProcess;
+use tilefs_threads::cancellation;
 
 use crate::call::Cancellation;
 use crate::context::ProcessContext;

@@ -8,23 +8,24 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::EntryKey;
+use tilefs_threads as threads;
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
 use super::pieces::{Piece, Source};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::fragment::FieldFile;
-use crate::array::open_files::OpenFiles;
-use crate::array::saved::{decode_sums, encode_sums};
-use crate::array::single_flight::SingleFlight;
-use crate::array::tiles::{OFFSET, TileUnit};
-use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
-use crate::array::var_tiles::{OffsetReader, VarTiles};
+use crate::array::context::saved::{decode_sums, encode_sums};
+use crate::array::context::single_flight::SingleFlight;
+use crate::array::folder::outline::FieldFile;
+use crate::array::tiles::offsets::OFFSET;
+use crate::array::tiles::open_files::OpenFiles;
+use crate::array::tiles::unit::TileUnit;
+use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
+use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
 use crate::search::partition_point;
-use crate::storage::EntryKey;
-use crate::threads;
 
 /// The number of cells between checkpoints.
 const BLOCK: u64 = 4096;

@@ -1,0 +1,245 @@
+//! Classifies failed requests: retry, or a readable error.
+
+use std::fmt::Display;
+use std::io;
+use std::time::Duration;
+
+use object_store::client::{HttpError, HttpErrorKind};
+use tilefs_format::error::{Error, Locate};
+
+use super::traffic::Answer;
+use crate::StoreKey;
+use crate::uri::{BucketName, Provider};
+
+/// A failed attempt.
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: Kind,
+    answer: Answer,
+    /// The cause below HTTP.
+    cause: Option<String>,
+}
+
+/// The class of a failure, which decides how to react.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A retry may succeed: the store is busy, or the connection was lost.
+    Transient,
+    /// No connection could be made. A retry may succeed if the bucket has answered before.
+    Unreachable,
+    /// The credentials have expired.
+    Expired,
+    /// No credentials were found.
+    NoCredentials,
+    /// Access is denied.
+    Denied,
+    /// The bucket is in another region, which the store may have named.
+    OtherRegion(Option<String>),
+    NoBucket,
+    NoObject,
+    /// The client library rejects the name: it has control characters or empty parts.
+    Unnameable,
+    /// The object is not the one that was listed.
+    Changed,
+    /// The object ends before the requested range.
+    PastEnd,
+    /// Any other permanent failure.
+    Refused,
+}
+
+impl Failure {
+    /// Classifies the error of an attempt.
+    pub fn of(error: &object_store::Error, answer: Answer) -> Self {
+        Failure { kind: kind_of(error, &answer), cause: cause_of(error), answer }
+    }
+
+    /// A transient failure: an incomplete answer, or a timeout.
+    pub fn transient(cause: impl Into<String>) -> Self {
+        Failure { kind: Kind::Transient, answer: Answer::default(), cause: Some(cause.into()) }
+    }
+
+    /// A listing contains an unusable key that is part of the array itself.
+    pub fn unnameable(key: &str) -> Self {
+        let cause = Some(format!("{key:?}"));
+        Failure { kind: Kind::Unnameable, answer: Answer::default(), cause }
+    }
+
+    /// The answer is of another object than the one that was listed.
+    pub fn changed() -> Self {
+        Failure { kind: Kind::Changed, answer: Answer::default(), cause: None }
+    }
+
+    /// Summarizes in a few words: `503 SlowDown`.
+    pub fn summary(&self) -> String {
+        // A success status says nothing about why the answer broke off.
+        let is_error = |status: &u16| !(200..300).contains(status);
+        match (self.answer.status.filter(is_error), &self.answer.code, &self.cause) {
+            (Some(status), Some(code), _) => format!("{status} {code}"),
+            (Some(status), None, _) => status.to_string(),
+            (None, _, Some(cause)) => cause.clone(),
+            (None, _, None) => "no answer".to_owned(),
+        }
+    }
+
+    /// Returns the final error after `attempts` that took `took` in total, at the operation `what` on `key`.
+    pub fn error(
+        &self,
+        bucket: &BucketName,
+        key: &StoreKey,
+        what: &dyn Display,
+        attempts: u32,
+        took: Duration,
+    ) -> Error {
+        let summary = self.summary();
+        let io = |kind: io::ErrorKind, text: String| Error::io(io::Error::new(kind, text));
+        let tried = match attempts {
+            1 => String::new(),
+            attempts => format!(", tried {attempts} times in {:.1} s", took.as_secs_f64()),
+        };
+        let error = match &self.kind {
+            Kind::Transient => io(io::ErrorKind::TimedOut, format!("{what}: {summary}{tried}")),
+            Kind::Unreachable => {
+                let text = format!("{bucket} cannot be reached: {summary}{tried}; check the network and the endpoint");
+                io(io::ErrorKind::NotConnected, text)
+            }
+            Kind::Expired => {
+                let text = format!("the credentials for {bucket} have expired ({summary}); renew them");
+                io(io::ErrorKind::PermissionDenied, text)
+            }
+            Kind::NoCredentials => {
+                let text = format!(
+                    "there are no credentials for {bucket} ({summary}); {}, or read a public bucket with --anonymous",
+                    how_to_sign(bucket.provider)
+                );
+                io(io::ErrorKind::PermissionDenied, text).permanent()
+            }
+            Kind::Denied => {
+                let text = format!(
+                    "{bucket} may not be read with these credentials ({summary}): check them and the bucket's policy, or \
+                     read a public bucket with --anonymous"
+                );
+                io(io::ErrorKind::PermissionDenied, text).permanent()
+            }
+            Kind::OtherRegion(region) => {
+                let text = match region {
+                    Some(region) => format!("{bucket} is in the region {region}: set -o vfs.s3.region={region}"),
+                    None => format!("{bucket} is in another region ({summary}): set -o vfs.s3.region=REGION"),
+                };
+                io(io::ErrorKind::InvalidInput, text).permanent()
+            }
+            Kind::NoBucket => Error::missing(format!(
+                "there is no {} {} ({summary}): check the name and the endpoint",
+                if bucket.provider == Provider::Azure { "container" } else { "bucket" },
+                bucket.bucket
+            )),
+            Kind::NoObject => Error::missing("there is no such object"),
+            Kind::Unnameable => Error::unsupported(format!(
+                "a name with characters that cannot be asked for in an object store ({summary}); a local copy can be \
+                 read"
+            )),
+            Kind::Changed => {
+                io(io::ErrorKind::Other, format!("{what}: changed since the mount, it is another object now"))
+                    .permanent()
+            }
+            Kind::PastEnd => Error::damaged(format!("{what}: the object ends before")),
+            Kind::Refused => io(io::ErrorKind::Other, format!("{what}: {summary}{tried}")).permanent(),
+        };
+        error.in_file(key)
+    }
+}
+
+fn how_to_sign(provider: Provider) -> &'static str {
+    match provider {
+        Provider::S3 => "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        Provider::Gcs => "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS",
+        Provider::Azure => "set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+    }
+}
+
+fn kind_of(error: &object_store::Error, answer: &Answer) -> Kind {
+    let code = answer.code.as_deref().unwrap_or_default();
+    if let object_store::Error::InvalidPath { .. } = error {
+        return Kind::Unnameable;
+    }
+    let Some(status) = answer.status else {
+        return match (answer.was_sent, http_kind(error)) {
+            (false, _) => Kind::NoCredentials,
+            (true, Some(HttpErrorKind::Connect)) => Kind::Unreachable,
+            // Including errors that no library classifies: connections break in many ways.
+            (true, _) => Kind::Transient,
+        };
+    };
+    match (status, code) {
+        (400 | 401 | 403, "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" | "TokenRefreshRequired") => {
+            Kind::Expired
+        }
+        (400, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") | (301 | 307 | 308, _) => {
+            Kind::OtherRegion(answer.region.clone())
+        }
+        (400, "RequestTimeout") | (408 | 429 | 500.., _) | (403, "SlowDown") => Kind::Transient,
+        (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => Kind::NoBucket,
+        (404, _) => Kind::NoObject,
+        (401 | 403, _) => Kind::Denied,
+        (412, _) => Kind::Changed,
+        (416, _) => Kind::PastEnd,
+        // The answer began well but broke off.
+        (200..=299, _) => Kind::Transient,
+        _ => Kind::Refused,
+    }
+}
+
+/// Returns the innermost HTTP error kind in the chain.
+fn http_kind(error: &object_store::Error) -> Option<HttpErrorKind> {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(http) = error.downcast_ref::<HttpError>() {
+            return Some(http.kind());
+        }
+        source = error.source();
+    }
+    None
+}
+
+/// Returns the innermost error's message: outer ones repeat it, and may contain secret addresses.
+fn cause_of(error: &object_store::Error) -> Option<String> {
+    let mut innermost: &(dyn std::error::Error + 'static) = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    (!text.contains("://")).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(status: u16, code: &str) -> Kind {
+        let error = object_store::Error::NotImplemented { operation: String::new(), implementer: String::new() };
+        let code = (!code.is_empty()).then(|| code.to_owned());
+        let region = Some("eu-west-1".to_owned());
+        kind_of(&error, &Answer { status: Some(status), code, region, was_sent: true, ..Answer::default() })
+    }
+
+    #[test]
+    fn unusable_names_are_reported() {
+        let error = object_store::Error::from(object_store::path::Path::parse("a/tab\tname").unwrap_err());
+        let answer = Answer { status: Some(200), was_sent: true, ..Answer::default() };
+        assert_eq!(kind_of(&error, &answer), Kind::Unnameable);
+    }
+
+    #[test]
+    fn transient_failures_are_told_from_permanent_ones() {
+        for (status, code) in [(503, "SlowDown"), (500, "InternalError"), (429, ""), (400, "RequestTimeout"), (206, "")]
+        {
+            assert_eq!(kind(status, code), Kind::Transient, "{status} {code}");
+        }
+        assert_eq!(kind(403, "AccessDenied"), Kind::Denied);
+        assert_eq!(kind(403, "ExpiredToken"), Kind::Expired);
+        assert_eq!(kind(301, "PermanentRedirect"), Kind::OtherRegion(Some("eu-west-1".into())));
+        assert_eq!(kind(404, "NoSuchBucket"), Kind::NoBucket);
+        assert_eq!(kind(404, "NoSuchKey"), Kind::NoObject);
+        assert_eq!(kind(412, "PreconditionFailed"), Kind::Changed);
+        assert_eq!(kind(400, "InvalidRequest"), Kind::Refused);
+    }
+}
