@@ -8,7 +8,7 @@ use tilefs::tree::soma::{MatrixAxis, sparse_matrix};
 use tilefs_export::zarr::anndata::{self, Compressed};
 use tilefs_export::{Column, npy};
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::threads::{self, PerProcess};
+use tilefs_threads::{self as threads, PerProcess};
 
 use crate::array::OpenedArray;
 use crate::call;

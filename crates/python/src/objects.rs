@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use tilefs_format::error::Result;
 use tilefs_reader::ObjectKind;
-use tilefs_reader::storage::{Storage, StoreKey};
+use tilefs_storage::{Storage, StoreKey};
 
 use crate::call;
 use crate::options::Options;
