@@ -6,21 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
+use tilefs_export::content::raw::RawFile;
+use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_export::raw::RawFile;
-use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::datatype::Kind;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, DimensionLabel as StoredLabel};
-use tilefs_reader::array::LabelArray;
-use tilefs_reader::array::ValueBounds;
 use tilefs_reader::array::dense::{
     AxisCoordinates, AxisSelection, CellStatistics, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
+use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_storage::EntryKey;
 
 use super::grammar::labels::DimensionLabel;

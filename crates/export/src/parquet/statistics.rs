@@ -8,7 +8,7 @@ use tilefs_reader::array::ValueBounds;
 
 use super::types::{Layout, ParquetColumn};
 use crate::content::Content;
-use crate::element::ConvertedColumn;
+use crate::content::element::ConvertedColumn;
 
 /// Maximum length of a value in the footer.
 pub const MAX_STATISTIC: usize = 64;

@@ -6,8 +6,8 @@ use tilefs_reader::array::ValueBounds;
 
 use super::*;
 use crate::column::{ColumnStatistics, Labels};
-use crate::compose::Repeat;
 use crate::content::Content;
+use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead_within, lists_of_nullable, read_all};
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {

@@ -67,7 +67,7 @@ fn packing(query: &Query) -> Result<Option<KeyPacking>> {
         let mut own: Option<(u64, u64)> = None;
         for fragment in (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0) {
             // Without a box, reading checks that coordinates are in the domain.
-            let (low, high) = query.told_range(fragment, dimension)?.unwrap_or((0, axis.last()));
+            let (low, high) = query.range_in_footer(fragment, dimension)?.unwrap_or((0, axis.last()));
             own = Some(own.map_or((low, high), |own| (own.0.min(low), own.1.max(high))));
         }
         ends.push(own.unwrap_or((0, 0)));
