@@ -8,7 +8,7 @@ mod stored;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use stored::{Stored, UINT8, attribute, schema};
-use tilefs::tree::{self, Node, OpenOptions};
+use tilefs_tree::{self as tree, Node, OpenOptions};
 
 fn main() {
     divan::main();

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The room of the files of a crate that are in none of its other rooms.
-const ROOT_ROOMS: [(&str, &str); 5] = [
+const ROOT_ROOMS: [(&str, &str); 6] = [
     ("tilefs", "cli"),
     ("format", "format"),
+    ("tree", "tree"),
     ("export", "export"),
     ("hdf5-layout", "hdf5-layout"),
     ("python", "python"),

@@ -13,8 +13,8 @@ use tilefs_reader::threads;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, printable};
-use tilefs::tree::texts::{dense_text, sparse_text};
-use tilefs::tree::{self, Folder, Node};
+use tilefs_tree::texts::{dense_text, sparse_text};
+use tilefs_tree::{self as tree, Folder, Node};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,8 +12,8 @@ use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::tree::time::OpenWindow;
-use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
+use tilefs_tree::time::OpenWindow;
+use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use super::support::corpora::corpus;
 use super::support::manifest::{Object, load};
 use super::support::parallel;
 use super::{open, options};
-use tilefs::tree::{self, OpenOptions};
+use tilefs_tree::{self as tree, OpenOptions};
 
 /// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.
 const SOME: usize = 13;

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use faulty::{Fault, Faulty, How, Operation};
 use support::skip::can_mount;
 use support::stored::stored;
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::storage::simulated::FaultKind;
 use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// All files of a tree that do not depend on its place and time, by path.
 type Shown = Vec<(String, Vec<u8>)>;

@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 
 use bounded_allocator::Bounded;
 use mutator::Random;
-use tilefs::tree::array::array_folder;
-use tilefs::tree::{Folder, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::{MemoryStorage, StoreKey};
+use tilefs_tree::array::array_folder;
+use tilefs_tree::{Folder, Node, OpenOptions};
 
 #[global_allocator]
 static MEMORY: Bounded = Bounded::new();

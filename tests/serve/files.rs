@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use crate::client::{Program, Reply, ask, demo, get, serve_toy};
 use crate::toy;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use tilefs::tree::{OpenOptions, Stored, open_stored};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::{Object, threads};
+use tilefs_tree::{OpenOptions, Stored, open_stored};
 
 use crate::array::Array;
 use crate::call;

@@ -14,11 +14,11 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use tilefs::tree::arrow_parts::ArrowParts;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads;
 use tilefs_reader::threads::PerProcess;
 use tilefs_reader::threads::cancellation::Token;
+use tilefs_tree::arrow_parts::ArrowParts;
 
 use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};

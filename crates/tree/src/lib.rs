@@ -1,0 +1,89 @@
+//! The virtual tree: names and nodes. It knows nothing of the kernel, and the layers below know nothing of names.
+//!
+//! This crate serves the program and the Python package; its interface may change in any release.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+pub mod array;
+pub mod arrow_parts;
+pub mod builder;
+mod chunk_series;
+mod coordinates;
+pub mod dataset;
+pub mod dense;
+pub mod directory;
+pub mod enums;
+mod experiment;
+mod experiment_h5ad;
+mod experiment_slices;
+mod experiment_uns;
+pub mod explain;
+pub mod fields;
+pub mod filestore;
+pub mod formats;
+pub mod grammar;
+pub mod group;
+pub mod group_outline;
+pub mod group_texts;
+mod hex;
+pub mod history;
+mod label_search;
+pub mod labels;
+pub mod lazy;
+pub mod lines;
+mod listing;
+mod matrix;
+mod members;
+pub mod meta;
+mod missing;
+pub mod mounted;
+pub mod names;
+pub mod node;
+pub mod nonempty;
+mod notes;
+mod objects;
+pub mod open;
+pub mod opened_later;
+pub mod options;
+pub mod parts;
+pub mod pyramid;
+pub mod rasters;
+pub mod recent;
+mod row_labels;
+pub mod shown;
+pub mod slice;
+mod soma;
+pub mod sparse;
+pub mod subarray;
+pub mod suggest;
+mod table_notes;
+pub mod tables;
+pub mod texts;
+mod tiff;
+pub mod time;
+mod variant_cells;
+mod variant_contigs;
+mod variant_files;
+mod variant_forms;
+pub mod variant_lists;
+pub mod variant_regions;
+mod variant_remarks;
+mod variant_spans;
+mod variant_table;
+mod variant_text;
+mod variants;
+pub mod walk;
+mod whole_units;
+pub mod xattrs;
+mod zarr;
+mod zarr2;
+
+pub use directory::Directory;
+pub use mounted::MountedTree;
+pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
+pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
+pub use options::{Extent, IndexOptions, Links, OpenOptions, VariantLists};
+pub use shown::{ShownViews, View};
