@@ -555,7 +555,7 @@ mod tests {
     use crate::fuse::recent::MAX_NODES;
     use std::sync::atomic::AtomicUsize;
     use tilefs_tree::Entry;
-    use tilefs_tree::lazy::LazyFile;
+    use tilefs_tree::node::lazy::LazyFile;
 
     /// A folder of folders of files, like slices; counts live nodes and lookups.
     #[derive(Default)]

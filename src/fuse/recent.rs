@@ -46,7 +46,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Weak};
     use std::time::SystemTime;
-    use tilefs_tree::lazy::FixedFolder;
+    use tilefs_tree::node::lazy::FixedFolder;
 
     fn folder(bytes: impl Fn() -> usize + Send + Sync + 'static) -> (Node, Weak<FixedFolder>) {
         let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);

@@ -23,7 +23,7 @@ use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use tilefs_tree::suggest::suggestion_in;
+use tilefs_tree::node::suggest::suggestion_in;
 use tilefs_tree::{EntryKind, Node, Tree};
 
 /// The longest name that every kernel version accepts from a FUSE file system.

@@ -193,7 +193,7 @@ mod tests {
     use tilefs_reader::statistics::{Counter, Value};
 
     use super::*;
-    use tilefs_tree::lazy::{FixedFolder, LazyFile};
+    use tilefs_tree::node::lazy::{FixedFolder, LazyFile};
 
     #[test]
     fn own_files_are_unlisted_and_fixed_while_open() {

@@ -21,7 +21,7 @@ use super::properties::Asked;
 use super::ranges::{self, Wanted};
 use super::site::{Refusal, Site, Snapshot};
 use super::validators::{self, Precondition};
-use tilefs_tree::recent::{Found, is_fixed};
+use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 
 /// A shorter file is not prefetched as a whole.

@@ -12,7 +12,7 @@ use super::path::{TreePath, encode_name};
 use super::properties::{AFTER, Asked, Resource};
 use super::site::{Failure, Refusal, Site, Snapshot, modified};
 use super::validators;
-use tilefs_tree::recent::Found;
+use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, Node};
 
 /// The depth of a PROPFIND.

@@ -11,7 +11,7 @@ use super::body::Pieces;
 use super::path::{append, encode_name, escape_markup};
 use super::site::{Failure, Refusal, Site};
 use super::validators;
-use tilefs_tree::recent::Found;
+use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, File, Folder, Node};
 
 /// Folders with more entries are listed without sizes and times, as `ls` does, because each entry takes a lookup.

@@ -18,7 +18,7 @@ use super::validators;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use tilefs_tree::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
+use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
 use tilefs_tree::{Changed, File, Folder, Node, Tree};
 
 /// A tree and everything that its requests share.

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs_tree::names::OF_ARRAYS;
+use tilefs_tree::node::names::OF_ARRAYS;
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use crate::manifest::{Expected, load};

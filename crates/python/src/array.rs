@@ -15,7 +15,7 @@ use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::threads::PerProcess;
 use tilefs_tree::array::array_folder;
-use tilefs_tree::names::dimension_name;
+use tilefs_tree::node::names::dimension_name;
 use tilefs_tree::{Folder, Node};
 
 use crate::call;

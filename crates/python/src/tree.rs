@@ -12,7 +12,7 @@ use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads::PerProcess;
 use tilefs_reader::threads::cancellation;
-use tilefs_tree::recent::{Lookup, RecentFiles, RecentNodes};
+use tilefs_tree::node::recent::{Lookup, RecentFiles, RecentNodes};
 use tilefs_tree::{EntryKind, MountedTree, Node, Tree as _};
 
 use crate::call::Cancellation;

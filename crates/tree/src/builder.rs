@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::lazy::{FixedFolder, LazyFile};
-use crate::listing::Listing;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::listing::Listing;
 use crate::node::{File as _, Folder, Node};
 use crate::parts::PartsFolder;
 use crate::shown::ShownViews;

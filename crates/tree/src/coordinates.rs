@@ -21,7 +21,7 @@ use tilefs_reader::array::{Array, Metadata};
 
 use crate::dense::DenseSubarray;
 use crate::fields::FieldFolder;
-use crate::names::dimension_name;
+use crate::node::names::dimension_name;
 use crate::notes::{Notes, UNIT, unit_of};
 use crate::subarray::{FieldId, column};
 

@@ -18,12 +18,12 @@ use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
 use crate::group::GroupFolder;
-use crate::lazy::LazyFile;
-use crate::names::{FileNames, OF_DIRECTORIES};
 use crate::node::ExtendedAttributes;
+use crate::node::lazy::LazyFile;
+use crate::node::names::{FileNames, OF_DIRECTORIES};
+use crate::node::opened_later::{OpenedLater, source_of};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::open_folder;
-use crate::opened_later::{OpenedLater, source_of};
 use crate::options::OpenOptions;
 use crate::texts::{heading, in_line, list_of_folders};
 use crate::xattrs;

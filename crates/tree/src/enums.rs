@@ -16,10 +16,10 @@ use tilefs_format::text;
 use tilefs_reader::array::Array;
 
 use crate::builder::FolderBuilder;
-use crate::hex::hex;
-use crate::lazy::LazyFile;
 use crate::lines::Lines;
-use crate::names::FileNames;
+use crate::node::hex::hex;
+use crate::node::lazy::LazyFile;
+use crate::node::names::FileNames;
 use crate::texts::Format;
 
 /// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.

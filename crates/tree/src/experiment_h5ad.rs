@@ -13,7 +13,7 @@ use tilefs_reader::recent::Recent;
 
 use crate::experiment::{annotated_data, measurement_names};
 use crate::experiment_slices::Cut;
-use crate::lazy::LazyFile;
+use crate::node::lazy::LazyFile;
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 
 /// The name of the folder.

@@ -13,7 +13,7 @@ use tilefs_reader::group::Group;
 
 use crate::experiment::ExperimentZarr;
 use crate::experiment_h5ad::{ExperimentH5ad, H5AD};
-use crate::lazy::FixedFolder;
+use crate::node::lazy::FixedFolder;
 use crate::node::{Entry, Folder, Node};
 use crate::zarr::ZARR;
 

@@ -11,10 +11,10 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::builder::FolderBuilder;
-use crate::lazy::LazyFile;
-use crate::listing::{Listing, Sizing};
-use crate::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use crate::node::ExtendedAttributes;
+use crate::node::lazy::LazyFile;
+use crate::node::listing::{Listing, Sizing};
+use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use crate::shown::{ShownViews, View};
 use crate::subarray::{FieldId, Subarray};
 use crate::texts::Format;

@@ -16,8 +16,8 @@ use tilefs_reader::array::{Array, Metadata};
 
 use crate::builder::FolderBuilder;
 use crate::dense::{DenseArray, DenseSubarray};
-use crate::lazy::LazyFile;
-use crate::names::escape;
+use crate::node::lazy::LazyFile;
+use crate::node::names::escape;
 use crate::subarray::{FieldId, Subarray};
 use crate::texts::Format;
 

@@ -15,7 +15,7 @@ use tilefs_format::error::{Error, Result};
 use crate::builder::FolderBuilder;
 use crate::enums;
 use crate::fields::FieldFolder;
-use crate::listing::Sizing;
+use crate::node::listing::Sizing;
 use crate::rasters::{self, Rasters};
 use crate::shown::View;
 use crate::subarray::{FieldId, Subarray, column};

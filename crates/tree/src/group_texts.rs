@@ -13,7 +13,7 @@ use crate::dataset::{FILE, GroupDataset, NETCDF};
 use crate::experiment::{EXPERIMENT, MEASUREMENT};
 use crate::members::NamedMembers;
 use crate::meta;
-use crate::names::escape;
+use crate::node::names::escape;
 use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, Picture, TIFF};
 use crate::soma;

@@ -133,7 +133,7 @@ impl Folder for History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lazy::FixedFolder;
+    use crate::node::lazy::FixedFolder;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
 

@@ -8,7 +8,7 @@ use tilefs_reader::Object;
 use tilefs_reader::group::{Group, Member};
 use tilefs_reader::storage::StoreKey;
 
-use crate::names::{FileNames, OF_GROUPS};
+use crate::node::names::{FileNames, OF_GROUPS};
 use crate::objects::open_member;
 
 /// The members of a group and their names in the tree.

@@ -27,11 +27,11 @@ use tilefs_reader::array::Metadata;
 use tilefs_reader::array::metadata::Value as Stored;
 use tilefs_reader::read::Output;
 
-use crate::hex::hex;
-use crate::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::lines::Lines;
-use crate::names::FileNames;
 use crate::node::ExtendedAttributes;
+use crate::node::hex::hex;
+use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
+use crate::node::names::FileNames;
 use crate::texts::with_large_integers_as_text;
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.

@@ -14,9 +14,9 @@ use tilefs_reader::threads::cancellation::Turn;
 use crate::array::array_folder;
 use crate::directory::DirectoryFolder;
 use crate::group::GroupFolder;
+use crate::node::opened_later::source_of;
 use crate::node::{Changed, Folder, Refreshed, Tree};
 use crate::open::{Stored, open_in};
-use crate::opened_later::source_of;
 use crate::options::OpenOptions;
 
 /// An array or a group with its tree.

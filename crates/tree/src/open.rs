@@ -18,9 +18,9 @@ use crate::array::array_folder;
 use crate::directory::{Directory, DirectoryFolder, holds_objects};
 use crate::group::GroupFolder;
 use crate::node::Folder;
+use crate::node::suggest::nearest;
 use crate::objects::open_listed;
 use crate::options::OpenOptions;
-use crate::suggest::nearest;
 
 /// Opens an array or a group: returns its folder as of the options' time.
 ///

@@ -12,8 +12,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use crate::fields::FieldFolder;
-use crate::lazy::LazyFile;
-use crate::listing::{Listing, Sizing};
+use crate::node::lazy::LazyFile;
+use crate::node::listing::{Listing, Sizing};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::subarray::{MAX_PART_ROWS, Subarray};
 

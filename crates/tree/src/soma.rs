@@ -28,7 +28,7 @@ use crate::enums;
 use crate::grammar::Addressing;
 use crate::matrix::{matrix_domain, written_length};
 use crate::meta;
-use crate::names::dimension_name;
+use crate::node::names::dimension_name;
 use crate::options::Extent;
 use crate::sparse::SparseSubarray;
 use crate::subarray::{DenseBoxes, FieldId, Subarray, column};

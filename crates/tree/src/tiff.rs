@@ -9,7 +9,7 @@ use tilefs_format::error::Result;
 
 use crate::builder::FolderBuilder;
 use crate::fields::FieldFolder;
-use crate::listing::Listing;
+use crate::node::listing::Listing;
 use crate::rasters::{self, Rasters};
 use crate::subarray::{DenseBoxes, FieldId};
 use crate::texts::Format;

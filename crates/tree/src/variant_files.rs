@@ -14,9 +14,9 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::percent;
 
-use crate::lazy::LazyFile;
-use crate::listing::Sizing;
-use crate::names::{escape_bytes, is_shortened};
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::node::names::{escape_bytes, is_shortened};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::options::OpenOptions;
 use crate::variant_contigs::has_records;

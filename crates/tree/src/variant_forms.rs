@@ -8,7 +8,7 @@ use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
 
-use crate::lazy::{LazyFile, Remark};
+use crate::node::lazy::{LazyFile, Remark};
 use crate::node::{File, NODE};
 
 /// Number of recently used files whose measured lengths are cached.

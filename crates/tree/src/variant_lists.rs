@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
 
-use crate::names::LONGEST;
+use crate::node::names::LONGEST;
 use crate::variant_regions::{Region, disjoint};
 
 /// The prefix of the name of a list in a path.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use tilefs_format::error::Result;
 
-use crate::suggest::wrong_letters;
+use crate::node::suggest::wrong_letters;
 use crate::variant_regions::Region;
 use crate::variant_spans::{FileSamples, SelectedRegions};
 

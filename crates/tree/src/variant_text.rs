@@ -22,7 +22,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
-use crate::lazy::Remark;
+use crate::node::lazy::Remark;
 use crate::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
 use crate::variant_forms::{Encoding, VcfRecords};
 use crate::variant_regions::WrittenRegion;

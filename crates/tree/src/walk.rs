@@ -15,7 +15,7 @@ use tilefs_reader::storage::StoreKey;
 
 use crate::directory::{Directory, Inside};
 use crate::members::NamedMembers;
-use crate::names::escape;
+use crate::node::names::escape;
 
 /// A place in the tree.
 #[derive(Debug, Clone, Copy)]

@@ -27,9 +27,9 @@ use tilefs_reader::storage::StoreKey;
 
 use crate::fields::FieldFolder;
 use crate::grammar::{coordinate_text, range_text};
-use crate::hex::hex;
-use crate::names::dimension_name;
 use crate::node::ExtendedAttributes;
+use crate::node::hex::hex;
+use crate::node::names::dimension_name;
 use crate::subarray::FieldId;
 use crate::texts::{AxisSummary, pipeline_text};
 use crate::time::extended;

@@ -9,7 +9,7 @@ use tilefs_export::zarr::second::{Described, ONLY_CHUNK, described};
 use tilefs_export::zarr::{CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
 
-use crate::lazy::LazyFile;
+use crate::node::lazy::LazyFile;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use tilefs_reader::array::SingleFlight;
 

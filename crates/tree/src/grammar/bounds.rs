@@ -7,7 +7,7 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::percent;
 
 use super::labels::DimensionLabel;
-use crate::names::dimension_names;
+use crate::node::names::dimension_names;
 
 /// A dimension as selections see it.
 #[derive(Debug, Clone, PartialEq)]

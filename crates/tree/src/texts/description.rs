@@ -12,7 +12,7 @@ use tilefs_reader::array::dense::AxisSelection;
 use tilefs_reader::array::sparse::RowCount;
 
 use super::format::Format;
-use crate::listing::Listing;
+use crate::node::listing::Listing;
 use crate::soma::Element;
 
 /// An array, or a slice of one, as its folder shows it.

@@ -17,8 +17,8 @@ use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, Fil
 use super::filters::pipeline_json;
 use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 use crate::grammar::coordinate_text;
-use crate::hex::hex;
-use crate::names::dimension_name;
+use crate::node::hex::hex;
+use crate::node::names::dimension_name;
 use crate::time;
 
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are

@@ -11,7 +11,7 @@ use super::quoting::{heading, in_line};
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
 use crate::grammar::range_text;
-use crate::names::dimension_names;
+use crate::node::names::dimension_names;
 use crate::time;
 
 /// Maximum number of attributes or dimensions that are named; schema.txt has them all.
@@ -289,7 +289,7 @@ mod tests {
     use tilefs_reader::array::sparse::RowCount;
 
     use super::*;
-    use crate::listing::Listing;
+    use crate::node::listing::Listing;
     use crate::texts::description::{Files, ImagePart};
     use crate::texts::testing;
 

@@ -11,7 +11,7 @@ use super::json::layout_name;
 use super::quoting::{in_line, quoted};
 use super::value::{datatype_text, values_text};
 use crate::grammar::{coordinate_text, range_text};
-use crate::names::{dimension_name, dimension_names};
+use crate::node::names::{dimension_name, dimension_names};
 use crate::time;
 
 /// Maximum number of values or characters that are shown.

@@ -11,7 +11,7 @@ use tilefs_reader::array::TimeWindow;
 
 use super::description::*;
 use super::format::Format;
-use crate::listing::Listing;
+use crate::node::listing::Listing;
 
 /// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text
 /// `it's`.

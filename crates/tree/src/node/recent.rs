@@ -6,8 +6,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::cancellation;
 
+use crate::node::suggest::suggestion;
 use crate::node::{File, Folder, Node};
-use crate::suggest::suggestion;
 
 /// Maximum number of names in a path; longer paths do not exist.
 const MAX_DEPTH: usize = 256;

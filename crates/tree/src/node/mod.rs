@@ -3,6 +3,14 @@
 //! Nodes are made on lookup and are cheap until they are read, so a folder may have more names than could ever be
 //! listed (slices, times).
 
+pub(crate) mod hex;
+pub mod lazy;
+pub(crate) mod listing;
+pub mod names;
+pub mod opened_later;
+pub mod recent;
+pub mod suggest;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -8,7 +8,7 @@ use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
-use crate::listing::Listing;
+use crate::node::listing::Listing;
 use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
 
 /// Makes a content, and says whether it may be kept.
