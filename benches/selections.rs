@@ -6,7 +6,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{Range, Scalar};
-use tilefs_tree::grammar::{Addressing, DimensionBounds, dense, sparse};
+use tilefs_tree::select::{Addressing, DimensionBounds, dense, sparse};
 
 fn main() {
     divan::main();

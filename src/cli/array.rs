@@ -9,8 +9,8 @@ use tilefs_reader::threads;
 
 use super::failure::Failure;
 use tilefs::read_ahead::Window;
-use tilefs_tree::grammar::Addressing;
 use tilefs_tree::node::suggest::suggestion;
+use tilefs_tree::select::Addressing;
 use tilefs_tree::{self as tree, Folder, MountedTree, Node, OpenOptions, Stored};
 
 /// Number of prefetching threads for remote storage, where they mostly wait.

@@ -202,7 +202,7 @@ fn join(path: &str, name: &str) -> String {
 /// Formats a time to the second: `2024-01-31T10:15:00Z`.
 fn format_time(time: SystemTime) -> String {
     let milliseconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let text = tree::time::extended(milliseconds);
+    let text = tree::select::time::extended(milliseconds);
     match text.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),
         None => text,

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use tilefs_tree::time;
+use tilefs_tree::select::time;
 
 use crate::support::check::fields_differ;
 use crate::support::columns::{Column, canonical_dense, canonical_sparse, digest, size_of};

@@ -164,7 +164,7 @@ pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
 
 /// Returns the folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
 pub fn history(root: &dyn Folder, (from, to): (u64, u64)) -> Result<Arc<dyn Folder>> {
-    let time = tilefs_tree::time::basic;
+    let time = tilefs_tree::select::time::basic;
     let name = if from == 0 { time(to) } else { format!("{}..{}", time(from), time(to)) };
     subfolder(&*subfolder(root, ".history")?, &name)
 }

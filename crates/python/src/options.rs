@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::IndexOptions;
 use tilefs_reader::storage::{CloudOptions, Settings};
-use tilefs_tree::{OpenOptions, time};
+use tilefs_tree::{OpenOptions, select::time};
 
 use crate::errors::exception;
 

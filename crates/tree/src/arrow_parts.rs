@@ -9,9 +9,9 @@ use tilefs_reader::array::Array;
 
 use crate::dense::{DenseArray, DenseSubarray};
 use crate::fields::{FieldFolder, FieldNames};
-use crate::grammar::Addressing;
 use crate::options::Extent;
 use crate::parts::part_of;
+use crate::select::Addressing;
 use crate::shown::ShownViews;
 use crate::sparse::SparseSubarray;
 use crate::subarray::Subarray;

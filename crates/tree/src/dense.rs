@@ -22,10 +22,10 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::storage::EntryKey;
 
-use crate::grammar::labels::DimensionLabel;
-use crate::grammar::{self, Addressing, DimensionBounds};
 use crate::label_search::labels_by_dimension;
 use crate::options::Extent;
+use crate::select::labels::DimensionLabel;
+use crate::select::{self, Addressing, DimensionBounds};
 use crate::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::texts::CoveredBox;
 

@@ -16,13 +16,13 @@ use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::nonempty::NonEmptyFolder;
 use crate::rasters::image_part;
+use crate::select::time;
 use crate::soma;
 use crate::subarray::MAX_PART_ROWS;
 use crate::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
     schema_text, views_txt,
 };
-use crate::time;
 
 /// The unlisted folder of information about the tree itself.
 pub const OWN: &str = ".tilefs";

@@ -16,9 +16,9 @@ use crate::meta;
 use crate::node::names::escape;
 use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, Picture, TIFF};
+use crate::select::time::{extended, future_commits};
 use crate::soma;
 use crate::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
-use crate::time::{extended, future_commits};
 use crate::variants::VariantDataset;
 
 /// The state of a member whose folder exists but is not an array or a group.

@@ -18,7 +18,7 @@ use tilefs_reader::threads::cancellation;
 use crate::array::array_folder;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::options::OpenOptions;
-use crate::time;
+use crate::select::time;
 
 /// Its name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";

@@ -17,8 +17,8 @@ use tilefs_reader::search::partition_point;
 use tilefs_reader::threads::cancellation;
 
 use crate::dense::{DenseArray, DenseSubarray};
-use crate::grammar::DimensionBounds;
-use crate::grammar::labels::{DimensionLabel, Label};
+use crate::select::DimensionBounds;
+use crate::select::labels::{DimensionLabel, Label};
 use crate::subarray::{FieldId, column};
 
 /// Maximum number of unordered labels that are searched.

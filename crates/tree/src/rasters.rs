@@ -22,12 +22,12 @@ use crate::builder::FolderBuilder;
 use crate::coordinates::{AxisCoordinates, Coordinates};
 use crate::enums;
 use crate::fields::FieldFolder;
-use crate::grammar::Addressing;
 use crate::meta;
 use crate::missing;
 use crate::node::lazy::LazyFile;
 use crate::node::names::dimension_names;
 use crate::notes::Notes;
+use crate::select::Addressing;
 use crate::subarray::{FieldId, column};
 use crate::texts::{Format, ImagePart};
 

@@ -9,8 +9,8 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use crate::fields::FieldFolder;
 use crate::formats::column_of;
-use crate::grammar::bounds::integer_ends;
 use crate::label_search::{LabelValues, label_values};
+use crate::select::bounds::integer_ends;
 use crate::subarray::FieldId;
 
 /// Returns a column for each label of a sparse array whose values are single numbers, dates or texts. Rows at

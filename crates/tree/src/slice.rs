@@ -7,8 +7,8 @@ use tilefs_format::error::Result;
 
 use crate::array::{FieldFolderKind, fields_folder};
 use crate::fields::FieldFolder;
-use crate::grammar::{Addressing, SelectionError};
 use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::select::{Addressing, SelectionError};
 use crate::texts::CoveredBox;
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a

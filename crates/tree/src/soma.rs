@@ -25,11 +25,11 @@ use tilefs_reader::array::{Array, Metadata};
 
 use crate::dense::{DenseArray, DenseSubarray};
 use crate::enums;
-use crate::grammar::Addressing;
 use crate::matrix::{matrix_domain, written_length};
 use crate::meta;
 use crate::node::names::dimension_name;
 use crate::options::Extent;
+use crate::select::Addressing;
 use crate::sparse::SparseSubarray;
 use crate::subarray::{DenseBoxes, FieldId, Subarray, column};
 

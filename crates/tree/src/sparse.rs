@@ -16,9 +16,9 @@ use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
-use crate::grammar::bounds::integer_ends;
-use crate::grammar::{self, Addressing};
 use crate::label_search::selectable;
+use crate::select::bounds::integer_ends;
+use crate::select::{self, Addressing};
 use crate::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 
 /// Bounds beyond this magnitude let no format use a narrower type than 64 bits.

@@ -15,7 +15,7 @@ use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::storage::EntryKey;
 
-use crate::grammar::{self, Addressing};
+use crate::select::{self, Addressing};
 
 /// An attribute or dimension, by its index in the array's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

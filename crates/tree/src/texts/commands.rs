@@ -6,7 +6,7 @@ use tilefs_format::schema::{Attribute, CellValNum};
 use super::description::{CellsSummary, Description, FileFacts};
 use super::format::Format;
 use super::quoting::{literal, path_word, shell_word};
-use crate::grammar::{coordinate_text, range_text};
+use crate::select::{coordinate_text, range_text};
 
 /// The path of the folder of the non-empty domain.
 pub const IN_NONEMPTY: &str = "nonempty/";

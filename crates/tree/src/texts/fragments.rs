@@ -6,8 +6,8 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::ArraySchema;
 
 use super::quoting::in_line;
-use crate::grammar::range_text;
-use crate::time;
+use crate::select::range_text;
+use crate::select::time;
 
 /// The properties of one fragment.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,10 +16,10 @@ use tilefs_reader::array::sparse::RowCount;
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
-use crate::grammar::coordinate_text;
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
-use crate::time;
+use crate::select::coordinate_text;
+use crate::select::time;
 
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
 /// replaced by their number of labels: `enums/` has them.

@@ -10,9 +10,9 @@ use super::format::Format;
 use super::quoting::{heading, in_line};
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
-use crate::grammar::range_text;
 use crate::node::names::dimension_names;
-use crate::time;
+use crate::select::range_text;
+use crate::select::time;
 
 /// Maximum number of attributes or dimensions that are named; schema.txt has them all.
 const MAX_FIELDS: usize = 40;

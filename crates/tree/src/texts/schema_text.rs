@@ -10,9 +10,9 @@ use super::filters::pipeline_text;
 use super::json::layout_name;
 use super::quoting::{in_line, quoted};
 use super::value::{datatype_text, values_text};
-use crate::grammar::{coordinate_text, range_text};
 use crate::node::names::{dimension_name, dimension_names};
-use crate::time;
+use crate::select::time;
+use crate::select::{coordinate_text, range_text};
 
 /// Maximum number of values or characters that are shown.
 const MOST: usize = 60;

@@ -6,7 +6,7 @@ use tilefs_export::text::time::print;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 
-use crate::grammar::moment;
+use crate::select::moment;
 
 /// Integers below this (1973-03-03 in milliseconds) are probably a date or seconds rather than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;

@@ -19,6 +19,8 @@
 //!   array comes once, in the array's own order.
 //! * In `islice/`, numbers are positions by NumPy's rules: see [`position`].
 
+pub mod time;
+
 pub mod bounds;
 pub mod error;
 pub mod labels;
