@@ -8,8 +8,8 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
-use tilefs_tree::directory::directory_json;
 use tilefs_tree::group_outline::{outline, outline_of_directory};
+use tilefs_tree::objects::directory::directory_json;
 use tilefs_tree::{self as tree, Node, Stored};
 
 /// Describe an array, a group, or a folder of these: shape, types, filters

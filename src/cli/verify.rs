@@ -18,8 +18,8 @@ use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::output;
 use tilefs_tree::group_texts::NEITHER;
+use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
 use tilefs_tree::texts::counted;
-use tilefs_tree::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
 use tilefs_tree::{self as tree, OpenOptions, Stored};
 
 /// Characters of the progress bar.

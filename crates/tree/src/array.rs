@@ -24,6 +24,7 @@ use crate::node::Node;
 use crate::node::lazy::FixedFolder;
 use crate::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::objects::open_folder;
+use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
 use crate::rasters;
 use crate::select::{self, Addressing, DimensionBounds};
@@ -34,7 +35,6 @@ use crate::subarray::Subarray;
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::variant_table::{VariantTables, VariantView};
 use crate::variants::{self, VariantDataset};
-use crate::walk::{Visited, walk_group};
 use crate::xattrs;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.

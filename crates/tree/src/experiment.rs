@@ -24,10 +24,10 @@ use tilefs_reader::recent::Recent;
 
 use crate::experiment_slices::Cut;
 use crate::experiment_uns::{Unstructured, unstructured};
-use crate::members::NamedMembers;
 use crate::meta;
 use crate::node::lazy::{LazyFile, LazyFolder};
 use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::objects::members::NamedMembers;
 use crate::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::zarr::{ANNOTATED, ZARR, group_folder};
 

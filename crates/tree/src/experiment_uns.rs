@@ -15,8 +15,8 @@ use tilefs_reader::Object;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
-use crate::members::NamedMembers;
 use crate::meta;
+use crate::objects::members::NamedMembers;
 use crate::soma::{self, Element, MatrixAxis};
 use crate::sparse::SparseSubarray;
 use crate::subarray::{FieldId, Subarray};

@@ -14,12 +14,12 @@ use tilefs_reader::array::Metadata;
 use tilefs_reader::group::Group;
 
 use crate::array::size_text;
-use crate::directory::Directory;
 use crate::group_texts::NEITHER;
+use crate::objects::directory::Directory;
 use crate::objects::open_folder;
+use crate::objects::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};
 use crate::options::OpenOptions;
 use crate::texts::in_line;
-use crate::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};
 
 /// The metadata key under which TileDB-SOMA stores the type of an object.
 const SOMA_TYPE: &str = "soma_object_type";

@@ -11,9 +11,9 @@ use tilefs_reader::group::{Group, Member, MemberPlace};
 
 use crate::dataset::{FILE, GroupDataset, NETCDF};
 use crate::experiment::{EXPERIMENT, MEASUREMENT};
-use crate::members::NamedMembers;
 use crate::meta;
 use crate::node::names::escape;
+use crate::objects::members::NamedMembers;
 use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, Picture, TIFF};
 use crate::select::time::{extended, future_commits};

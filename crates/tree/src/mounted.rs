@@ -12,10 +12,10 @@ use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation::Turn;
 
 use crate::array::array_folder;
-use crate::directory::DirectoryFolder;
 use crate::group::GroupFolder;
 use crate::node::opened_later::source_of;
 use crate::node::{Changed, Folder, Refreshed, Tree};
+use crate::objects::directory::DirectoryFolder;
 use crate::open::{Stored, open_in};
 use crate::options::OpenOptions;
 

@@ -15,10 +15,10 @@ use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
-use crate::directory::{Directory, DirectoryFolder, holds_objects};
 use crate::group::GroupFolder;
 use crate::node::Folder;
 use crate::node::suggest::nearest;
+use crate::objects::directory::{Directory, DirectoryFolder, holds_objects};
 use crate::objects::open_listed;
 use crate::options::OpenOptions;
 

@@ -21,7 +21,7 @@ use tilefs_reader::group::Group;
 use tilefs_reader::storage::EntryKey;
 use tilefs_reader::threads::cancellation;
 
-use crate::members::NamedMembers;
+use crate::objects::members::NamedMembers;
 
 /// The member with the variant calls.
 const DATA: &str = "data";

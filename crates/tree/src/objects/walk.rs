@@ -13,9 +13,9 @@ use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 use tilefs_reader::storage::StoreKey;
 
-use crate::directory::{Directory, Inside};
-use crate::members::NamedMembers;
 use crate::node::names::escape;
+use crate::objects::directory::{Directory, Inside};
+use crate::objects::members::NamedMembers;
 
 /// A place in the tree.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,9 @@
 //! Opens stored arrays and groups by their folders.
 
+pub mod directory;
+pub(crate) mod members;
+pub mod walk;
+
 use std::sync::Arc;
 
 use tilefs_format::error::{Locate, Result};
