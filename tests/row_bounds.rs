@@ -22,9 +22,9 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::threads;
-use tilefs_tree::dense::{DenseArray, DenseSubarray};
-use tilefs_tree::sparse::SparseSubarray;
-use tilefs_tree::subarray::{FieldId, Subarray, column};
+use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
+use tilefs_tree::cells::sparse::SparseSubarray;
+use tilefs_tree::cells::{FieldId, Subarray, column};
 use tilefs_tree::{Extent, OpenOptions, open_array};
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.

@@ -7,14 +7,14 @@ use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Array;
 
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::Subarray;
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::sparse::SparseSubarray;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::options::Extent;
 use crate::parts::part_of;
 use crate::select::Addressing;
 use crate::shown::ShownViews;
-use crate::sparse::SparseSubarray;
-use crate::subarray::Subarray;
 use crate::tables;
 
 /// The rows of a sparse array, or of a dense one with one dimension, in files of up to a million rows each, as in

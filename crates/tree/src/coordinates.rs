@@ -19,11 +19,11 @@ use tilefs_format::schema::{CellValNum, DimensionLabel};
 use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
-use crate::dense::DenseSubarray;
+use crate::cells::dense::DenseSubarray;
+use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::node::names::dimension_name;
 use crate::notes::{Notes, UNIT, unit_of};
-use crate::subarray::{FieldId, column};
 
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";

@@ -27,14 +27,14 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::group::Group;
 
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::{FieldFolder, FieldNames};
 use crate::formats::padded;
 use crate::meta;
 use crate::objects::open_folder;
 use crate::rasters::Rasters;
 use crate::shown::ShownViews;
-use crate::subarray::{DenseBoxes, FieldId, column};
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";

@@ -15,11 +15,11 @@ use tilefs_reader::Object;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{FieldId, Subarray};
 use crate::meta;
 use crate::objects::members::NamedMembers;
 use crate::soma::{self, Element, MatrixAxis};
-use crate::sparse::SparseSubarray;
-use crate::subarray::{FieldId, Subarray};
 
 /// The metadata key under which the original type of a data frame is stored.
 const HINT: &str = "soma_uns_outgest_hint";

@@ -9,6 +9,7 @@ use tilefs_reader::array::{Array, undecodable_fields};
 
 use crate::array::FieldFolderKind;
 use crate::builder::{FileList, FolderBuilder};
+use crate::cells::MAX_PART_ROWS;
 use crate::enums;
 use crate::fields::FieldFolder;
 use crate::meta;
@@ -18,7 +19,6 @@ use crate::nonempty::NonEmptyFolder;
 use crate::rasters::image_part;
 use crate::select::time;
 use crate::soma;
-use crate::subarray::MAX_PART_ROWS;
 use crate::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
     schema_text, views_txt,

@@ -11,12 +11,12 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::builder::FolderBuilder;
+use crate::cells::{FieldId, Subarray};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use crate::shown::{ShownViews, View};
-use crate::subarray::{FieldId, Subarray};
 use crate::texts::Format;
 use crate::variant_table::VariantView;
 use crate::xattrs;

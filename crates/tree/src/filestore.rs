@@ -15,10 +15,10 @@ use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, Metadata};
 
 use crate::builder::FolderBuilder;
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::{FieldId, Subarray};
 use crate::node::lazy::LazyFile;
 use crate::node::names::escape;
-use crate::subarray::{FieldId, Subarray};
 use crate::texts::Format;
 
 const CONTENTS: &str = "contents";

@@ -13,12 +13,12 @@ use tilefs_export::{Column, Content};
 use tilefs_format::error::{Error, Result};
 
 use crate::builder::FolderBuilder;
+use crate::cells::{FieldId, Subarray, column};
 use crate::enums;
 use crate::fields::FieldFolder;
 use crate::node::listing::Sizing;
 use crate::rasters::{self, Rasters};
 use crate::shown::View;
-use crate::subarray::{FieldId, Subarray, column};
 use crate::tables::{self, measured};
 use crate::texts::Format;
 use crate::tiff;

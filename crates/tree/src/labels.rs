@@ -14,7 +14,8 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 
 use crate::builder::FolderBuilder;
-use crate::dense::DenseSubarray;
+use crate::cells::FieldId;
+use crate::cells::dense::DenseSubarray;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::formats;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
@@ -22,7 +23,6 @@ use crate::node::names::FileNames;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
 use crate::shown::ShownViews;
-use crate::subarray::FieldId;
 
 /// Returns the folder of a whole array.
 type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;

@@ -10,8 +10,8 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::text;
 
+use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::subarray::FieldId;
 
 /// Sets the marker of missing values in the description of an attribute, and adds a note if there cannot be one.
 ///

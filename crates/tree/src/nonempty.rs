@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 
 use crate::array::{FieldFolderKind, tree_of};
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::explain::Explanations;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::ExtendedAttributes;

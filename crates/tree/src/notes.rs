@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 use tilefs_export::Metadatum;
 
+use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::subarray::FieldId;
 
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 const OF_DIMENSIONS: &str = "__tiledb_dim.";

@@ -11,11 +11,11 @@ use tilefs_export::Forward;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
+use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::subarray::{MAX_PART_ROWS, Subarray};
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";

@@ -9,11 +9,11 @@ use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::group::Group;
 
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::{DenseBoxes, FieldId};
 use crate::meta;
 use crate::objects::open_folder;
 use crate::options::OpenOptions;
-use crate::subarray::{DenseBoxes, FieldId};
 
 /// The folder of the image.
 pub const TIFF: &str = "tiff";

@@ -19,6 +19,7 @@ use tilefs_reader::array::metadata::Value;
 use tilefs_reader::storage::StoreKey;
 
 use crate::builder::FolderBuilder;
+use crate::cells::{FieldId, column};
 use crate::coordinates::{AxisCoordinates, Coordinates};
 use crate::enums;
 use crate::fields::FieldFolder;
@@ -28,7 +29,6 @@ use crate::node::lazy::LazyFile;
 use crate::node::names::dimension_names;
 use crate::notes::Notes;
 use crate::select::Addressing;
-use crate::subarray::{FieldId, column};
 use crate::texts::{Format, ImagePart};
 
 /// The metadata key under which GDAL describes a raster.

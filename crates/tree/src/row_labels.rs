@@ -7,11 +7,11 @@ use tilefs_export::{Column, Content, Field, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 
+use crate::cells::FieldId;
+use crate::cells::label_search::{LabelValues, label_values};
 use crate::fields::FieldFolder;
 use crate::formats::column_of;
-use crate::label_search::{LabelValues, label_values};
 use crate::select::bounds::integer_ends;
-use crate::subarray::FieldId;
 
 /// Returns a column for each label of a sparse array whose values are single numbers, dates or texts. Rows at
 /// coordinates without a label are null. Texts are labels of codes, as those of an enumeration.

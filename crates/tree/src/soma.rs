@@ -23,15 +23,15 @@ use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{DenseBoxes, FieldId, Subarray, column};
 use crate::enums;
 use crate::matrix::{matrix_domain, written_length};
 use crate::meta;
 use crate::node::names::dimension_name;
 use crate::options::Extent;
 use crate::select::Addressing;
-use crate::sparse::SparseSubarray;
-use crate::subarray::{DenseBoxes, FieldId, Subarray, column};
 
 /// The row number of a data frame.
 const JOINID: &str = "soma_joinid";

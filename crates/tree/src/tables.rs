@@ -16,6 +16,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 
 use crate::builder::FolderBuilder;
+use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::coordinates::dimension_labels;
 use crate::fields::FieldFolder;
 use crate::formats::{column_of, labelled_column_of};
@@ -25,7 +26,6 @@ use crate::node::listing::Sizing;
 use crate::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use crate::row_labels::row_labels;
 use crate::shown::View;
-use crate::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::table_notes::notes;
 use crate::texts::Format;
 use crate::variant_table::VariantView;

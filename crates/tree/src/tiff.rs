@@ -8,10 +8,10 @@ use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
 use tilefs_format::error::Result;
 
 use crate::builder::FolderBuilder;
+use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;
 use crate::node::listing::Listing;
 use crate::rasters::{self, Rasters};
-use crate::subarray::{DenseBoxes, FieldId};
 use crate::texts::Format;
 
 /// Adds an image for each attribute of a dense array that can be one.

@@ -22,7 +22,7 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
 
-use crate::subarray::{FieldId, Subarray};
+use crate::cells::{FieldId, Subarray};
 use crate::variants::{VariantDataset, extent_attributes};
 
 /// The bits of a missing quality.

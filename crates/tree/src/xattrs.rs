@@ -25,13 +25,13 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Group;
 use tilefs_reader::storage::StoreKey;
 
+use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::node::ExtendedAttributes;
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
 use crate::select::time::extended;
 use crate::select::{coordinate_text, range_text};
-use crate::subarray::FieldId;
 use crate::texts::{AxisSummary, pipeline_text};
 
 /// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.

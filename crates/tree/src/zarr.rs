@@ -12,6 +12,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
 use crate::builder::FolderBuilder;
+use crate::cells::{DenseBoxes, FieldId, column};
 use crate::chunk_series::ChunkSeries;
 use crate::fields::FieldFolder;
 use crate::meta;
@@ -21,7 +22,6 @@ use crate::node::names::OF_GROUPS;
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::rasters::{self, Rasters};
 use crate::soma::{self, Element, MatrixAxis};
-use crate::subarray::{DenseBoxes, FieldId, column};
 use crate::texts::Format;
 use crate::zarr2::{SecondVersion, ZARR2};
 

@@ -16,10 +16,10 @@ use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
 use tilefs_reader::storage::EntryKey;
 
-use crate::label_search::selectable;
+use crate::cells::label_search::selectable;
+use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::select::bounds::integer_ends;
 use crate::select::{self, Addressing};
-use crate::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 
 /// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
 const EXACT: i128 = 1 << 53;

@@ -16,10 +16,10 @@ use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::search::partition_point;
 use tilefs_reader::threads::cancellation;
 
-use crate::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::{FieldId, column};
 use crate::select::DimensionBounds;
 use crate::select::labels::{DimensionLabel, Label};
-use crate::subarray::{FieldId, column};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;

@@ -22,11 +22,11 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::storage::EntryKey;
 
-use crate::label_search::labels_by_dimension;
+use crate::cells::label_search::labels_by_dimension;
+use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::options::Extent;
 use crate::select::labels::DimensionLabel;
 use crate::select::{self, Addressing, DimensionBounds};
-use crate::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::texts::CoveredBox;
 
 /// Maximum length of a file.
