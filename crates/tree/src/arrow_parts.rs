@@ -14,8 +14,8 @@ use crate::fields::{FieldFolder, FieldNames};
 use crate::options::Extent;
 use crate::parts::part_of;
 use crate::select::Addressing;
-use crate::shown::ShownViews;
 use crate::tables;
+use crate::texts::shown::ShownViews;
 
 /// The rows of a sparse array, or of a dense one with one dimension, in files of up to a million rows each, as in
 /// `arrow/parts`. A table without rows is one file. Memory: a number for each part.

@@ -7,7 +7,7 @@ use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::listing::Listing;
 use crate::node::{File as _, Folder, Node};
 use crate::parts::PartsFolder;
-use crate::shown::ShownViews;
+use crate::texts::shown::ShownViews;
 use crate::texts::{FileFacts, Files, Format};
 
 /// A folder under construction.

@@ -34,7 +34,7 @@ use crate::formats::padded;
 use crate::meta;
 use crate::objects::open_folder;
 use crate::rasters::Rasters;
-use crate::shown::ShownViews;
+use crate::texts::shown::ShownViews;
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";

@@ -16,8 +16,8 @@ use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
-use crate::shown::{ShownViews, View};
 use crate::texts::Format;
+use crate::texts::shown::{ShownViews, View};
 use crate::variant_table::VariantView;
 use crate::xattrs;
 

@@ -22,7 +22,7 @@ use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
-use crate::shown::ShownViews;
+use crate::texts::shown::ShownViews;
 
 /// Returns the folder of a whole array.
 type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;

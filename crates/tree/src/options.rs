@@ -1,6 +1,6 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
-use crate::shown::ShownViews;
+use crate::texts::shown::ShownViews;
 pub use crate::variant_lists::VariantLists;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_reader::storage::{CloudOptions, Links};

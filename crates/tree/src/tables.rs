@@ -25,9 +25,9 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use crate::row_labels::row_labels;
-use crate::shown::View;
 use crate::table_notes::notes;
 use crate::texts::Format;
+use crate::texts::shown::View;
 use crate::variant_table::VariantView;
 use crate::xattrs;
 

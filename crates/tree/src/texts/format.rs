@@ -1,6 +1,6 @@
 //! The formats of files, and what the texts say about each.
 
-use crate::shown::View;
+use crate::texts::shown::View;
 
 /// The kind of a file, in the order in which README.txt names those that are the best for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

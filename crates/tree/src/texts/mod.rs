@@ -1,6 +1,8 @@
 //! The generated files that explain an array: README.txt, schema.json, schema.txt, fragments.tsv. All are made from one
 //! [`Description`], so they agree.
 
+pub mod shown;
+
 mod commands;
 mod description;
 mod filters;
