@@ -9,33 +9,33 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 
-use crate::builder::FolderBuilder;
 use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::enums;
 use crate::explain::Explanations;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::fields::rasters;
+use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::filestore;
 use crate::formats;
 use crate::history::{self, HISTORY};
 use crate::labels;
-use crate::meta;
 use crate::node::Node;
 use crate::node::lazy::FixedFolder;
 use crate::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
-use crate::rasters;
 use crate::select::{self, Addressing, DimensionBounds};
 use crate::slice::SliceFolder;
 use crate::soma;
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::variant_table::{VariantTables, VariantView};
 use crate::variants::{self, VariantDataset};
-use crate::xattrs;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";

@@ -29,11 +29,11 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
+use crate::fields::meta;
+use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::formats::padded;
-use crate::meta;
 use crate::objects::open_folder;
-use crate::rasters::Rasters;
 use crate::texts::shown::ShownViews;
 
 /// The folder of a group's netCDF file, and the file's name.

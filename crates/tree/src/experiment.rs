@@ -24,7 +24,7 @@ use tilefs_reader::recent::Recent;
 
 use crate::experiment_slices::Cut;
 use crate::experiment_uns::{Unstructured, unstructured};
-use crate::meta;
+use crate::fields::meta;
 use crate::node::lazy::{LazyFile, LazyFolder};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;

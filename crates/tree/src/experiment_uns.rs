@@ -17,7 +17,7 @@ use tilefs_reader::group::Group;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
-use crate::meta;
+use crate::fields::meta;
 use crate::objects::members::NamedMembers;
 use crate::soma::{self, Element, MatrixAxis};
 

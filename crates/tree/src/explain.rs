@@ -8,15 +8,15 @@ use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
 
 use crate::array::FieldFolderKind;
-use crate::builder::{FileList, FolderBuilder};
 use crate::cells::MAX_PART_ROWS;
-use crate::enums;
 use crate::fields::FieldFolder;
-use crate::meta;
+use crate::fields::builder::{FileList, FolderBuilder};
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::fields::rasters::image_part;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::nonempty::NonEmptyFolder;
-use crate::rasters::image_part;
 use crate::select::time;
 use crate::soma;
 use crate::texts::{

@@ -14,9 +14,9 @@ use tilefs_format::text;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, Metadata};
 
-use crate::builder::FolderBuilder;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
+use crate::fields::builder::FolderBuilder;
 use crate::node::lazy::LazyFile;
 use crate::node::names::escape;
 use crate::texts::Format;

@@ -12,17 +12,17 @@ use tilefs_export::text;
 use tilefs_export::{Column, Content};
 use tilefs_format::error::{Error, Result};
 
-use crate::builder::FolderBuilder;
 use crate::cells::{FieldId, Subarray, column};
-use crate::enums;
 use crate::fields::FieldFolder;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::enums;
+use crate::fields::rasters::{self, Rasters};
+use crate::fields::whole_units::in_whole_units;
 use crate::node::listing::Sizing;
-use crate::rasters::{self, Rasters};
 use crate::tables::{self, measured};
 use crate::texts::Format;
 use crate::texts::shown::View;
 use crate::tiff;
-use crate::whole_units::in_whole_units;
 use crate::zarr;
 
 /// Adds the folders of all formats that can hold any of the fields.

@@ -11,7 +11,7 @@ use tilefs_reader::group::{Group, Member, MemberPlace};
 
 use crate::dataset::{FILE, GroupDataset, NETCDF};
 use crate::experiment::{EXPERIMENT, MEASUREMENT};
-use crate::meta;
+use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
 use crate::options::OpenOptions;

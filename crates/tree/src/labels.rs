@@ -13,9 +13,9 @@ use tilefs_format::schema::DimensionLabel;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 
-use crate::builder::FolderBuilder;
 use crate::cells::FieldId;
 use crate::cells::dense::DenseSubarray;
+use crate::fields::builder::FolderBuilder;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::formats;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};

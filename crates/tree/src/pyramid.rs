@@ -11,7 +11,7 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId};
-use crate::meta;
+use crate::fields::meta;
 use crate::objects::open_folder;
 use crate::options::OpenOptions;
 

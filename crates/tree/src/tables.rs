@@ -15,21 +15,21 @@ use tilefs_export::{Column, Content, Forward};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 
-use crate::builder::FolderBuilder;
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
-use crate::coordinates::dimension_labels;
 use crate::fields::FieldFolder;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::coordinates::dimension_labels;
+use crate::fields::row_labels::row_labels;
+use crate::fields::table_notes::notes;
+use crate::fields::xattrs;
 use crate::formats::{column_of, labelled_column_of};
 use crate::matrix::matrix_domain;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
-use crate::row_labels::row_labels;
-use crate::table_notes::notes;
 use crate::texts::Format;
 use crate::texts::shown::View;
 use crate::variant_table::VariantView;
-use crate::xattrs;
 
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {

@@ -7,11 +7,11 @@ use tilefs_export::content::Content;
 use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
 use tilefs_format::error::Result;
 
-use crate::builder::FolderBuilder;
 use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
-use crate::rasters::{self, Rasters};
 use crate::texts::Format;
 
 /// Adds an image for each attribute of a dense array that can be one.

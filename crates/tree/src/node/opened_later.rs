@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::storage::StoreKey;
 
+use crate::fields::xattrs;
 use crate::node::{Entry, ExtendedAttributes, Folder, NODE, Node};
-use crate::xattrs;
 
 /// The folder of a stored object, which is opened when something in it is needed.
 pub trait OpenedLater: Send + Sync {

@@ -17,6 +17,7 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
+use crate::fields::xattrs;
 use crate::group::GroupFolder;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
@@ -26,7 +27,6 @@ use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::open_folder;
 use crate::options::OpenOptions;
 use crate::texts::{heading, in_line, list_of_folders};
-use crate::xattrs;
 
 const README: &str = "README.txt";
 

@@ -9,7 +9,7 @@ use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 
 use super::quoting::quoted;
-use crate::meta::number_json;
+use crate::fields::meta::number_json;
 use crate::node::hex::hex;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots

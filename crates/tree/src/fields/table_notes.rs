@@ -4,7 +4,7 @@
 use tilefs_export::{Column, Metadatum, geoparquet, pandas};
 
 use crate::fields::FieldFolder;
-use crate::meta;
+use crate::fields::meta;
 
 /// Returns the metadata of the file of a table, by key. Columns that are geometries according to the array's metadata
 /// get the type of geometries.

@@ -18,16 +18,16 @@ use tilefs_reader::array::dense::AxisRange;
 use tilefs_reader::array::metadata::Value;
 use tilefs_reader::storage::StoreKey;
 
-use crate::builder::FolderBuilder;
 use crate::cells::{FieldId, column};
-use crate::coordinates::{AxisCoordinates, Coordinates};
-use crate::enums;
 use crate::fields::FieldFolder;
-use crate::meta;
-use crate::missing;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::coordinates::{AxisCoordinates, Coordinates};
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::fields::missing;
+use crate::fields::notes::Notes;
 use crate::node::lazy::LazyFile;
 use crate::node::names::dimension_names;
-use crate::notes::Notes;
 use crate::select::Addressing;
 use crate::texts::{Format, ImagePart};
 

@@ -1,5 +1,18 @@
 //! The raw files of attributes and dimensions: values, offsets, validity, and headers.
 
+pub mod builder;
+pub(crate) mod coordinates;
+pub mod enums;
+pub mod lines;
+pub mod meta;
+pub(crate) mod missing;
+pub(crate) mod notes;
+pub mod rasters;
+pub(crate) mod row_labels;
+pub(crate) mod table_notes;
+pub(crate) mod whole_units;
+pub mod xattrs;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,8 +23,9 @@ use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
-use crate::builder::FolderBuilder;
 use crate::cells::{FieldId, Subarray};
+use crate::fields::builder::FolderBuilder;
+use crate::fields::xattrs;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
@@ -19,7 +33,6 @@ use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use crate::texts::Format;
 use crate::texts::shown::{ShownViews, View};
 use crate::variant_table::VariantView;
-use crate::xattrs;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

@@ -22,8 +22,8 @@ use tilefs_reader::array::{Array, Metadata};
 use crate::cells::dense::DenseSubarray;
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
+use crate::fields::notes::{Notes, UNIT, unit_of};
 use crate::node::names::dimension_name;
-use crate::notes::{Notes, UNIT, unit_of};
 
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";
@@ -341,7 +341,7 @@ fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
         Some("DOWN") => Some("down"),
         _ => None,
     };
-    let unit = crate::meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
+    let unit = crate::fields::meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
     let said = [
         axis.map(|axis| note("axis", axis)),
         positive.map(|positive| note("positive", positive)),
@@ -373,7 +373,7 @@ fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
 }
 
 /// Calls `look` with each value of a column of fixed-size cells.
-pub(super) fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
+pub(crate) fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
     let size = column.field.datatype.size() as u64;
     let (mut offset, end) = (0, column.values.len());
     let mut bytes = Vec::new();

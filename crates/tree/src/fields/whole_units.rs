@@ -8,7 +8,7 @@ use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 
-use crate::coordinates::each;
+use crate::fields::coordinates::each;
 
 /// Maximum number of dates that are examined.
 const MAX_VALUES: u64 = 10 << 20;

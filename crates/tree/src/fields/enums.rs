@@ -15,8 +15,8 @@ use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
 use tilefs_reader::array::Array;
 
-use crate::builder::FolderBuilder;
-use crate::lines::Lines;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::lines::Lines;
 use crate::node::hex::hex;
 use crate::node::lazy::LazyFile;
 use crate::node::names::FileNames;

@@ -27,7 +27,7 @@ use tilefs_reader::array::Metadata;
 use tilefs_reader::array::metadata::Value as Stored;
 use tilefs_reader::read::Output;
 
-use crate::lines::Lines;
+use crate::fields::lines::Lines;
 use crate::node::ExtendedAttributes;
 use crate::node::hex::hex;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
