@@ -18,7 +18,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::threads;
 use tilefs_reader::threads::PerProcess;
 use tilefs_reader::threads::cancellation::Token;
-use tilefs_tree::arrow_parts::ArrowParts;
+use tilefs_tree::views::arrow_parts::ArrowParts;
 
 use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};

@@ -21,9 +21,7 @@ use crate::fields::rasters;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::filestore;
-use crate::formats;
 use crate::history::{self, HISTORY};
-use crate::labels;
 use crate::node::Node;
 use crate::node::lazy::FixedFolder;
 use crate::nonempty::{NONEMPTY, NonEmptyFolder};
@@ -36,6 +34,8 @@ use crate::soma;
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::variant_table::{VariantTables, VariantView};
 use crate::variants::{self, VariantDataset};
+use crate::views;
+use crate::views::labels;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";

@@ -32,9 +32,9 @@ use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
-use crate::formats::padded;
 use crate::objects::open_folder;
 use crate::texts::shown::ShownViews;
+use crate::views::padded;
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";

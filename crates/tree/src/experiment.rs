@@ -29,7 +29,7 @@ use crate::node::lazy::{LazyFile, LazyFolder};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::soma::{self, Element, MatrixAxes, MatrixAxis};
-use crate::zarr::{ANNOTATED, ZARR, group_folder};
+use crate::views::zarr::{ANNOTATED, ZARR, group_folder};
 
 /// SOMA's name of an experiment.
 pub const EXPERIMENT: &str = "SOMAExperiment";

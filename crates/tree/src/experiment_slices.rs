@@ -15,7 +15,7 @@ use crate::experiment::ExperimentZarr;
 use crate::experiment_h5ad::{ExperimentH5ad, H5AD};
 use crate::node::lazy::FixedFolder;
 use crate::node::{Entry, Folder, Node};
-use crate::zarr::ZARR;
+use crate::views::zarr::ZARR;
 
 /// The name of the folder.
 pub const SLICE: &str = "slice";

@@ -39,8 +39,8 @@ use crate::soma;
 use crate::texts::shown::View;
 use crate::variant_files::{VCF, VariantFiles};
 use crate::variants::VariantDataset;
-use crate::zarr::{ZARR, ZarrOfMembers, group_folder};
-use crate::zarr2::{SecondVersion, ZARR2};
+use crate::views::zarr::{ZARR, ZarrOfMembers, group_folder};
+use crate::views::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of information about a group.
 const ABOUT: &str = ".group";

@@ -8,9 +8,7 @@
 )]
 
 pub mod array;
-pub mod arrow_parts;
 pub mod cells;
-mod chunk_series;
 pub mod dataset;
 mod experiment;
 mod experiment_h5ad;
@@ -19,12 +17,10 @@ mod experiment_uns;
 pub mod explain;
 pub mod fields;
 pub mod filestore;
-pub mod formats;
 pub mod group;
 pub mod group_outline;
 pub mod group_texts;
 pub mod history;
-pub mod labels;
 mod matrix;
 pub mod mounted;
 pub mod node;
@@ -32,14 +28,11 @@ pub mod nonempty;
 pub mod objects;
 pub mod open;
 pub mod options;
-pub mod parts;
 pub mod pyramid;
 pub mod select;
 pub mod slice;
 mod soma;
-pub mod tables;
 pub mod texts;
-mod tiff;
 mod variant_cells;
 mod variant_contigs;
 mod variant_files;
@@ -51,8 +44,7 @@ mod variant_spans;
 mod variant_table;
 mod variant_text;
 mod variants;
-mod zarr;
-mod zarr2;
+pub mod views;
 
 pub use mounted::MountedTree;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};

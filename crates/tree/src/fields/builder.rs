@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::listing::Listing;
 use crate::node::{File as _, Folder, Node};
-use crate::parts::PartsFolder;
 use crate::texts::shown::ShownViews;
 use crate::texts::{FileFacts, Files, Format};
+use crate::views::parts::PartsFolder;
 
 /// A folder under construction.
 pub struct FolderBuilder {

@@ -12,10 +12,10 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::options::Extent;
-use crate::parts::part_of;
 use crate::select::Addressing;
-use crate::tables;
 use crate::texts::shown::ShownViews;
+use crate::views::parts::part_of;
+use crate::views::tables;
 
 /// The rows of a sparse array, or of a dense one with one dimension, in files of up to a million rows each, as in
 /// `arrow/parts`. A table without rows is one file. Memory: a number for each part.

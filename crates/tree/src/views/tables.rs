@@ -22,14 +22,14 @@ use crate::fields::coordinates::dimension_labels;
 use crate::fields::row_labels::row_labels;
 use crate::fields::table_notes::notes;
 use crate::fields::xattrs;
-use crate::formats::{column_of, labelled_column_of};
 use crate::matrix::matrix_domain;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
-use crate::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use crate::texts::Format;
 use crate::texts::shown::View;
 use crate::variant_table::VariantView;
+use crate::views::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
+use crate::views::{column_of, labelled_column_of};
 
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {

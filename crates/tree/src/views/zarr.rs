@@ -12,7 +12,6 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
 use crate::cells::{DenseBoxes, FieldId, column};
-use crate::chunk_series::ChunkSeries;
 use crate::fields::FieldFolder;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::meta;
@@ -23,7 +22,8 @@ use crate::node::names::OF_GROUPS;
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::soma::{self, Element, MatrixAxis};
 use crate::texts::Format;
-use crate::zarr2::{SecondVersion, ZARR2};
+use crate::views::chunk_series::ChunkSeries;
+use crate::views::zarr2::{SecondVersion, ZARR2};
 
 /// The name of the folder.
 pub const ZARR: &str = "zarr";
@@ -223,7 +223,7 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
 }
 
 /// Returns the folder of a group, with everything in it.
-pub(super) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
+pub(crate) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     let this = zarr::Node::Group(group.clone());
     folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));

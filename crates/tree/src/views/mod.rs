@@ -1,5 +1,14 @@
 //! The folders of formats: the same values as files of other kinds.
 
+pub mod arrow_parts;
+pub(crate) mod chunk_series;
+pub mod labels;
+pub mod parts;
+pub mod tables;
+pub(crate) mod tiff;
+pub(crate) mod zarr;
+pub(crate) mod zarr2;
+
 use std::sync::Arc;
 
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
@@ -19,11 +28,11 @@ use crate::fields::enums;
 use crate::fields::rasters::{self, Rasters};
 use crate::fields::whole_units::in_whole_units;
 use crate::node::listing::Sizing;
-use crate::tables::{self, measured};
 use crate::texts::Format;
 use crate::texts::shown::View;
-use crate::tiff;
-use crate::zarr;
+use crate::views::tables::{self, measured};
+use crate::views::tiff;
+use crate::views::zarr;
 
 /// Adds the folders of all formats that can hold any of the fields.
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {

@@ -17,12 +17,12 @@ use crate::cells::FieldId;
 use crate::cells::dense::DenseSubarray;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::{FieldFolder, FieldNames};
-use crate::formats;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
 use crate::texts::shown::ShownViews;
+use crate::views;
 
 /// Returns the folder of a whole array.
 type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;
