@@ -17,16 +17,16 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation;
 
+use crate::array::explain::{OWN, VIEWS};
+use crate::array::history::{HISTORY, History};
 use crate::array::{array_folder, variant_folder};
 use crate::dataset::{self, GroupDataset, NETCDF};
 use crate::experiment::{EXPERIMENT, ExperimentZarr};
 use crate::experiment_h5ad::{ExperimentH5ad, H5AD};
 use crate::experiment_slices::{Cut, ExperimentSlices, SLICE};
-use crate::explain::{OWN, VIEWS};
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::group_texts::{NEITHER, group_json, members_tsv, readme, views};
-use crate::history::{HISTORY, History};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::opened_later::{OpenedLater, source_of};

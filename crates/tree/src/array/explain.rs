@@ -8,6 +8,7 @@ use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
 
 use crate::array::FieldFolderKind;
+use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
 use crate::fields::FieldFolder;
 use crate::fields::builder::{FileList, FolderBuilder};
@@ -16,7 +17,6 @@ use crate::fields::meta;
 use crate::fields::rasters::image_part;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::nonempty::NonEmptyFolder;
 use crate::select::time;
 use crate::soma;
 use crate::texts::{

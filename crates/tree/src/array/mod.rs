@@ -1,5 +1,10 @@
 //! An array as a folder of files.
 
+pub mod explain;
+pub mod history;
+pub mod nonempty;
+pub mod slice;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,11 +14,14 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 
+use crate::array::explain::Explanations;
+use crate::array::history::{self, HISTORY};
+use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
+use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::explain::Explanations;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
 use crate::fields::meta;
@@ -21,15 +29,12 @@ use crate::fields::rasters;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::filestore;
-use crate::history::{self, HISTORY};
 use crate::node::Node;
 use crate::node::lazy::FixedFolder;
-use crate::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
 use crate::select::{self, Addressing, DimensionBounds};
-use crate::slice::SliceFolder;
 use crate::soma;
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::variant_table::{VariantTables, VariantView};

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 
+use crate::array::explain::Explanations;
 use crate::array::{FieldFolderKind, tree_of};
 use crate::cells::dense::{DenseArray, DenseSubarray};
-use crate::explain::Explanations;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::FixedFolder;
