@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::corpora::corpus;
 use tilefs_format::error::Error;
 use tilefs_format::name::TimestampedName;
-use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group_outline, open, open_stored};
+use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group::outline, open, open_stored};
 
 /// One array or group of a manifest.
 struct Object {

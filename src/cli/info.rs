@@ -8,7 +8,7 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
-use tilefs_tree::group_outline::{outline, outline_of_directory};
+use tilefs_tree::group::outline::{outline, outline_of_directory};
 use tilefs_tree::objects::directory::directory_json;
 use tilefs_tree::{self as tree, Node, Stored};
 

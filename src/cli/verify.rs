@@ -17,7 +17,7 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::output;
-use tilefs_tree::group_texts::NEITHER;
+use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
 use tilefs_tree::texts::counted;
 use tilefs_tree::{self as tree, OpenOptions, Stored};

@@ -17,8 +17,6 @@ mod experiment_uns;
 pub mod fields;
 pub mod filestore;
 pub mod group;
-pub mod group_outline;
-pub mod group_texts;
 mod matrix;
 pub mod mounted;
 pub mod node;

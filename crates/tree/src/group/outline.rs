@@ -14,7 +14,7 @@ use tilefs_reader::array::Metadata;
 use tilefs_reader::group::Group;
 
 use crate::array::size_text;
-use crate::group_texts::NEITHER;
+use crate::group::texts::NEITHER;
 use crate::objects::directory::Directory;
 use crate::objects::open_folder;
 use crate::objects::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};

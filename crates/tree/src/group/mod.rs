@@ -3,6 +3,9 @@
 //! Members are opened when something in them is needed. Missing members are not listed; `.group/members.tsv` gives the
 //! reasons.
 
+pub mod outline;
+pub mod texts;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,7 +29,7 @@ use crate::experiment_h5ad::{ExperimentH5ad, H5AD};
 use crate::experiment_slices::{Cut, ExperimentSlices, SLICE};
 use crate::fields::meta;
 use crate::fields::xattrs;
-use crate::group_texts::{NEITHER, group_json, members_tsv, readme, views};
+use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::opened_later::{OpenedLater, source_of};
