@@ -10,6 +10,7 @@ use tilefs_reader::array::{Array, undecodable_fields};
 use crate::array::FieldFolderKind;
 use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
+use crate::domains::soma;
 use crate::fields::FieldFolder;
 use crate::fields::builder::{FileList, FolderBuilder};
 use crate::fields::enums;
@@ -18,7 +19,6 @@ use crate::fields::rasters::image_part;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::select::time;
-use crate::soma;
 use crate::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
     schema_text, views_txt,

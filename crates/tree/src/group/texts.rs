@@ -10,14 +10,14 @@ use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 
 use crate::dataset::{FILE, GroupDataset, NETCDF};
-use crate::experiment::{EXPERIMENT, MEASUREMENT};
+use crate::domains::soma;
+use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
 use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, Picture, TIFF};
 use crate::select::time::{extended, future_commits};
-use crate::soma;
 use crate::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
 use crate::variants::VariantDataset;
 

@@ -12,8 +12,8 @@ use tilefs_reader::array::dense::AxisSelection;
 use tilefs_reader::array::sparse::RowCount;
 
 use super::format::Format;
+use crate::domains::soma::Element;
 use crate::node::listing::Listing;
-use crate::soma::Element;
 
 /// An array, or a slice of one, as its folder shows it.
 pub struct Description<'a> {

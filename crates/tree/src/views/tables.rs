@@ -16,13 +16,13 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::domains::soma::matrix::matrix_domain;
 use crate::fields::FieldFolder;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::coordinates::dimension_labels;
 use crate::fields::row_labels::row_labels;
 use crate::fields::table_notes::notes;
 use crate::fields::xattrs;
-use crate::matrix::matrix_domain;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::texts::Format;

@@ -12,6 +12,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
 use crate::cells::{DenseBoxes, FieldId, column};
+use crate::domains::soma::{self, Element, MatrixAxis};
 use crate::fields::FieldFolder;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::meta;
@@ -20,7 +21,6 @@ use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::listing::Sizing;
 use crate::node::names::OF_GROUPS;
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::soma::{self, Element, MatrixAxis};
 use crate::texts::Format;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::zarr2::{SecondVersion, ZARR2};

@@ -6,6 +6,12 @@
 //!
 //! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
+pub(crate) mod experiment;
+pub(crate) mod h5ad;
+pub(crate) mod matrix;
+pub(crate) mod slices;
+pub(crate) mod uns;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,9 +32,9 @@ use tilefs_reader::array::{Array, Metadata};
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{DenseBoxes, FieldId, Subarray, column};
+use crate::domains::soma::matrix::{matrix_domain, written_length};
 use crate::fields::enums;
 use crate::fields::meta;
-use crate::matrix::{matrix_domain, written_length};
 use crate::node::names::dimension_name;
 use crate::options::Extent;
 use crate::select::Addressing;

@@ -22,13 +22,13 @@ use tilefs_reader::array::{Array, Metadata};
 use tilefs_reader::group::Group;
 use tilefs_reader::recent::Recent;
 
-use crate::experiment_slices::Cut;
-use crate::experiment_uns::{Unstructured, unstructured};
+use crate::domains::soma::slices::Cut;
+use crate::domains::soma::uns::{Unstructured, unstructured};
+use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::fields::meta;
 use crate::node::lazy::{LazyFile, LazyFolder};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
-use crate::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::views::zarr::{ANNOTATED, ZARR, group_folder};
 
 /// SOMA's name of an experiment.

@@ -17,9 +17,9 @@ use tilefs_reader::group::Group;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
+use crate::domains::soma::{self, Element, MatrixAxis};
 use crate::fields::meta;
 use crate::objects::members::NamedMembers;
-use crate::soma::{self, Element, MatrixAxis};
 
 /// The metadata key under which the original type of a data frame is stored.
 const HINT: &str = "soma_uns_outgest_hint";

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
 
-use crate::experiment::ExperimentZarr;
-use crate::experiment_h5ad::{ExperimentH5ad, H5AD};
+use crate::domains::soma::experiment::ExperimentZarr;
+use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
 use crate::node::lazy::FixedFolder;
 use crate::node::{Entry, Folder, Node};
 use crate::views::zarr::ZARR;

@@ -1,0 +1,3 @@
+//! What tilefs knows about the data models of other libraries, one folder each.
+
+pub mod soma;
