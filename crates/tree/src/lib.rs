@@ -22,17 +22,6 @@ pub mod options;
 pub mod pyramid;
 pub mod select;
 pub mod texts;
-mod variant_cells;
-mod variant_contigs;
-mod variant_files;
-mod variant_forms;
-pub mod variant_lists;
-pub mod variant_regions;
-mod variant_remarks;
-mod variant_spans;
-mod variant_table;
-mod variant_text;
-mod variants;
 pub mod views;
 
 pub use mounted::MountedTree;

@@ -1,7 +1,7 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
+pub use crate::domains::vcf::lists::VariantLists;
 use crate::texts::shown::ShownViews;
-pub use crate::variant_lists::VariantLists;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_reader::storage::{CloudOptions, Links};
 

@@ -23,6 +23,8 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
 use crate::domains::soma;
+use crate::domains::vcf::table::{VariantTables, VariantView};
+use crate::domains::vcf::{self, VariantDataset};
 use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
 use crate::fields::meta;
@@ -37,8 +39,6 @@ use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
 use crate::select::{self, Addressing, DimensionBounds};
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
-use crate::variant_table::{VariantTables, VariantView};
-use crate::variants::{self, VariantDataset};
 use crate::views;
 use crate::views::labels;
 

@@ -1,3 +1,4 @@
 //! What tilefs knows about the data models of other libraries, one folder each.
 
 pub mod soma;
+pub mod vcf;

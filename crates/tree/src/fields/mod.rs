@@ -24,6 +24,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::cells::{FieldId, Subarray};
+use crate::domains::vcf::table::VariantView;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::xattrs;
 use crate::node::ExtendedAttributes;
@@ -32,7 +33,6 @@ use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use crate::texts::Format;
 use crate::texts::shown::{ShownViews, View};
-use crate::variant_table::VariantView;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

@@ -28,6 +28,8 @@ use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
 use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
+use crate::domains::vcf::VariantDataset;
+use crate::domains::vcf::files::{VCF, VariantFiles};
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
@@ -40,8 +42,6 @@ use crate::objects::open_member;
 use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, TIFF};
 use crate::texts::shown::View;
-use crate::variant_files::{VCF, VariantFiles};
-use crate::variants::VariantDataset;
 use crate::views::zarr::{ZARR, ZarrOfMembers, group_folder};
 use crate::views::zarr2::{SecondVersion, ZARR2};
 

@@ -12,6 +12,7 @@ use tilefs_reader::group::{Group, Member, MemberPlace};
 use crate::dataset::{FILE, GroupDataset, NETCDF};
 use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
+use crate::domains::vcf::VariantDataset;
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
@@ -19,7 +20,6 @@ use crate::options::OpenOptions;
 use crate::pyramid::{self, PICTURE, Picture, TIFF};
 use crate::select::time::{extended, future_commits};
 use crate::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
-use crate::variants::VariantDataset;
 
 /// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";

@@ -17,6 +17,7 @@ use tilefs_format::error::{Error, Result};
 
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
 use crate::domains::soma::matrix::matrix_domain;
+use crate::domains::vcf::table::VariantView;
 use crate::fields::FieldFolder;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::coordinates::dimension_labels;
@@ -27,7 +28,6 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::texts::Format;
 use crate::texts::shown::View;
-use crate::variant_table::VariantView;
 use crate::views::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use crate::views::{column_of, labelled_column_of};
 
@@ -240,7 +240,7 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of their
 /// enumerations, under their names in the array. A nameless one gets the name of its files. The columns of variant
-/// calls are described in [`VariantTables`](crate::variant_table::VariantTables), and only they use `notation`.
+/// calls are described in [`VariantTables`](crate::domains::vcf::table::VariantTables), and only they use `notation`.
 fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }

@@ -14,17 +14,17 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::percent;
 
+use crate::domains::vcf::contigs::has_records;
+use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};
+use crate::domains::vcf::lists::LIST;
+use crate::domains::vcf::regions::{self, WrittenRegion};
+use crate::domains::vcf::text::VariantText;
+use crate::domains::vcf::{Sample, VariantDataset};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::names::{escape_bytes, is_shortened};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::options::OpenOptions;
-use crate::variant_contigs::has_records;
-use crate::variant_forms::{FindRecords, Form, KeptFiles, LISTED};
-use crate::variant_lists::LIST;
-use crate::variant_regions::{self, WrittenRegion};
-use crate::variant_text::VariantText;
-use crate::variants::{Sample, VariantDataset};
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";

@@ -22,12 +22,12 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
+use crate::domains::vcf::cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
+use crate::domains::vcf::forms::{Encoding, VcfRecords};
+use crate::domains::vcf::regions::WrittenRegion;
+use crate::domains::vcf::spans::{FileSamples, SelectedRegions};
+use crate::domains::vcf::{Sample, VariantDataset};
 use crate::node::lazy::Remark;
-use crate::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
-use crate::variant_forms::{Encoding, VcfRecords};
-use crate::variant_regions::WrittenRegion;
-use crate::variant_spans::{FileSamples, SelectedRegions};
-use crate::variants::{Sample, VariantDataset};
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
 const WINDOW_CELLS: u64 = 1 << 16;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use tilefs_format::error::Result;
 
+use crate::domains::vcf::regions::Region;
+use crate::domains::vcf::spans::{FileSamples, SelectedRegions};
 use crate::node::suggest::wrong_letters;
-use crate::variant_regions::Region;
-use crate::variant_spans::{FileSamples, SelectedRegions};
 
 /// Number of contigs or regions that are named.
 const NAMED: usize = 3;

@@ -9,10 +9,10 @@ use tilefs_export::vcf::{Header, Window};
 use tilefs_format::error::Result;
 use tilefs_reader::threads::cancellation;
 
-use crate::variant_cells::Span;
-use crate::variant_contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
-use crate::variant_regions::{ALL, Region, WrittenRegion, disjoint};
-use crate::variants::{Sample, VariantDataset};
+use crate::domains::vcf::cells::Span;
+use crate::domains::vcf::contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
+use crate::domains::vcf::regions::{ALL, Region, WrittenRegion, disjoint};
+use crate::domains::vcf::{Sample, VariantDataset};
 
 /// The samples of a file, and its header.
 #[derive(Clone, Copy)]

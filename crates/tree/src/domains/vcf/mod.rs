@@ -4,6 +4,17 @@
 //! In layout 4, samples are identified by name, and the array of headers has a row for each. In layouts 2 and 3 they
 //! are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
 
+pub(crate) mod cells;
+pub(crate) mod contigs;
+pub(crate) mod files;
+pub(crate) mod forms;
+pub mod lists;
+pub mod regions;
+pub(crate) mod remarks;
+pub(crate) mod spans;
+pub(crate) mod table;
+pub(crate) mod text;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::sync::Arc;

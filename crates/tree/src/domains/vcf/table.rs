@@ -23,7 +23,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
 
 use crate::cells::{FieldId, Subarray};
-use crate::variants::{VariantDataset, extent_attributes};
+use crate::domains::vcf::{VariantDataset, extent_attributes};
 
 /// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();

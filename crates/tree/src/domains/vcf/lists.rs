@@ -8,8 +8,8 @@ use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
 
+use crate::domains::vcf::regions::{Region, disjoint};
 use crate::node::names::LONGEST;
-use crate::variant_regions::{Region, disjoint};
 
 /// The prefix of the name of a list in a path.
 pub const LIST: char = '@';

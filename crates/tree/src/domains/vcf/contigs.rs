@@ -12,7 +12,7 @@ use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::threads::cancellation;
 
-use crate::variants::{Sample, VariantDataset};
+use crate::domains::vcf::{Sample, VariantDataset};
 
 /// The dimension of contigs in layout 4, and its number.
 pub const CONTIG: &str = "contig";

@@ -10,8 +10,8 @@ use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};
 
-use crate::variant_contigs::CONTIG;
-use crate::variants::{Sample, VariantDataset, extent_attributes};
+use crate::domains::vcf::contigs::CONTIG;
+use crate::domains::vcf::{Sample, VariantDataset, extent_attributes};
 
 /// The dimension of samples.
 const SAMPLE: &str = "sample";
