@@ -9,7 +9,6 @@
 
 pub mod array;
 pub mod cells;
-pub mod dataset;
 pub mod domains;
 pub mod fields;
 pub mod filestore;

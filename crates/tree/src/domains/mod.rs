@@ -1,4 +1,5 @@
 //! What tilefs knows about the data models of other libraries, one folder each.
 
+pub mod cf;
 pub mod soma;
 pub mod vcf;

@@ -23,7 +23,7 @@ use tilefs_reader::threads::cancellation;
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};
 use crate::array::{array_folder, variant_folder};
-use crate::dataset::{self, GroupDataset, NETCDF};
+use crate::domains::cf::{self, GroupDataset, NETCDF};
 use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};

@@ -9,7 +9,7 @@ use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 
-use crate::dataset::{FILE, GroupDataset, NETCDF};
+use crate::domains::cf::{FILE, GroupDataset, NETCDF};
 use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
 use crate::domains::vcf::VariantDataset;
