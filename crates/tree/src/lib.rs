@@ -18,7 +18,6 @@ pub mod node;
 pub mod objects;
 pub mod open;
 pub mod options;
-pub mod pyramid;
 pub mod select;
 pub mod texts;
 pub mod views;

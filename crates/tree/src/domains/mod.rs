@@ -1,5 +1,6 @@
 //! What tilefs knows about the data models of other libraries, one folder each.
 
+pub mod bioimaging;
 pub mod cf;
 pub mod soma;
 pub mod vcf;

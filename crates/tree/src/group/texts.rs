@@ -9,6 +9,7 @@ use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 
+use crate::domains::bioimaging::{self, PICTURE, Picture, TIFF};
 use crate::domains::cf::{FILE, GroupDataset, NETCDF};
 use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
@@ -17,7 +18,6 @@ use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
 use crate::options::OpenOptions;
-use crate::pyramid::{self, PICTURE, Picture, TIFF};
 use crate::select::time::{extended, future_commits};
 use crate::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
 
