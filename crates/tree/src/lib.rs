@@ -11,7 +11,6 @@ pub mod array;
 pub mod cells;
 pub mod domains;
 pub mod fields;
-pub mod filestore;
 pub mod group;
 pub mod mounted;
 pub mod node;

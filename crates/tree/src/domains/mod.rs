@@ -2,5 +2,6 @@
 
 pub mod bioimaging;
 pub mod cf;
+pub mod filestore;
 pub mod soma;
 pub mod vcf;
