@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::corpora::corpus;
 use tilefs_format::error::Error;
 use tilefs_format::name::TimestampedName;
-use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group::outline, open, open_stored};
+use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group, open, open_stored};
 
 /// One array or group of a manifest.
 struct Object {
@@ -588,7 +588,7 @@ fn a_group_is_a_tree_of_lines() {
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
     let lines = |depth: Option<usize>| {
         let mut lines = Vec::new();
-        let told: Result<(), ()> = group_outline::outline(&group, &options, depth, &mut |line| {
+        let told: Result<(), ()> = group::outline::outline(&group, &options, depth, &mut |line| {
             lines.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
             Ok(())
         });
