@@ -15,7 +15,7 @@ use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 
 use crate::array::explain::Explanations;
-use crate::array::history::{self, HISTORY};
+use crate::array::history::HISTORY;
 use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
@@ -62,7 +62,7 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let variants = variants::is_statistics(array.schema()).then_some(VariantView::Statistics);
+    let variants = vcf::is_statistics(array.schema()).then_some(VariantView::Statistics);
     folder_of(array, options, variants)
 }
 
@@ -120,7 +120,7 @@ pub fn meaning(
     selection: &str,
     by: Addressing,
 ) -> Result<std::result::Result<String, String>> {
-    Ok(grammar::meaning(selection, by, &bounds(array, options)?))
+    Ok(select::meaning(selection, by, &bounds(array, options)?))
 }
 
 /// Checks that `slice/` has a folder for each named slice.
@@ -171,8 +171,8 @@ pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
 /// Checks that a named slice selects anything.
 fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
     let checked = match array.schema().array_type {
-        ArrayType::Dense => grammar::dense(selection, Addressing::Coordinate, bounds).map(drop),
-        ArrayType::Sparse => grammar::sparse(selection, Addressing::Coordinate, bounds).map(drop),
+        ArrayType::Dense => select::dense(selection, Addressing::Coordinate, bounds).map(drop),
+        ArrayType::Sparse => select::sparse(selection, Addressing::Coordinate, bounds).map(drop),
     };
     checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))
 }
@@ -284,7 +284,7 @@ pub(super) fn fields_folder(
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
         fields.add_raw(&mut builder, attribute);
-        formats::add_lines(&mut builder, fields, attribute);
+        views::add_lines(&mut builder, fields, attribute);
         if is_dense {
             rasters::add_headers(&mut builder, fields, attribute);
         }
@@ -292,10 +292,10 @@ pub(super) fn fields_folder(
     builder.add_folder("dims", true, |dims| {
         for dimension in fields.dimensions() {
             fields.add_raw(dims, dimension);
-            formats::add_lines(dims, fields, dimension);
+            views::add_lines(dims, fields, dimension);
         }
     });
-    formats::add_folders(&mut builder, fields, is_slice);
+    views::add_folders(&mut builder, fields, is_slice);
     let array = fields.subarray.array();
     add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
     explanations.set_files(builder.file_list());

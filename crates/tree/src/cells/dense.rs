@@ -329,8 +329,8 @@ impl Subarray for DenseSubarray {
         self.part(&IndexBox { first: vec![first], count: vec![step.min(rows - first)] })
     }
 
-    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {
-        let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
+    fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
+        let selection = select::dense(selection, by, &self.dense.selectable(&self.selection))?;
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), selection)))
     }
 }

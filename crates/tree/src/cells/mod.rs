@@ -206,7 +206,7 @@ pub trait Subarray: Send + Sync {
     ///
     /// # Errors
     /// Fails if the selection does not parse or lies outside.
-    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>>;
+    fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>>;
 }
 
 /// Returns a field as a column for the formats; `field` describes it.

@@ -226,9 +226,9 @@ impl Subarray for SparseSubarray {
         Ok(Arc::new(SparseSubarray { view, ..Self::of(self.array.clone(), None, self.by_row) }))
     }
 
-    fn select(&self, selection: &str, by: Addressing) -> grammar::error::Result<Arc<dyn Subarray>> {
+    fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
         let bounds = selectable(&self.array);
-        let chosen = grammar::sparse(selection, by, &bounds)?;
+        let chosen = select::sparse(selection, by, &bounds)?;
         let ranges = chosen.into_iter().map(|chosen| {
             let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
             (!whole).then_some(chosen)

@@ -26,7 +26,6 @@ use tilefs_format::schema::{ArraySchema, CellValNum};
 use crate::cells::{FieldId, Subarray};
 use crate::domains::vcf::table::VariantView;
 use crate::fields::builder::FolderBuilder;
-use crate::fields::xattrs;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};

@@ -213,7 +213,7 @@ impl GroupFolder {
     fn netcdf(&self) -> Result<Option<Node>> {
         let Some(dataset) = self.dataset()? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
-        folder.add_file(dataset::FILE, LazyFile::new(self.modified, move || dataset.netcdf()));
+        folder.add_file(cf::FILE, LazyFile::new(self.modified, move || dataset.netcdf()));
         Ok(Some(Node::Folder(Arc::new(folder))))
     }
 
@@ -222,7 +222,7 @@ impl GroupFolder {
         if let Some(known) = self.tiff.get() {
             return Ok(Some(known.clone()));
         }
-        let Some(Ok(picture)) = pyramid::picture(&self.group, &self.options)? else { return Ok(None) };
+        let Some(Ok(picture)) = bioimaging::picture(&self.group, &self.options)? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
         folder.add_file(PICTURE, LazyFile::new(self.modified, move || Ok(picture.clone())));
         Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))

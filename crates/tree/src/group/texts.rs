@@ -111,7 +111,7 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
     let mut lasts = rows.iter().all(|row| row.lasts);
     let path = format!("{TIFF}/{PICTURE}");
     let (mut files, mut not_listed) = (Vec::new(), Vec::new());
-    match pyramid::picture_state(group, options) {
+    match bioimaging::picture_state(group, options) {
         Picture::NoPyramid => {}
         Picture::Present => files.push(json!({"path": path, "format": "OME-TIFF"})),
         Picture::LeftOut(reason, is_final) => {
@@ -148,7 +148,7 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
 /// Returns `.tilefs/views.txt`: every view of the group, one per line. Also returns whether the text is final.
 pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let (mut lasts, mut picture) = (true, String::new());
-    match pyramid::picture_state(group, options) {
+    match bioimaging::picture_state(group, options) {
         Picture::NoPyramid => {}
         Picture::Present => {
             picture = view_line(&format!("{TIFF}/{PICTURE}"), "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL")
@@ -296,7 +296,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
     }
     let file = format!("{TIFF}/{PICTURE}");
-    match pyramid::picture_state(group, options) {
+    match bioimaging::picture_state(group, options) {
         Picture::NoPyramid => {}
         Picture::Present => {
             let _ = write!(

@@ -117,6 +117,6 @@ fn add_values(
     let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, variants: None };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
-    formats::add_lines(builder, &fields, attribute);
+    views::add_lines(builder, &fields, attribute);
     Ok(())
 }

@@ -30,9 +30,7 @@ use crate::fields::whole_units::in_whole_units;
 use crate::node::listing::Sizing;
 use crate::texts::Format;
 use crate::texts::shown::View;
-use crate::views::tables::{self, measured};
-use crate::views::tiff;
-use crate::views::zarr;
+use crate::views::tables::measured;
 
 /// Adds the folders of all formats that can hold any of the fields.
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {

@@ -115,7 +115,7 @@ impl Samples {
                 Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
                 Err(reason) => Err(reason),
             },
-            None => variant_regions::parse_list(text),
+            None => regions::parse_list(text),
         };
         for (contig, reason) in written.iter().flatten().filter_map(WrittenRegion::must_be) {
             if !self.may_have(contig)? {
