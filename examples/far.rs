@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::{ReadAhead, Window};
-use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, Node, OpenOptions};
 
 /// The bytes of one read.

@@ -19,4 +19,3 @@ mod refresh;
 pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;
-mod sync;

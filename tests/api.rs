@@ -162,7 +162,7 @@ fn numbers_are_read_into_memory_of_the_caller() {
 /// Threads read the parts of a large read independently. Their values are those of small reads, line by line.
 #[test]
 fn large_reads_are_the_same_as_many_small_ones() {
-    tilefs_reader::threads::start_team(3);
+    tilefs_threads::start_team(3);
     let cases: [(&str, &str, [RangeInclusive<i64>; 2]); 5] = [
         ("huge", "v", [523_288..=526_287, 524_200..=525_199]),
         ("huge", "v", [524_000..=525_047, 522_300..=525_295]),

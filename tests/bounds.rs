@@ -14,7 +14,7 @@ use tilefs_format::error::Error;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::LocalStorage;
+use tilefs_storage::LocalStorage;
 
 /// Returns an array with one tile of 64 MiB in 1,024 chunks: 4096 rows of 4096 float32 cells, each with the number of
 /// its row.

@@ -20,7 +20,7 @@ use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::{MemoryStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, StoreKey};
 
 #[global_allocator]
 static MEMORY: Bounded = Bounded::new();

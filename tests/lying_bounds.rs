@@ -10,7 +10,7 @@ use support::stored::{Copy, copy_folder};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{FixedColumn, RowCount, SparseView};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::LocalStorage;
+use tilefs_storage::LocalStorage;
 
 /// Three fragments of 30 cells, in tiles of 8: rows 0 to 6, 7 to 9 and 10 to 15, in space tiles of 8 rows.
 const BANDS: &str = "sparse/bands_row";

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs_reader::storage::LocalStorage;
+use tilefs_storage::LocalStorage;
 
 static HELD: AtomicI64 = AtomicI64::new(0);
 

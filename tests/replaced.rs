@@ -11,7 +11,7 @@ use std::thread;
 
 use support::stored::{copy_folder, stored};
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
+use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// Returns everything in a tree that does not depend on its place and time: for arrays the values, coordinates and

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::storage::simulated::{FaultKind, Operation, Request};
-use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_storage::simulated::{FaultKind, Operation, Request};
+use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions};
 
 /// An array of the fixtures in an object store.

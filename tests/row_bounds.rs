@@ -21,7 +21,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
 use tilefs_tree::cells::sparse::SparseSubarray;
 use tilefs_tree::cells::{FieldId, Subarray, column};

@@ -31,7 +31,7 @@ use std::process::Command;
 use std::sync::{Arc, Once};
 
 use tilefs_reader::statistics::Value;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 use tilefs_tree::{self as tree, Folder, IndexOptions, Node, OpenOptions, Tree};
 
 /// The key of the encrypted fixtures.

@@ -23,8 +23,8 @@ use tilefs_reader::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCo
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::LocalStorage;
-use tilefs_reader::threads;
+use tilefs_storage::LocalStorage;
+use tilefs_threads as threads;
 
 #[test]
 fn rows_are_those_of_libtiledb() {

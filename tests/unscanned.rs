@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use array::{Array, Object};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
-use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
+use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, Tree};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
 
 /// The modification time of everything in the tree, in milliseconds since the Unix epoch.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tilefs_reader::array::Budget;
-use tilefs_reader::storage::is_object_uri;
-use tilefs_reader::threads;
+use tilefs_storage::is_object_uri;
+use tilefs_threads as threads;
 
 use super::failure::Failure;
 use tilefs::read_ahead::Window;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};

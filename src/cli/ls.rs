@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening, Views};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilefs_reader::address_space;
+use tilefs_threads::address_space;
 
 /// Maximum default budget.
 const MAX_CACHE: u64 = 1 << 30;

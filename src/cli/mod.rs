@@ -38,9 +38,9 @@ use arguments::Arguments;
 use failure::Failure;
 use tilefs::fuse::background;
 use tilefs::reports::reason_of_panic;
-use tilefs_reader::address_space;
-use tilefs_reader::storage::make_room_for_files;
-use tilefs_reader::threads;
+use tilefs_storage::make_room_for_files;
+use tilefs_threads as threads;
+use tilefs_threads::address_space;
 
 const EXAMPLES: &str = "\
 Examples:

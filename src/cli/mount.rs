@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use tilefs_reader::storage::make_room_for_files;
-use tilefs_reader::threads;
+use tilefs_storage::make_room_for_files;
+use tilefs_threads as threads;
 
 use super::failure::{Failure, NOT_AN_ARRAY};
 use super::options::{Logging, NamedSlices, Opening, Views};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tilefs_reader::address_space;
-use tilefs_reader::storage::{CloudOptions, Settings};
-use tilefs_reader::threads;
+use tilefs_storage::{CloudOptions, Settings};
+use tilefs_threads as threads;
+use tilefs_threads::address_space;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;

@@ -12,7 +12,7 @@ use clap::Args;
 use tilefs_format::error::Error;
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder};
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};

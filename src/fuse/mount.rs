@@ -11,9 +11,9 @@ use std::time::Duration;
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::address_space;
 use tilefs_reader::statistics;
-use tilefs_reader::threads::{self, Probe};
+use tilefs_threads::address_space;
+use tilefs_threads::{self as threads, Probe};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};

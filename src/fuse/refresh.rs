@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::inodes::Outdated;
 use super::server::Server;

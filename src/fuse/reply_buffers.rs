@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use tilefs_threads::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Unused buffers. Memory: as many buffers as there were concurrent requests, each at most as large as the largest
 /// read.

@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tilefs_reader::threads::{self, cancellation::Token};
+use tilefs_threads::sync::{Arc, Condvar, Instant, Mutex, MutexGuard, PoisonError};
+use tilefs_threads::{self as threads, cancellation::Token};
 
 use crate::reports::reason_of_panic;
-use crate::sync::{Arc, Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -274,7 +274,7 @@ impl Drop for ActiveRequest<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::threads::cancellation;
+    use tilefs_threads::cancellation;
 
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

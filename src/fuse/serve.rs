@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::background;
 use super::detach::{self, Detach, Refusal};

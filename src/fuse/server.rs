@@ -14,7 +14,7 @@ use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccM
 use rustix::process::{getgid, getuid};
 use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Statistic, Value};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::counts::Counts;
 use super::handles::Handles;

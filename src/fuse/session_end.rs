@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use tilefs_threads::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Whether a session ended well, or why its connection broke.
 pub type SessionResult = std::result::Result<(), String>;

@@ -15,7 +15,7 @@ use std::{fs, io};
 
 use rustix::process::Pid;
 
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 /// Returns whether a thread id, as reported by the kernel, belongs to this process.
 pub fn is_own_thread(thread: u32) -> bool {

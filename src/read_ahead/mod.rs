@@ -25,8 +25,8 @@ use std::time::Duration;
 use tilefs_export::Content;
 use tilefs_reader::read::Output;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
-use tilefs_reader::threads;
-use tilefs_reader::threads::cancellation::Token;
+use tilefs_threads as threads;
+use tilefs_threads::cancellation::Token;
 
 use pattern::{PIECE, Pattern, Shape};
 use queue::{Job, Queue};
@@ -287,7 +287,7 @@ mod tests {
     use std::time::Instant;
 
     use tilefs_format::error::Result;
-    use tilefs_reader::threads::cancellation;
+    use tilefs_threads::cancellation;
 
     use super::*;
 

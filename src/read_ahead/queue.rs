@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use tilefs_threads::sync::atomic::Ordering;
+use tilefs_threads::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
 use super::Reader;
-use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of queued ranges of all readers.
 const MOST_WAITING: usize = 1024;

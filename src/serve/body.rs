@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use tilefs_reader::threads::cancellation::Token;
+use tilefs_threads::cancellation::Token;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 

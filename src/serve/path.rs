@@ -1,6 +1,6 @@
 //! Paths in the tree, from the paths of URLs and back.
 
-use tilefs_reader::percent;
+use tilefs_storage::percent;
 
 /// A path in the tree. No name in it is empty, `.` or `..`, or contains `/` or NUL, so it cannot lead out of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

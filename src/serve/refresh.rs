@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Weak;
 use std::time::Duration;
 
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 use super::site::Site;
 use crate::refresh::{Refreshed, Triggered};

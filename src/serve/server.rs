@@ -10,7 +10,7 @@ use rustix::net::listen;
 use rustix::process::{Resource, getrlimit};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 use tokio::sync::watch;
 
 use super::access::Access;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::buffers::Buffers;
 use super::connections::Connections;

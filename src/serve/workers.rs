@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tilefs_reader::threads::{self, cancellation::Token};
+use tilefs_threads::{self as threads, cancellation::Token};
 use tokio::sync::oneshot;
 
 use crate::reports::reason_of_panic;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tilefs_reader::storage::any::AnyStorage;
-use tilefs_reader::storage::{LocalStorage, Storage, StoreKey};
+use tilefs_storage::any::AnyStorage;
+use tilefs_storage::{LocalStorage, Storage, StoreKey};
 
 use super::hostile::{Hostile, send};
 use super::options;

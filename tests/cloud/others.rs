@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use tilefs_reader::storage::Settings;
+use tilefs_storage::Settings;
 use tilefs_tree::OpenOptions;
 
 use super::proxy::Proxy;

@@ -20,8 +20,8 @@ use faulty::{Fault, Faulty, How, Operation};
 use support::skip::can_mount;
 use support::stored::stored;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::storage::simulated::FaultKind;
-use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_storage::simulated::FaultKind;
+use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// All files of a tree that do not depend on its place and time, by path.

@@ -25,7 +25,7 @@ use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::{MemoryStorage, StoreKey};
+use tilefs_storage::{MemoryStorage, StoreKey};
 use tilefs_tree::array::array_folder;
 use tilefs_tree::{Folder, Node, OpenOptions};
 

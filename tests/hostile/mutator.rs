@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tilefs_reader::array::Context;
 use tilefs_reader::array::generic_tile::decode_inline_tile;
-use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
 use crate::metadata_file::{generic_tiles, replace_generic_tile};
 

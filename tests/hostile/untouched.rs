@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 use tilefs_tree::cells::FieldId;
 
 use crate::fields::{contents, fields, subarray};

@@ -13,7 +13,7 @@ use tilefs_reader::array::dense::grid::{Axis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
-use tilefs_reader::threads::PerProcess;
+use tilefs_threads::PerProcess;
 use tilefs_tree::array::array_folder;
 use tilefs_tree::node::names::dimension_name;
 use tilefs_tree::{Folder, Node};

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use memmap2::MmapMut;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::{address_space, memory, threads};
+use tilefs_reader::memory;
+use tilefs_threads::{self as threads, address_space};
 
 /// The length of the end of a file: the length of its footer, and the format's name.
 const END: usize = 10;

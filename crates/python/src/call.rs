@@ -10,8 +10,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads;
-use tilefs_reader::threads::cancellation::{self, Token};
+use tilefs_threads as threads;
+use tilefs_threads::cancellation::{self, Token};
 
 use crate::errors::exception;
 

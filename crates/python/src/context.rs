@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
-use tilefs_reader::threads::{self, PerProcess};
+use tilefs_threads::{self as threads, PerProcess};
 use tilefs_tree::{OpenOptions, Stored};
 
 /// The context of objects that were opened together, in each process that uses them.

@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::group::MemberType;
 use tilefs_reader::group::MemberPlace;
-use tilefs_reader::threads::PerProcess;
+use tilefs_threads::PerProcess;
 
 use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};

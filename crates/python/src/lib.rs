@@ -29,7 +29,7 @@ mod tree;
 mod _tilefs {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
-    use tilefs_reader::threads;
+    use tilefs_threads as threads;
 
     #[pymodule_export]
     use super::array::Array;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::{Object, threads};
+use tilefs_reader::Object;
+use tilefs_threads as threads;
 use tilefs_tree::{OpenOptions, Stored, open_stored};
 
 use crate::array::Array;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::IndexOptions;
-use tilefs_reader::storage::{CloudOptions, Settings};
+use tilefs_storage::{CloudOptions, Settings};
 use tilefs_tree::{OpenOptions, select::time};
 
 use crate::errors::exception;

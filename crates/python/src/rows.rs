@@ -15,9 +15,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads;
-use tilefs_reader::threads::PerProcess;
-use tilefs_reader::threads::cancellation::Token;
+use tilefs_threads as threads;
+use tilefs_threads::PerProcess;
+use tilefs_threads::cancellation::Token;
 use tilefs_tree::views::arrow_parts::ArrowParts;
 
 use crate::array::OpenedArray;

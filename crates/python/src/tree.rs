@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::PerProcess;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::PerProcess;
+use tilefs_threads::cancellation;
 use tilefs_tree::node::recent::{Lookup, RecentFiles, RecentNodes};
 use tilefs_tree::{EntryKind, MountedTree, Node, Tree as _};
 

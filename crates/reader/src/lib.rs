@@ -23,9 +23,8 @@
 //!
 //! These are all that the documentation shows. The modules below them are public only for the other crates of this
 //! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
-//! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget;
-//! [`storage`], stored bytes in local folders and object stores; and what all of them use: [`threads`],
-//! [`address_space`], [`memory`], [`statistics`], [`vectors`], [`recent`], [`search`], [`percent`]. Each uses only those after it.
+//! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
+//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`recent`], [`search`]. Each uses only those after it.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -33,8 +32,6 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
-#[doc(hidden)]
-pub mod address_space;
 mod api;
 #[doc(hidden)]
 pub mod array;
@@ -46,8 +43,6 @@ pub mod group;
 pub mod memory;
 mod open;
 #[doc(hidden)]
-pub mod percent;
-#[doc(hidden)]
 pub mod read;
 #[doc(hidden)]
 pub mod recent;
@@ -55,11 +50,6 @@ pub mod recent;
 pub mod search;
 #[doc(hidden)]
 pub mod statistics;
-#[doc(hidden)]
-pub mod storage;
-mod sync;
-#[doc(hidden)]
-pub mod threads;
 #[doc(hidden)]
 pub mod vectors;
 
@@ -69,6 +59,6 @@ pub use array::{Array, Metadata, ObjectKind, TimeWindow};
 #[doc(inline)]
 pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, OpenOptions, local_path, open};
-#[doc(inline)]
-pub use storage::{CloudOptions, Settings};
 pub use tilefs_format::error::{Error, Result};
+#[doc(inline)]
+pub use tilefs_storage::{CloudOptions, Settings};

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Key;
+#[cfg(feature = "cloud")]
+use tilefs_storage::any::AnyStorage;
+use tilefs_storage::{
+    CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, percent, read_secret,
+};
+use tilefs_threads as threads;
 
 use crate::array::window::now;
 use crate::array::{Array, ArrayFolder, Context, ObjectKind, SavedIndexes, TimeWindow};
 use crate::group::{Group, Member, MemberPlace};
-#[cfg(feature = "cloud")]
-use crate::storage::any::AnyStorage;
-use crate::storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
-use crate::{percent, threads};
 
 /// A key file has 32 bytes or 64 digits; a larger file is not a key.
 const MAX_KEY_FILE: usize = 1024;
@@ -159,7 +161,7 @@ impl OpenOptions {
 
     #[cfg(feature = "cloud")]
     fn object_storage(&self, _: &str) -> Result<Arc<dyn Storage>> {
-        Ok(Arc::new(crate::storage::cloud::ObjectStorage::new(self.cloud.clone())?))
+        Ok(Arc::new(tilefs_storage::cloud::ObjectStorage::new(self.cloud.clone())?))
     }
 
     #[cfg(not(feature = "cloud"))]

@@ -8,8 +8,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
 use tilefs_reader::group::changes::{Changes, changes};
 use tilefs_reader::statistics::Statistic;
-use tilefs_reader::storage::StoreKey;
-use tilefs_reader::threads::cancellation::Turn;
+use tilefs_storage::StoreKey;
+use tilefs_threads::cancellation::Turn;
 
 use crate::array::array_folder;
 use crate::group::GroupFolder;
@@ -160,8 +160,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use tilefs_reader::storage::simulated::FaultKind;
-    use tilefs_reader::storage::{MemoryStorage, SimulatedStorage};
+    use tilefs_storage::simulated::FaultKind;
+    use tilefs_storage::{MemoryStorage, SimulatedStorage};
 
     use super::*;
     use crate::open::open_stored_in;

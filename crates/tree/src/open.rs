@@ -12,7 +12,7 @@ use tilefs_reader::array::listing::FolderListing;
 use tilefs_reader::array::{Array, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
+use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
 use crate::group::GroupFolder;

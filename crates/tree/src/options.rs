@@ -3,7 +3,7 @@
 pub use crate::domains::vcf::lists::VariantLists;
 use crate::texts::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
-pub use tilefs_reader::storage::{CloudOptions, Links};
+pub use tilefs_storage::{CloudOptions, Links};
 
 /// The options for opening an array or a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Models of the code whose threads wait for each other: the program's own source files, compiled with the primitives
 //! of [shuttle](https://docs.rs/shuttle), which decides at each step which thread runs next.
 //!
-//! Those files import their locks and condition variables from `crate::sync`. In the program that is the standard
+//! Those files import their locks and condition variables from `tilefs_threads::sync`. In the program that is the standard
 //! library; here it is [`sync`], which can also lose wake-ups. The modules below stand where the files expect them, so
 //! that none of them has to know that it is modelled. `tests/` holds the models, and [`proof`] runs them.
 //!
@@ -10,9 +10,13 @@
 
 #![allow(clippy::new_without_default, reason = "what is public here is not in the program")]
 
-// The program's files refer to the reader's crate by name, and an execution must not depend on random hashes.
+// The program's files refer to these crates by name, and an execution must not depend on random hashes.
 extern crate self as foldhash;
 extern crate self as tilefs_reader;
+extern crate self as tilefs_threads;
+
+use std::cell::Cell;
+use std::io;
 
 pub mod fast {
     pub use foldhash_of_crates_io::fast::FixedState as RandomState;
@@ -37,42 +41,36 @@ pub mod address_space {
     }
 }
 
-#[path = "../../../crates/reader/src/threads"]
-pub mod threads {
-    use std::cell::Cell;
-    use std::io;
+#[path = "../../../crates/threads/src/cancellation.rs"]
+pub mod cancellation;
+#[path = "../../../crates/threads/src/lent_work.rs"]
+mod lent_work;
+#[path = "../../../crates/threads/src/team.rs"]
+pub mod team;
 
-    pub mod cancellation;
-    mod lent_work;
-    pub mod team;
+std::thread_local! {
+    static ARE_ENDLESS: Cell<bool> = const { Cell::new(false) };
+}
 
-    std::thread_local! {
-        static ARE_ENDLESS: Cell<bool> = const { Cell::new(false) };
+/// Starts a thread of the model.
+///
+/// # Errors
+/// None here.
+pub fn start<T: Send + 'static>(name: impl Into<String>, work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
+    if ARE_ENDLESS.get() {
+        drop(shuttle::future::spawn(async move { drop(work()) }));
+    } else {
+        shuttle::thread::Builder::new().name(name.into()).spawn(work)?;
     }
+    Ok(())
+}
 
-    /// Starts a thread of the model.
-    ///
-    /// # Errors
-    /// None here.
-    pub fn start<T: Send + 'static>(
-        name: impl Into<String>,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<()> {
-        if ARE_ENDLESS.get() {
-            drop(shuttle::future::spawn(async move { drop(work()) }));
-        } else {
-            shuttle::thread::Builder::new().name(name.into()).spawn(work)?;
-        }
-        Ok(())
-    }
-
-    /// Lets threads that `start` starts wait forever: a model ends without them. It waits for all others.
-    pub fn endless<T>(start: impl FnOnce() -> T) -> T {
-        ARE_ENDLESS.set(true);
-        let started = start();
-        ARE_ENDLESS.set(false);
-        started
-    }
+/// Lets threads that `start` starts wait forever: a model ends without them. It waits for all others.
+pub fn endless<T>(start: impl FnOnce() -> T) -> T {
+    ARE_ENDLESS.set(true);
+    let started = start();
+    ARE_ENDLESS.set(false);
+    started
 }
 
 #[path = "../../../crates/reader/src/array"]

@@ -8,11 +8,11 @@ use shuttle::thread;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_interleavings::cache::{Buffers, Cache, Lookup};
+use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token};
 use tilefs_interleavings::fuse::reply_buffers::ReplyBuffers;
 use tilefs_interleavings::proof::{Model, check, prove};
 use tilefs_interleavings::source;
 use tilefs_interleavings::sync::advance;
-use tilefs_interleavings::threads::cancellation::{POLL_INTERVAL, Token};
 
 type Values = Arc<Cache<u8, usize>>;
 

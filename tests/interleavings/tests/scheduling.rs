@@ -8,6 +8,7 @@ use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Barrier};
 use shuttle::thread;
 
+use tilefs_interleavings::cancellation;
 use tilefs_interleavings::fuse::requests::Requests;
 use tilefs_interleavings::fuse::session_end::SessionEnd;
 use tilefs_interleavings::proof::{Model, check, prove};
@@ -15,7 +16,6 @@ use tilefs_interleavings::read_ahead::Reader;
 use tilefs_interleavings::read_ahead::queue::Queue;
 use tilefs_interleavings::source;
 use tilefs_interleavings::sync::advance;
-use tilefs_interleavings::threads::cancellation;
 
 /// A tenth of a second: the scheduler checks requests this often.
 const CHECK: Duration = Duration::from_millis(100);

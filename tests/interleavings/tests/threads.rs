@@ -4,10 +4,10 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Barrier};
 use shuttle::thread;
 
+use tilefs_interleavings as threads;
 use tilefs_interleavings::proof::{Model, prove};
 use tilefs_interleavings::source;
-use tilefs_interleavings::threads;
-use tilefs_interleavings::threads::team::Team;
+use tilefs_interleavings::team::Team;
 
 /// Creates a team of helpers that wait forever, as those of the program do.
 fn team(helpers: usize) -> &'static Team {
@@ -66,7 +66,7 @@ fn two_callers_share_a_helper() {
 #[test]
 fn the_team_loses_no_wake_up() {
     prove(
-        &[source!("crates/reader/src/threads/team.rs"), source!("crates/reader/src/threads/lent_work.rs")],
+        &[source!("crates/threads/src/team.rs"), source!("crates/threads/src/lent_work.rs")],
         &[
             Model::under_all("an idle helper joins", an_idle_helper_joins),
             Model::under_many("all idle helpers join", all_idle_helpers_join),

@@ -6,13 +6,13 @@ use shuttle::thread;
 
 use tilefs_format::error::Error;
 use tilefs_interleavings::array::single_flight::SingleFlight;
+use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token, Turn};
 use tilefs_interleavings::proof::{Model, prove};
 use tilefs_interleavings::read::permits::Permits;
 use tilefs_interleavings::source;
 use tilefs_interleavings::sync::advance;
-use tilefs_interleavings::threads::cancellation::{POLL_INTERVAL, Token, Turn};
 
-const CANCELLATION: tilefs_interleavings::proof::Source = source!("crates/reader/src/threads/cancellation.rs");
+const CANCELLATION: tilefs_interleavings::proof::Source = source!("crates/threads/src/cancellation.rs");
 
 /// Runs `work` on `threads` threads, and waits for them.
 fn together(threads: usize, work: impl Fn(usize) + Send + Sync + 'static) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::for_all;
+use tilefs_threads::for_all;
 
 use super::column::{Column, Elements, Field};
 use content::{Part, PartOfColumn};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hdf5_layout::{HeapCollection, HeapIds, Layout, ObjectId, Segment};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::content::{Content, unknown_band};
 use crate::var::read_offset;

@@ -4,7 +4,7 @@ use hdf5_layout::{
     Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
 };
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::Form;
 use super::file::{Hdf5, Values};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
-use tilefs_reader::threads::{self, for_all};
+use tilefs_threads::{self as threads, for_all};
 
 use super::measured::{Position, TextRows};
 use crate::content::Forward;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::{self, for_all};
+use tilefs_threads::{self as threads, for_all};
 
 use super::table::Table;
 use crate::content::{Content, read_head};

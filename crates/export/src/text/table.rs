@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
 use super::measured::{Position, TextRows};

@@ -12,7 +12,7 @@ use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::array::{Context, IndexKey};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use super::page::Page;
 use super::sampling::{Sampling, Side, Storing};

@@ -10,7 +10,7 @@ use tilefs_reader::OpenOptions;
 use tilefs_reader::array::Context;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::{KeyWriter, MemoryStorage};
+use tilefs_storage::{KeyWriter, MemoryStorage};
 
 use super::sampling::{Sampling, Side, Storing};
 use super::{OverviewStore, check, ome_tiff, tiff};

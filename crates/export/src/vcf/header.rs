@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::check_text;
 

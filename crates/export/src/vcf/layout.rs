@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 /// Number of names in a list after which cancellation is checked.
 const PAIRS_OF_A_CHECK: usize = 1 << 12;

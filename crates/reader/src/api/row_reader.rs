@@ -6,12 +6,12 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
+use tilefs_threads::for_all;
 
 use super::values::Values;
 use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use crate::memory;
-use crate::threads::for_all;
 
 /// The default number of rows of a batch.
 const DEFAULT_BATCH_ROWS: u64 = 1 << 16;

@@ -1,6 +1,6 @@
 //! Divides the budget of the caches (`--cache-size`): how many bytes each use of memory may take of it, or beside it.
 
-use crate::threads;
+use tilefs_threads as threads;
 
 /// The cache holds at least this many tiles of a file, between which reads may alternate.
 const ALTERNATING_TILES: u64 = 8;

@@ -3,7 +3,7 @@
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::tile::ChunkHeader;
 
-use crate::storage::{Storage, StoreKey};
+use tilefs_storage::{Storage, StoreKey};
 
 /// A chunk and its location.
 #[derive(Debug, Clone, Copy)]
@@ -151,8 +151,9 @@ impl<'a> ReadWindow<'a> {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_storage::MemoryStorage;
+
     use super::*;
-    use crate::storage::MemoryStorage;
 
     /// Returns the chunks of a tile of these bytes: for each its offset, its decoded size, and its stored bytes.
     fn walk(stored: &[u8], size: u64, least: usize) -> Result<Vec<(u64, u32, Vec<u8>)>> {

@@ -7,9 +7,9 @@ use tilefs_format::commit::{fragment_of_mark, parse_consolidated_commits, parse_
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit_file, root_fragment};
 use tilefs_format::name::{NameForm, TimestampedName};
+use tilefs_storage::{Listed, Storage, StoreKey, together};
 
 use super::ascending::Ascending;
-use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit file or vacuum file may have this many bytes.
 const MAX_COMMIT_FILE_BYTES: u64 = 32 << 20;

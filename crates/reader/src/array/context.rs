@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
+use tilefs_storage::{Links, Storage};
 
 use crate::cache::{self, Cache};
 use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
-use crate::storage::{Links, Storage};
 
 use super::budget::Budget;
 use super::saved::SavedIndexes;

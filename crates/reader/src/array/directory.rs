@@ -19,12 +19,12 @@ use tilefs_format::folder::{
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::name::{NameForm, TimestampedName};
 use tilefs_format::schema::FIRST_SCHEMA;
+use tilefs_storage::{Listed, Storage, StoreKey};
 
 pub use super::commit_lists::FragmentEntry;
 use super::commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use super::listing::FolderListing;
 use super::window::{TimeWindow, now};
-use crate::storage::{Listed, Storage, StoreKey};
 
 /// Since this format version, a sparse fragment is visible if its time range overlaps the window. Older fragments, and
 /// those of dense arrays, must lie completely within it.

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
+use tilefs_storage::StoreKey;
 
 use super::Array;
 use super::context::{Context, IndexKey, Indexes};
 use super::generic_tile::read_generic_tile;
-use crate::storage::StoreKey;
 
 /// Cache keys of enumerations, by file name. Extending an enumeration writes a new file, so a file never changes.
 /// Memory: the names; the values are in the cache.

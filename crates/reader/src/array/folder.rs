@@ -9,6 +9,8 @@ use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
 use tilefs_format::schema::ArraySchema;
+use tilefs_storage::{StoreKey, together};
+use tilefs_threads::address_space;
 
 use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
@@ -20,8 +22,6 @@ pub use super::outline::Outline;
 use super::single_flight::SingleFlight;
 use super::timed_files::{TimedFile, timed_files};
 use super::window::{TimeWindow, now};
-use crate::address_space;
-use crate::storage::{StoreKey, together};
 
 /// The [`Outline`] of a fragment, once it was read. Errors are not kept: its files may be restored.
 pub(super) type Known = OnceLock<Arc<Outline>>;

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
+use tilefs_storage::together;
+use tilefs_threads::{self as threads, LogInterval, cancellation};
 
 use super::ascending::Ascending;
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES};
 use super::generic_tile::{for_each_chunk, read_generic_tile};
 use super::outline::Outline;
-use crate::storage::together;
-use crate::threads::{self, LogInterval, cancellation};
 
 /// Bytes of footers that are collected before they are processed.
 const BATCH_BYTES: usize = 1 << 20;

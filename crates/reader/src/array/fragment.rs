@@ -13,6 +13,7 @@ use tilefs_format::fragment::{
 };
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
+use tilefs_storage::StoreKey;
 
 use super::context::IndexKey;
 use super::dense::writers::{Placement, WRONG_TILES, placement};
@@ -26,7 +27,6 @@ use super::sorted_file::SortedFile;
 use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
 use super::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
-use crate::storage::StoreKey;
 
 /// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
 /// with the schema's coordinate pipeline; later versions do not filter them.

@@ -11,13 +11,13 @@ use tilefs_format::filter::{Decoder, Scratch, decode_generic_tile, generic_tile_
 use tilefs_format::fragment::Pages;
 use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_format::tile::ChunkHeader;
+use tilefs_storage::{Storage, StoreKey};
+use tilefs_threads::cancellation;
 
 use crate::memory;
 
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk};
 use super::context::{Context, IndexKey};
-use crate::storage::{Storage, StoreKey};
-use crate::threads::cancellation;
 
 /// A structure may decode to this many bytes, however few are stored.
 const ALWAYS_ALLOWED_BYTES: u64 = 4 << 20;
@@ -453,8 +453,9 @@ impl GenericTile {
 pub(crate) mod tests {
     use std::io::Write;
 
+    use tilefs_storage::{LocalStorage, MemoryStorage, SimulatedStorage};
+
     use super::*;
-    use crate::storage::{LocalStorage, MemoryStorage, SimulatedStorage};
     use std::time::Duration;
 
     /// Returns a generic tile of these chunks, compressed.

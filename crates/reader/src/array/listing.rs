@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilefs_format::error::Result;
 
-use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder, together};
+use tilefs_storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder, together};
 
 /// The names below a folder. Memory: all objects if the storage lists them at once (a thousand or so), else the names
 /// in the folder itself.
@@ -118,9 +118,9 @@ mod tests {
     use std::time::Duration;
 
     use tilefs_format::error::Error;
+    use tilefs_storage::{MemoryStorage, SimulatedStorage};
 
     use super::*;
-    use crate::storage::{MemoryStorage, SimulatedStorage};
 
     #[test]
     fn one_request_equals_a_listing_of_each_folder() {

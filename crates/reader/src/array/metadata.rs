@@ -10,12 +10,12 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, parse_entries};
+use tilefs_storage::{Listed, StoreKey, together};
 
 use super::context::Context;
 use super::generic_tile::{GenericTile, max_decoded};
 use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
-use crate::storage::{Listed, StoreKey, together};
 
 /// Values up to this length are kept in memory, no matter how many there are.
 const SMALL_VALUE_BYTES: u64 = 256;
@@ -292,9 +292,10 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 
 #[cfg(test)]
 mod tests {
+    use tilefs_storage::LocalStorage;
+
     use super::*;
     use crate::array::generic_tile::tests::stored;
-    use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;
 

@@ -48,7 +48,7 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 
-use crate::storage::{EntryKey, StoreKey};
+use tilefs_storage::{EntryKey, StoreKey};
 
 pub use budget::Budget;
 pub use context::{Context, IndexKey, Indexes};

@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::folder::{GROUP_DETAILS, GROUP_MARKER, SCHEMAS};
 use tilefs_format::schema::FIRST_SCHEMA;
 
-use crate::storage::{Listed, Storage, StoreKey};
+use tilefs_storage::{Listed, Storage, StoreKey};
 
 /// The kind of object that a folder holds, according to its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

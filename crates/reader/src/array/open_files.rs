@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use foldhash::HashMap;
 use tilefs_format::error::Result;
 
-use crate::storage::{Storage, StoreKey, together};
+use tilefs_storage::{Storage, StoreKey, together};
 
 /// Files of at most this number of fragments are kept.
 const MAX_FILES: usize = 64;

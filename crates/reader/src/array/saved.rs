@@ -8,10 +8,10 @@
 use tilefs_format::error::Result;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::ArraySchema;
+use tilefs_storage::{EntryKey, IndexStore, KeyWriter};
 
 use super::Array;
 use crate::statistics::{Counter, Statistic, Value};
-use crate::storage::{EntryKey, IndexStore, KeyWriter};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.

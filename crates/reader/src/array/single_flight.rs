@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
 
-use crate::threads::cancellation::{self, Turn};
+use tilefs_threads::cancellation::{self, Turn};
 
 /// An error in stored bytes is kept at least for this time, so that the readers of one moment get it at once.
 const LEAST_KEPT: Duration = Duration::from_secs(1);

@@ -61,11 +61,11 @@ mod tests {
     use tilefs_format::fragment::Descent;
     use tilefs_format::scalar::{Range, Scalar};
     use tilefs_format::schema::fixture;
+    use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     use super::*;
     use crate::array::Context;
     use crate::array::generic_tile::{open_section, tests::stored};
-    use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     const TILES: i64 = 20_000;
 

@@ -100,10 +100,11 @@ fn check_count(count: u64, tiles: u64) -> Result<()> {
 mod tests {
     use std::time::Duration;
 
+    use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
+
     use super::*;
     use crate::array::Context;
     use crate::array::generic_tile::{open_section, tests::stored};
-    use crate::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
     #[test]
     fn long_lists_are_read_page_by_page_and_no_page_twice() {

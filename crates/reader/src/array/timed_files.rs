@@ -6,9 +6,9 @@ use tilefs_format::commit::parse_vacuum;
 use tilefs_format::error::{Locate, Result};
 use tilefs_format::folder::{CommitFile, commit_file, timestamped_file};
 use tilefs_format::name::TimestampedName;
+use tilefs_storage::{KnownFolder, Listed, Storage, StoreKey};
 
 use super::window::TimeWindow;
-use crate::storage::{KnownFolder, Listed, Storage, StoreKey};
 
 /// A larger vacuum file is implausible: it would name a hundred thousand files.
 const MAX_VACUUM_BYTES: u64 = 8 << 20;
@@ -93,9 +93,9 @@ pub(crate) fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<Tim
 #[cfg(test)]
 mod tests {
     use tilefs_format::error::Error;
+    use tilefs_storage::LocalStorage;
 
     use super::*;
-    use crate::storage::LocalStorage;
     use std::fs;
     use std::path::Path;
 

@@ -303,12 +303,12 @@ mod tests {
     use tilefs_format::datatype::Datatype;
     use tilefs_format::filter::{Decoder, TileContext};
     use tilefs_format::pipeline::Pipeline;
+    use tilefs_storage::{LocalStorage, SimulatedStorage, Storage};
 
     use super::*;
     use crate::array::Context;
     use crate::array::value_plan::{ValueCopy, ValuePlan};
     use crate::read::Decoding;
-    use crate::storage::{LocalStorage, SimulatedStorage, Storage};
     use std::time::Duration;
 
     const CHUNK: usize = 65536;

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Field;
+use tilefs_storage::StoreKey;
+use tilefs_threads as threads;
 
 use super::folder::Outline;
 use super::footer_copies::compare_copies;
@@ -16,8 +18,6 @@ use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
 use crate::read::{Batches, Decoding};
-use crate::storage::StoreKey;
-use crate::threads;
 
 /// Offsets of variable-size cells are checked in parts of this many.
 const OFFSETS_PER_PART: u64 = 4096;

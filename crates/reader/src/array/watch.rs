@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tilefs_storage::StoreKey;
+
 use super::object::ObjectKind;
-use crate::storage::StoreKey;
 
 /// Fingerprints by folder, from [`Watch::begin`] on. Memory: about 100 bytes and the path for each opened folder.
 #[derive(Default)]

@@ -5,8 +5,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::address_space;
-use crate::sync::{Arc, Mutex, PoisonError};
+use tilefs_threads::address_space;
+use tilefs_threads::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of unused buffers that the pool keeps; more is freed.
 const MOST_UNUSED: usize = 8 << 20;

@@ -27,9 +27,9 @@ pub use buffer::{Buffer, Buffers};
 
 use tilefs_format::error::{Error, Result};
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use crate::threads::cancellation;
+use tilefs_threads::cancellation;
+use tilefs_threads::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tilefs_threads::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Number of lock shards: more than the cores of most machines, few enough that each is used.
 const SHARDS: usize = 32;

@@ -4,8 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use tilefs_threads::cancellation::Token;
+
 use super::*;
-use crate::threads::cancellation::Token;
 
 fn key(number: u64) -> u64 {
     number

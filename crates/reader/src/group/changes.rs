@@ -9,12 +9,12 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::FIRST_SCHEMA;
+use tilefs_storage::{ListedKind, StoreKey};
 
 use super::Group;
 use crate::array::listing::FolderListing;
 use crate::array::window::now;
 use crate::array::{Context, Fingerprint, ObjectKind, TimeWindow};
-use crate::storage::{ListedKind, StoreKey};
 
 /// The folders of an array whose names determine its contents.
 const ARRAY_FOLDERS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
@@ -130,8 +130,9 @@ impl NameHasher {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_storage::MemoryStorage;
+
     use super::*;
-    use crate::storage::MemoryStorage;
 
     /// Returns a fixture in memory that is watched, and its folder.
     fn watched(fixture: &str) -> (Arc<MemoryStorage>, Arc<Context>, StoreKey) {

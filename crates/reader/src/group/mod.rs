@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{GROUP_DETAILS, METADATA};
 use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use tilefs_storage::{KnownFolder, Listed, StoreKey};
+use tilefs_threads::cancellation::{self, Turn};
 
 use crate::array::generic_tile::read_generic_tile;
 use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use crate::array::window::now;
 use crate::array::{Context, Metadata, ObjectKind, SingleFlight, TimeWindow};
-use crate::storage::{KnownFolder, Listed, StoreKey};
-use crate::threads::cancellation::{self, Turn};
 
 use places::MemberPlaces;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tilefs_format::error::Result;
 use tilefs_format::group::{GroupMember, MemberType};
 
-use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey};
+use tilefs_storage::{KnownFolder, Links, Listed, Storage, StoreKey};
 
 /// The end of a longer path is not searched for.
 const MAX_PARTS: usize = 64;
@@ -245,8 +245,9 @@ impl<'a> MemberPlaces<'a> {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_storage::LocalStorage;
+
     use super::*;
-    use crate::storage::LocalStorage;
     use std::fs;
     use std::path::PathBuf;
 
@@ -370,8 +371,8 @@ mod tests {
     #[cfg(feature = "cloud")]
     #[test]
     fn members_in_buckets_get_no_request_before_they_are_opened() {
-        use crate::storage::any::AnyStorage;
-        use crate::storage::{CloudOptions, Settings};
+        use tilefs_storage::any::AnyStorage;
+        use tilefs_storage::{CloudOptions, Settings};
 
         let folders = Folders::new(&["g/copied"]);
         let group = StoreKey::from(folders.path("g"));
@@ -395,7 +396,7 @@ mod tests {
 
     #[test]
     fn members_in_other_buckets_are_outside() {
-        use crate::storage::MemoryStorage;
+        use tilefs_storage::MemoryStorage;
 
         let storage = MemoryStorage::new();
         let group = StoreKey::from("s3://bucket/group");
@@ -422,7 +423,7 @@ mod tests {
     }
 
     /// Objects in memory, by URI.
-    struct UriStorage<'a>(&'a crate::storage::MemoryStorage);
+    struct UriStorage<'a>(&'a tilefs_storage::MemoryStorage);
 
     impl Storage for UriStorage<'_> {
         fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
@@ -433,7 +434,7 @@ mod tests {
             self.0.length(key)
         }
 
-        fn read_ranges(&self, key: &StoreKey, ranges: &mut [crate::storage::ReadRange<'_>]) -> Result<()> {
+        fn read_ranges(&self, key: &StoreKey, ranges: &mut [tilefs_storage::ReadRange<'_>]) -> Result<()> {
             self.0.read_ranges(key, ranges)
         }
 

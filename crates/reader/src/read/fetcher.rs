@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::{ReadRange, Storage, StoreKey, together};
+use tilefs_threads as threads;
+use tilefs_threads::cancellation::{self, Turn};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise, Weight};
 use crate::statistics::Statistic;
-use crate::storage::{ReadRange, Storage, StoreKey, together};
-use crate::threads;
-use crate::threads::cancellation::{self, Turn};
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
 const BATCH_BYTES: u64 = 4 << 20;

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use tilefs_format::filter::Scratch;
+use tilefs_threads::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::statistics::{Counter, Statistic, Stopwatch, Value};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A semaphore for decoding. Never block while holding a permit, so that each is returned soon.
 ///

@@ -2,9 +2,9 @@
 
 use tilefs_format::error::Result;
 use tilefs_format::filter::Scratch;
+use tilefs_storage::StoreKey;
 
 use crate::cache::{Buffer, Buffers};
-use crate::storage::StoreKey;
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, TimeWindow};
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::array::array_folder;
 use crate::node::{Entry, EntryKind, Folder, Node};

@@ -20,7 +20,7 @@ use tilefs_reader::array::dense::{
 use tilefs_reader::array::labels::LabelArray;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};

@@ -14,7 +14,7 @@ use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::search::partition_point;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column};

@@ -17,7 +17,7 @@ use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use crate::select::{self, Addressing};
 

@@ -14,7 +14,7 @@ use tilefs_reader::array::sparse::{
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};

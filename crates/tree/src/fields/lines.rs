@@ -5,7 +5,7 @@ use std::ops::Range;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
-use tilefs_reader::threads;
+use tilefs_threads as threads;
 
 /// Number of lines made at a time.
 const STEP: u64 = 1024;

@@ -16,7 +16,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
 use tilefs_reader::array::dense::AxisRange;
 use tilefs_reader::array::metadata::Value;
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;

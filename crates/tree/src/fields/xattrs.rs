@@ -23,7 +23,7 @@ use tilefs_format::schema::{ArraySchema, Layout};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Group;
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

@@ -17,8 +17,8 @@ use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::storage::StoreKey;
-use tilefs_reader::threads::cancellation;
+use tilefs_storage::StoreKey;
+use tilefs_threads::cancellation;
 
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};
@@ -408,7 +408,7 @@ fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) 
 #[cfg(test)]
 mod tests {
     use tilefs_reader::array::{Context, TimeWindow};
-    use tilefs_reader::storage::LocalStorage;
+    use tilefs_storage::LocalStorage;
 
     use super::*;
     use std::fs;

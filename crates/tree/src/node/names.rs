@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use tilefs_format::schema::ArraySchema;
 
-use tilefs_reader::percent;
+use tilefs_storage::percent;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, minus 31 for extensions.
 pub const LONGEST: usize = 224;

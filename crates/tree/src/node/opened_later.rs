@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 use crate::fields::xattrs;
 use crate::node::{Entry, ExtendedAttributes, Folder, NODE, Node};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::node::suggest::suggestion;
 use crate::node::{File, Folder, Node};

@@ -14,7 +14,7 @@ use tilefs_reader::array::{Context, ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
+use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
 use crate::fields::xattrs;
@@ -313,7 +313,7 @@ impl OpenedLater for InsideFolder {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::storage::{LocalStorage, MemoryStorage};
+    use tilefs_storage::{LocalStorage, MemoryStorage};
 
     use super::*;
     use std::fs;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
 use tilefs_reader::group::{Group, Member};
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 use crate::node::names::{FileNames, OF_GROUPS};
 use crate::objects::open_member;

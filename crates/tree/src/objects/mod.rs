@@ -12,7 +12,7 @@ use tilefs_reader::array::listing::FolderListing;
 use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 /// Opens the array in a folder.
 ///

@@ -11,7 +11,7 @@ use tilefs_format::error::Error;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::{Group, Member, MemberPlace};
-use tilefs_reader::storage::StoreKey;
+use tilefs_storage::StoreKey;
 
 use crate::node::names::escape;
 use crate::objects::directory::{Directory, Inside};

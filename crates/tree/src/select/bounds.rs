@@ -4,7 +4,7 @@ use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
-use tilefs_reader::percent;
+use tilefs_storage::percent;
 
 use super::labels::DimensionLabel;
 use crate::node::names::dimension_names;

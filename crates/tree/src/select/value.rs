@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
-use tilefs_reader::percent;
+use tilefs_storage::percent;
 
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::super::check_text;
 use super::super::header::{Dictionary, LINES_OF_A_CHECK, PASS, PASS_LINE, attribute, structured, without_number};

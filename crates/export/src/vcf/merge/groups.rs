@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use super::alleles::{Kinds, Union, shared_end};
 

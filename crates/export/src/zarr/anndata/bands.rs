@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::for_all;
+use tilefs_threads::for_all;
 
 use super::runs::{RunFinder, Runs, fetch, for_each_block, pieces_of};
 use super::starts::RowStarts;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::{cancellation, for_all};
+use tilefs_threads::{cancellation, for_all};
 
 use super::bands::{Band, RowBands};
 use super::runs::{Runs, out_of_order};

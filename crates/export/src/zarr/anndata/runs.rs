@@ -8,7 +8,7 @@ use std::ops::Range;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::{cancellation, for_all};
+use tilefs_threads::{cancellation, for_all};
 
 use crate::content::Content;
 

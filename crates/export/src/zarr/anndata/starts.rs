@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::{Array, SingleFlight, decode_sums, encode_sums};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::storage::EntryKey;
+use tilefs_storage::EntryKey;
 
 use super::runs::{fetch, for_all_pieces, for_each_block, for_each_row, out_of_order};
 use super::stretches::{Sections, StretchFinder, Stretches};

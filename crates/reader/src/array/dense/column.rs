@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foldhash::{HashMap, HashMapExt};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
+use tilefs_threads as threads;
 
 use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
@@ -17,7 +18,6 @@ use crate::array::open_files::OpenFiles;
 use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::read::{Batches, Decoding, Output};
-use crate::threads;
 
 /// The minimum size of a band that one thread reads, if there are more bands.
 const MIN_BAND_BYTES: u64 = 1 << 20;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use tilefs_format::error::Result;
+use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
 use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
-use crate::threads::cancellation;
 
 /// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
 /// the lists of up to four axes need no allocation.

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::EntryKey;
+use tilefs_threads as threads;
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
@@ -23,8 +25,6 @@ use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::array::var_tiles::{OffsetReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
 use crate::search::partition_point;
-use crate::storage::EntryKey;
-use crate::threads;
 
 /// The number of cells between checkpoints.
 const BLOCK: u64 = 4096;

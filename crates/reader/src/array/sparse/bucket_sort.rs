@@ -2,11 +2,11 @@
 //! keys, and then sorts bucket by bucket in memory.
 
 use tilefs_format::error::{Error, Result};
+use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
 use super::rows::Address;
 use super::store::{Blob, Store};
-use crate::threads::{self, cancellation, for_all};
 
 /// The bits of a key that choose one of 256 buckets.
 const BUCKET_BITS: u32 = 8;

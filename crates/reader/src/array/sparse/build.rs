@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::{LogInterval, for_all};
 
 use super::lazy_merge::LazyMerge;
 use super::merge::{Halt, Merged};
@@ -18,7 +19,6 @@ use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::MergeTask;
 use crate::array::Array;
-use crate::threads::{LogInterval, for_all};
 
 /// Work on at least this many cells is logged.
 const LOGGED_CELLS: u64 = 1 << 21;

@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_threads::cancellation;
 
 use super::rows::Address;
 use super::store::{Blob, Store};
-use crate::threads::cancellation;
 
 /// Bytes of records that are written, and later read, together. A merge holds this much of every run in memory.
 const PIECE_BYTES: usize = 16 << 10;

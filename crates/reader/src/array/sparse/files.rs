@@ -6,6 +6,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::{Field, FieldFiles};
 use tilefs_format::pipeline::Filter;
 use tilefs_format::scalar::Scalar;
+use tilefs_storage::StoreKey;
 
 use crate::memory;
 
@@ -17,7 +18,6 @@ use crate::array::tiles::{TileReader, TileUnit, Tiles, add_pieces, drop_untouche
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{OffsetReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Piece};
-use crate::storage::StoreKey;
 
 /// Returns the coordinates along each dimension of the cells of one tile of a sparse fragment.
 ///

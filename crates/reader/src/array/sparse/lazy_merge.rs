@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::together;
+use tilefs_threads as threads;
+use tilefs_threads::address_space;
 
 use super::coincidence::{self, Coincidence, Stretch};
 use super::merge::{Halt, Merged};
@@ -22,10 +25,7 @@ use super::rows::Segment;
 use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
-use crate::address_space;
 use crate::recent::Recent;
-use crate::storage::together;
-use crate::threads;
 
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::error::Result;
+use tilefs_threads::{self as threads, cancellation};
 
 use super::cells::TileCells;
 use super::files::FixedFile;
@@ -17,7 +18,6 @@ use super::query::Query;
 use super::selection::Selection;
 use super::stream::{FragmentSource, read_column};
 use crate::read::{Batches, Decoding};
-use crate::threads::{self, cancellation};
 
 /// Maximum number of cells whose coordinates are fetched together: 4 MiB at 8 bytes per coordinate.
 const CELLS_AT_ONCE: u64 = 1 << 19;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_storage::together;
 
 use super::coincidence::{self, Coincidence, Stretch};
 use super::overlap::{KeyRanges, TileGroup, TilesOfFragment, groups};
@@ -14,7 +15,6 @@ use super::selection::Share;
 use super::span::FragmentSpan;
 use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
-use crate::storage::together;
 
 /// How to find the rows among some cells.
 pub enum Step {

@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use tilefs_format::error::Result;
+use tilefs_storage::together;
 
 use super::files::FixedFile;
 use super::stream::FragmentSource;
 use crate::array::tiles::TileUnit;
 use crate::read::{Batches, Decoding, Unit};
-use crate::storage::together;
 
 /// Prefetches the coordinates of some cells of each fragment that must be read to find rows. `compares`: cells are
 /// compared with each other. Coordinates beyond a share of the cache's budget are left to the reader. So is damage: the

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_format::error::{Error, Result};
+use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::rows::{RowBuffers, Rows, Segment};
 use super::store::Store;
 use crate::array::single_flight::SingleFlight;
-use crate::threads::{self, cancellation, for_all};
 
 /// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`Store`] for
 /// the segments that were made.

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_threads::cancellation;
 
 use super::store::{Blob, Store};
-use crate::threads::cancellation;
 
 /// Codes of a block. With many fragments there are more, so that their positions do not outweigh the codes.
 const LEAST_CODES: usize = 16384;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use tilefs_format::cursor::Cursor;
 use tilefs_format::error::{Error, Result};
+use tilefs_storage::{EntryKey, MOST_ENTRY};
+use tilefs_threads::{self as threads, for_all};
 
 use super::cells::FragmentCells;
 use super::query::Query;
@@ -16,8 +18,6 @@ use super::rows::{
 };
 use super::store::Store;
 use crate::array::SavedIndexes;
-use crate::storage::{EntryKey, MOST_ENTRY};
-use crate::threads::{self, for_all};
 
 /// The first byte of a segment's entry.
 const INTERLEAVED: u8 = 0;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_threads::{self as threads, for_all};
 
 use crate::memory;
 
@@ -19,7 +20,6 @@ use super::rows::{Address, AddressWriter, Rows, Segment};
 use super::store::Store;
 use super::var_column::VarColumn;
 use super::view::SparseView;
-use crate::threads::{self, for_all};
 
 /// Rows that are read together.
 const ROWS_AT_ONCE: u64 = 8192;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::scalar::Scalar;
+use tilefs_threads::cancellation;
 
 use super::axis::Axis;
 use super::cells::{FragmentCells, TileCells};
@@ -19,7 +20,6 @@ use super::selection::Selection;
 use super::visible::{CellFilter, CellVisibility};
 use super::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, TileBoxes};
-use crate::threads::cancellation;
 
 /// A fragment, ready for reading its cells.
 pub struct FragmentSource<'a> {

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::EntryKey;
+use tilefs_threads::for_all;
 
 use super::cells::TileCells;
 use super::files::VarFile;
@@ -21,8 +23,6 @@ use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::memory;
 use crate::read::Output;
 use crate::search::partition_point;
-use crate::storage::EntryKey;
-use crate::threads::for_all;
 
 /// Number of blocks of rows whose sizes are computed together.
 const BLOCKS_AT_ONCE: usize = 64;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_storage::together;
 
 use super::cells::FragmentCells;
 use super::files::{VarFile, string_tiles};
@@ -13,7 +14,6 @@ use crate::array::open_files::OpenFiles;
 use crate::array::tiles::{TileUnit, drop_untouched};
 use crate::array::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::read::{Batches, Decoding, Fetcher};
-use crate::storage::together;
 
 /// The field of a column.
 #[derive(Debug, Clone, Copy)]

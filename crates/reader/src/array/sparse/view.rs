@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
+use tilefs_storage::{EntryKey, KeyWriter, together};
+use tilefs_threads::{LogInterval, cancellation};
 
 use super::build::build;
 use super::cells::FragmentCells;
@@ -20,8 +22,6 @@ use super::selection::{CoordinateRange, Selection, Share};
 use super::store::Store;
 use crate::array::Array;
 use crate::array::single_flight::SingleFlight;
-use crate::storage::{EntryKey, KeyWriter, together};
-use crate::threads::{LogInterval, cancellation};
 
 /// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
 /// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of

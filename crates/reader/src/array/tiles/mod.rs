@@ -16,6 +16,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Decoder;
 use tilefs_format::fragment::sections::check_tile_offsets;
 use tilefs_format::tile::ChunkHeader;
+use tilefs_storage::StoreKey;
 
 use super::bitsort::SortedCells;
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
@@ -25,7 +26,6 @@ use super::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::read::{Batches, Decoded, Decoding};
 use crate::search::partition_point;
-use crate::storage::StoreKey;
 
 pub(super) use offsets::{OFFSET, OffsetTiles};
 pub use reader::TileReader;
@@ -396,10 +396,10 @@ mod tests {
     use tilefs_format::datatype::Datatype;
     use tilefs_format::filter::TileContext;
     use tilefs_format::pipeline::{Filter, Pipeline};
+    use tilefs_storage::LocalStorage;
 
     use super::*;
     use crate::read::Unit;
-    use crate::storage::LocalStorage;
 
     /// Returns the only tile of a file that contains `stored`, followed by a hole up to `length`, with `recorded` bytes
     /// recorded.

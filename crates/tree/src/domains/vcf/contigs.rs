@@ -10,7 +10,7 @@ use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::domains::vcf::{Sample, VariantDataset};
 
@@ -211,8 +211,8 @@ fn rows_on(dataset: &VariantDataset, samples: Option<&[Sample]>, contigs: &[&[u8
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::threads::cancellation::Token;
     use tilefs_reader::{Object, open};
+    use tilefs_threads::cancellation::Token;
 
     use super::*;
 

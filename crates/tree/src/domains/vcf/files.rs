@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
-use tilefs_reader::percent;
+use tilefs_storage::percent;
 
 use crate::domains::vcf::contigs::has_records;
 use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};

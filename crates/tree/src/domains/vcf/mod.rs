@@ -29,8 +29,8 @@ use tilefs_reader::Object;
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
 use tilefs_reader::group::Group;
-use tilefs_reader::storage::EntryKey;
-use tilefs_reader::threads::cancellation;
+use tilefs_storage::EntryKey;
+use tilefs_threads::cancellation;
 
 use crate::objects::members::NamedMembers;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tilefs_export::vcf::{Header, Window};
 use tilefs_format::error::Result;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::domains::vcf::cells::Span;
 use crate::domains::vcf::contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};

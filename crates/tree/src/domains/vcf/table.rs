@@ -20,7 +20,7 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_reader::threads::cancellation;
+use tilefs_threads::cancellation;
 
 use crate::cells::{FieldId, Subarray};
 use crate::domains::vcf::{VariantDataset, extent_attributes};

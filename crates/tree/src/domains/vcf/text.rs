@@ -20,7 +20,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
 use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
-use tilefs_reader::threads::{self, cancellation, for_all};
+use tilefs_threads::{self as threads, cancellation, for_all};
 
 use crate::domains::vcf::cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
 use crate::domains::vcf::forms::{Encoding, VcfRecords};

@@ -1,7 +1,8 @@
 //! Concurrent requests.
 
+use tilefs_threads as threads;
+
 use super::{Storage, StoreKey};
-use crate::threads;
 
 /// Maps `items` with `work`, which makes one request or a few in sequence, with as many concurrent calls as the storage
 /// of `key` prefers. All items must be in that storage. Results are in order.

@@ -15,6 +15,7 @@ use lru::LruCache;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use rustix::io::preadv;
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::cancellation;
 
 use super::descriptors;
 use super::entries::for_each_entry;
@@ -22,7 +23,6 @@ use super::interrupted::retry_interrupted;
 use super::paths::{Links, Paths};
 use super::ranges::{Coalescing, ReadRange, coalesce};
 use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, no_folder, past_end};
-use crate::threads::cancellation;
 
 /// Maximum number of files kept open, so that an array of many thousand fragments stays well below the usual limit of
 /// 1024 descriptors per process.
@@ -66,7 +66,7 @@ impl LocalStorage {
     }
 
     /// Creates a storage with a policy for links.
-    pub(crate) fn with_links(links: Links) -> Self {
+    pub fn with_links(links: Links) -> Self {
         let most = make_room_for_files();
         let capacity = NonZeroUsize::new(most as usize).unwrap_or(NonZeroUsize::MIN);
         LocalStorage { paths: Paths::new(links), open_files: Mutex::new(LruCache::new(capacity)) }

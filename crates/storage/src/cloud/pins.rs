@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock};
 
 use super::super::uri;
-use crate::storage::StoreKey;
+use crate::StoreKey;
 
 /// Identity of an object when first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]

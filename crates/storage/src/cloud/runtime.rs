@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::interval;
 
-use crate::threads::{self, cancellation};
+use tilefs_threads::{self as threads, cancellation};
 
 /// An async runtime on its own thread, which ends when this is dropped.
 pub struct IoThread {

@@ -1,15 +1,23 @@
-//! The only place where threads of this process start.
+//! Threads of this process, and what they share: the only place where threads start.
 //!
 //! A team of threads decodes: the caller starts, and idle helpers join. Work that blocks, on requests to
-//! far storage or on the kernel, has its own threads, so that it never occupies a decoding thread. If the system
+//! remote storage or on the kernel, has its own threads, so that it never occupies a decoding thread. If the system
 //! refuses a thread, the caller gets an error or loses speed, but nothing panics.
 //!
 //! Threads that help with work inherit its [cancellation] token.
 
+#![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+pub mod address_space;
 pub mod cancellation;
 mod lent_work;
 mod log_interval;
 mod per_process;
+pub mod sync;
 mod team;
 
 use std::convert::Infallible;
@@ -20,7 +28,6 @@ use std::thread::{Builder, JoinHandle, scope};
 
 use tilefs_format::error::Error;
 
-use crate::address_space;
 pub use log_interval::LogInterval;
 pub use per_process::{PerProcess, note_fork};
 use team::Team;
@@ -190,7 +197,7 @@ pub fn for_all<T: Send, E: Send + From<Error>>(
 
 /// As [`map`], for work that blocks: on `threads` threads, of which the caller is the first. The others live only for
 /// this call; if none can start, the caller does everything.
-pub(crate) fn map_waiting<T, R: Send>(
+pub fn map_waiting<T, R: Send>(
     name: &str,
     threads: usize,
     items: impl Iterator<Item = T> + Send,

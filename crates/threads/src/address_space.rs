@@ -66,7 +66,7 @@ pub fn use_sparingly(cores: usize) {
 /// Returns freed memory to the system. The allocator keeps blocks that were freed for the threads that share their
 /// arena, so this is worthwhile after many have been freed that other threads allocated. It takes about 20 ms for
 /// 150 MiB, and the next allocations again get cleared pages.
-pub(crate) fn return_freed_memory() {
+pub fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim takes a number, and may be called at any time.
     unsafe {

@@ -17,7 +17,7 @@ impl LogInterval {
     }
 
     /// Returns whether a line is due; the caller must then write it.
-    pub(crate) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         match self.0.try_lock() {
             Ok(mut due) if Instant::now() >= *due => {
                 *due += INTERVAL;

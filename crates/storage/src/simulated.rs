@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::cancellation;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::{Listed, ListedObject, Storage, StoreKey, together};
-use crate::threads::cancellation;
 
 /// Preferred number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 64;
@@ -245,7 +245,7 @@ impl Storage for SimulatedStorage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::MemoryStorage;
+    use crate::MemoryStorage;
 
     fn storage(delay_ms: u64) -> (SimulatedStorage, StoreKey) {
         let (inner, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/object"));

@@ -23,8 +23,8 @@ use super::environment::{configured, file, variable};
 use super::profile::{DEFAULT_REGION, Profile};
 use super::traffic::{CountingConnector, Traffic};
 use super::transport::Transport;
-use crate::storage::settings::{CloudOptions, Settings};
-use crate::storage::uri::{BucketName, Provider, is_name};
+use crate::settings::{CloudOptions, Settings};
+use crate::uri::{BucketName, Provider, is_name};
 
 /// Path in the home folder where the gcloud command line stores application default credentials.
 const GCLOUD_CREDENTIALS: &str = ".config/gcloud/application_default_credentials.json";

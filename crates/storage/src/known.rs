@@ -41,7 +41,7 @@ impl KnownFolder {
     }
 
     /// Error for something that was listed in the folder and no longer exists.
-    pub(crate) fn vanished(&self, path: &str) -> Error {
+    pub fn vanished(&self, path: &str) -> Error {
         let reason = "it was listed a moment ago: vacuumed, removed or replaced meanwhile";
         Error::missing(reason).in_file(self.key.join(path))
     }

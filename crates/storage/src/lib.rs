@@ -7,7 +7,11 @@
 //! * [`cloud`]: object stores in the cloud, with the feature of that name
 //! * [`any`]: the local file system and object stores, chosen by the key
 
-use tilefs_format::error::{Error, Locate, Result};
+#![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
 
 #[cfg(feature = "cloud")]
 pub mod any;
@@ -24,6 +28,7 @@ mod known;
 pub mod local;
 pub mod memory;
 mod paths;
+pub mod percent;
 mod ranges;
 mod secret;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
@@ -32,6 +37,8 @@ pub mod simulated;
 mod together;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 mod uri;
+
+use tilefs_format::error::{Error, Locate, Result};
 
 pub use index_store::{EntryKey, IndexStore, KeyWriter, MOST_ENTRY};
 pub use key::StoreKey;
@@ -248,7 +255,7 @@ pub trait Storage: Send + Sync {
 }
 
 /// Error for a non-folder where a folder should be: its contents would silently be omitted.
-pub(crate) fn no_folder(folder: &StoreKey) -> Error {
+pub fn no_folder(folder: &StoreKey) -> Error {
     Error::damaged("it is no folder, or a link to nowhere").in_file(folder)
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::threads::cancellation;
+use tilefs_threads::cancellation;
 
 /// More interruptions of one call are an error: signals do not come that often.
 const MOST: u32 = 100;

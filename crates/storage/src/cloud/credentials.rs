@@ -12,7 +12,7 @@ use super::address;
 use super::address::escaped;
 use super::environment::variable;
 use super::transport;
-use crate::storage::uri::is_name;
+use crate::uri::is_name;
 
 /// Credentials that expire sooner than this are renewed.
 const MIN_LIFETIME: TimeDelta = TimeDelta::minutes(5);

@@ -31,12 +31,12 @@ mod waiters;
 mod window;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::LogInterval;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::settings::CloudOptions;
 use super::uri::{self, Provider};
 use super::{Listed, ListedObject, Storage, StoreKey, past_end};
-use crate::threads::LogInterval;
 use buckets::{AttemptError, Buckets, Place};
 use connect::Client;
 use disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};

@@ -8,8 +8,8 @@ use object_store::client::{HttpError, HttpErrorKind};
 use tilefs_format::error::{Error, Locate};
 
 use super::traffic::Answer;
-use crate::storage::StoreKey;
-use crate::storage::uri::{BucketName, Provider};
+use crate::StoreKey;
+use crate::uri::{BucketName, Provider};
 
 /// A failed attempt.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::threads;
+use tilefs_threads as threads;
 
 /// Time limit of the command. Some ask a person to confirm.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    use crate::storage::cloud::runtime::IoThread;
+    use crate::cloud::runtime::IoThread;
 
     fn run_for(command: &str, limit: Duration) -> Result<Output, String> {
         IoThread::start().unwrap().wait(async { Ok(run_within(command, limit).await) }).unwrap()

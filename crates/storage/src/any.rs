@@ -125,7 +125,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::storage::Settings;
+    use crate::Settings;
 
     #[test]
     fn buckets_are_far_however_many_requests_are_allowed() {

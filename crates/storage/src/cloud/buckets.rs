@@ -16,9 +16,9 @@ use super::runtime::IoThread;
 use super::traffic::{Attempt, Traffic};
 use super::waiters::{Silent, Waiters};
 use super::window::{Outcome, Window};
-use crate::storage::StoreKey;
-use crate::storage::settings::CloudOptions;
-use crate::storage::uri::{self, BucketName};
+use crate::StoreKey;
+use crate::settings::CloudOptions;
+use crate::uri::{self, BucketName};
 
 /// Maximum number of concurrent requests to a bucket, unless set.
 const REQUESTS: u64 = 64;
