@@ -13,6 +13,8 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_statistics};
+use tilefs_vcf::table::VariantTables;
 
 use crate::array::explain::Explanations;
 use crate::array::history::HISTORY;
@@ -24,8 +26,7 @@ use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
 use crate::domains::filestore;
 use crate::domains::soma;
-use crate::domains::vcf::table::{VariantTables, VariantView};
-use crate::domains::vcf::{self, VariantDataset};
+use crate::domains::vcf::view::VariantView;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
 use crate::fields::meta;
@@ -62,7 +63,7 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let variants = vcf::is_statistics(array.schema()).then_some(VariantView::Statistics);
+    let variants = is_statistics(array.schema()).then_some(VariantView::Statistics);
     folder_of(array, options, variants)
 }
 

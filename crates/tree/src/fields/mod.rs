@@ -24,7 +24,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::cells::{FieldId, Subarray};
-use crate::domains::vcf::table::VariantView;
+use crate::domains::vcf::view::VariantView;
 use crate::fields::builder::FolderBuilder;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;

@@ -29,8 +29,8 @@ use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
 use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
-use crate::domains::vcf::VariantDataset;
 use crate::domains::vcf::files::{VCF, VariantFiles};
+use crate::domains::vcf::group::{dataset_of, dataset_of_calls};
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
@@ -202,7 +202,7 @@ impl GroupFolder {
     /// Returns `vcf/`, if the group is a dataset of variants.
     fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
         let make = || {
-            let dataset = VariantDataset::of(&self.group)?;
+            let dataset = dataset_of(&self.group)?;
             Ok(dataset
                 .map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.options.clone(), self.modified))))
         };
@@ -391,7 +391,7 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match VariantDataset::of_calls(group, &array)? {
+            let folder = match dataset_of_calls(group, &array)? {
                 Some(dataset) => variant_folder(dataset, options.clone())?,
                 None => array_folder(array, options.clone())?,
             };

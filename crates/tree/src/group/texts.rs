@@ -13,7 +13,7 @@ use crate::domains::bioimaging::{self, PICTURE, Picture, TIFF};
 use crate::domains::cf::{FILE, GroupDataset, NETCDF};
 use crate::domains::soma;
 use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
-use crate::domains::vcf::VariantDataset;
+use crate::domains::vcf::group::dataset_of;
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
@@ -180,7 +180,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
         false => String::new(),
     };
-    let variants = match VariantDataset::of(group) {
+    let variants = match dataset_of(group) {
         Ok(Some(_)) => {
             view_line("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R")
                 + &view_line("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2")
@@ -287,7 +287,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
             Err(_) => lasts = false,
         }
     }
-    match VariantDataset::of(group) {
+    match dataset_of(group) {
         Ok(Some(_)) => text += VARIANTS,
         Ok(None) => {}
         Err(error) => {

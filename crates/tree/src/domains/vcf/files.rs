@@ -13,13 +13,13 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_storage::percent;
+use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
+use tilefs_vcf::dataset::contigs::has_records;
+use tilefs_vcf::dataset::regions::{self, WrittenRegion};
+use tilefs_vcf::file::VariantText;
 
-use crate::domains::vcf::contigs::has_records;
 use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};
 use crate::domains::vcf::lists::LIST;
-use crate::domains::vcf::regions::{self, WrittenRegion};
-use crate::domains::vcf::text::VariantText;
-use crate::domains::vcf::{Sample, VariantDataset};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::names::{escape_bytes, is_shortened};

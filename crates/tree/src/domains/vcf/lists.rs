@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_vcf::dataset::regions::{Region, disjoint};
 
-use crate::domains::vcf::regions::{Region, disjoint};
 use crate::node::names::LONGEST;
 
 /// The prefix of the name of a list in a path.
