@@ -7,8 +7,8 @@ pub mod sparse;
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::column::Summaries;
+use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;

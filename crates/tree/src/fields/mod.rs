@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::extension::of_datatype;
+use tilefs_export::column::extension::of_datatype;
 use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use tilefs_export::arrow::arrow;
-use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
+use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
 use tilefs_export::text::{self, Measured, Style, Table, TextRows};
