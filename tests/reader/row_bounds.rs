@@ -13,10 +13,6 @@ use std::{env, fs};
 
 use support::columns::compare_values;
 use support::corpora::{corpus, peers};
-use tilefs::tree::dense::{DenseArray, DenseSubarray};
-use tilefs::tree::sparse::SparseSubarray;
-use tilefs::tree::subarray::{FieldId, Subarray, column};
-use tilefs::tree::{Extent, OpenOptions, open_array};
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::{Column, Content};
 use tilefs_format::datatype::Datatype;
@@ -25,6 +21,10 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::ValueBounds;
 use tilefs_threads as threads;
+use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
+use tilefs_tree::cells::sparse::SparseSubarray;
+use tilefs_tree::cells::{FieldId, Subarray, column, describe_field};
+use tilefs_tree::{Extent, OpenOptions, open_array};
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
 const MOST_ROWS: u64 = 2000;
@@ -162,7 +162,7 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
     let Some(statistics) = subarray.statistics(field)? else { return Ok(()) };
     let schema = subarray.array().schema();
     let datatype = field.datatype(schema);
-    let column = column(subarray, field, field.describe(schema, "column"))?;
+    let column = column(subarray, field, describe_field(field, schema, "column"))?;
     found.columns += 1;
     found.attributes += usize::from(matches!(field, FieldId::Attribute(_)));
     let rows = column.cells();
