@@ -103,7 +103,7 @@ mod tests {
             prop_assert_eq!(sums.items(), lengths.len());
             prop_assert_eq!(sums.total(), lengths.iter().sum::<u64>());
             let counts = [0].into_iter().chain(lengths.iter().copied()).collect();
-            prop_assert_eq!(RunningSums::of_counts(counts).as_ref(), Some(&sums));
+            prop_assert_eq!(RunningSums::of_counts(counts), Some(sums.clone()));
             let mut end = 0;
             for (item, length) in lengths.iter().enumerate() {
                 prop_assert_eq!(sums.range(item), Some(end..end + length));
