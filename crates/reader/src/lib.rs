@@ -24,7 +24,8 @@
 //! These are all that the documentation shows. The modules below them are public only for the other crates of this
 //! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
-//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after it.
+//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after
+//! it.
 
 #![deny(missing_docs)]
 #![cfg_attr(
