@@ -13,6 +13,7 @@ mod attach;
 pub mod background;
 mod counts;
 mod detach;
+mod error;
 mod filesystem;
 mod forgotten;
 mod handles;
@@ -34,6 +35,7 @@ mod working_folders;
 
 pub use attach::Access;
 pub use detach::{Detach, unmount};
+pub use error::{MountError, errno};
 pub use mount::{Mount, MountOptions};
 pub use mountpoint::descriptor;
 pub use serve::{Signals, serve};

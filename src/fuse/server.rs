@@ -17,6 +17,7 @@ use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 
 use super::counts::Counts;
+use super::error::errno;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
@@ -176,7 +177,7 @@ impl Server {
                 Err(Errno::EINTR)
             }
             Ok(Err(Failure::Error(error))) => {
-                let errno = error.errno();
+                let errno = errno(&error);
                 if errno == libc::ENOENT {
                     log::debug!("{}: {error}", doing());
                 } else {

@@ -120,7 +120,7 @@ impl Coordinates {
                 Ok(Some(column)) => {
                     return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
                 }
-                Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
                 // The files of the label report the damage.
                 Ok(None) | Err(_) => {}
             }

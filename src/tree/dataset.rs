@@ -83,7 +83,7 @@ impl GroupDataset {
         for member in members.iter() {
             let Some(path) = member.place.path() else { return Ok((None, true)) };
             let array = match open_folder(group.context().clone(), path, group.window()) {
-                Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
                 // The member's own folder reports the error.
                 Err(error) => return Ok((None, !matches!(error, Error::Damaged { .. }))),
                 Ok(array) => array,

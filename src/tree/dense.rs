@@ -13,11 +13,11 @@ use tilefs_format::datatype::Kind;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, DimensionLabel as StoredLabel};
+use tilefs_reader::array::LabelArray;
 use tilefs_reader::array::dense::{
     AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
-use tilefs_reader::array::labels::LabelArray;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_storage::EntryKey;

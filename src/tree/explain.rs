@@ -66,7 +66,7 @@ impl Explanations {
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explanations.clone();
-            let file = LazyFile::passing_text(fields.modified, move || {
+            let file = LazyFile::transient_text(fields.modified, move || {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
@@ -80,7 +80,7 @@ impl Explanations {
         if explanations.kind == FieldFolderKind::Whole {
             let this = explanations.clone();
             let mut own = FixedFolder::new(fields.modified);
-            let file = LazyFile::passing_text(fields.modified, move || {
+            let file = LazyFile::transient_text(fields.modified, move || {
                 let (description, lasts) = this.description();
                 Ok((views_txt(&description), lasts))
             });
@@ -201,7 +201,7 @@ struct Findings {
 
 impl Findings {
     fn warn(&mut self, error: &Error) {
-        self.last &= !error.is_passing();
+        self.last &= !error.is_transient();
         let warning = error.to_string();
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);

@@ -40,7 +40,7 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
             builder.leave_out(CONTENTS, "the size of the file was never recorded: its metadata have no file_size");
         }
         Ok(None) => {}
-        Err(error) if error.is_passing() => return Err(error),
+        Err(error) if error.is_transient() => return Err(error),
         Err(error) => builder.leave_out(CONTENTS, error),
     }
     Ok(())

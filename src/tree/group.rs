@@ -146,9 +146,9 @@ impl GroupFolder {
     fn about(&self) -> FixedFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
-        folder.add_file("members.tsv", LazyFile::passing_text(self.modified, move || members_tsv(&group)));
+        folder.add_file("members.tsv", LazyFile::transient_text(self.modified, move || members_tsv(&group)));
         let (group, options) = (self.group.clone(), self.options.clone());
-        folder.add_file("group.json", LazyFile::passing_text(self.modified, move || group_json(&group, &options)));
+        folder.add_file("group.json", LazyFile::transient_text(self.modified, move || group_json(&group, &options)));
         let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
@@ -243,7 +243,7 @@ impl Folder for GroupFolder {
             README => {
                 let (group, options) = (self.group.clone(), self.options.clone());
                 let text = move || readme(&group, &options);
-                Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified, text)))))
+                Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified, text)))))
             }
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
@@ -252,7 +252,7 @@ impl Folder for GroupFolder {
             OWN => {
                 let (group, options) = (self.group.clone(), self.options.clone());
                 let mut own = FixedFolder::new(self.modified);
-                own.add_file(VIEWS, LazyFile::passing_text(self.modified, move || views(&group, &options)));
+                own.add_file(VIEWS, LazyFile::transient_text(self.modified, move || views(&group, &options)));
                 Ok(Some(Node::Folder(Arc::new(own))))
             }
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),

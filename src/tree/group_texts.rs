@@ -200,7 +200,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
         Ok(None) => String::new(),
         Err(error) => {
-            lasts &= !error.is_passing();
+            lasts &= !error.is_transient();
             view_line("vcf", &format!("not here: {error}"))
         }
     };
@@ -291,7 +291,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         Ok(Some(_)) => text += VARIANTS,
         Ok(None) => {}
         Err(error) => {
-            lasts &= !error.is_passing();
+            lasts &= !error.is_transient();
             let _ = write!(text, "\nThere is no vcf/: {}.\n", in_line(&error.to_string()));
         }
     }

@@ -42,7 +42,7 @@ pub fn add_to(
     }
     let (array, selection) = (array.clone(), selection.cloned());
     let make = move || files(&array, selection.as_ref(), modified, whole);
-    folder.add_folder("labels", LazyFolder::passing(modified, make));
+    folder.add_folder("labels", LazyFolder::transient(modified, make));
 }
 
 /// Returns the files of all labels. A damaged label is reported by its own files. Also returns whether none is damaged:
@@ -62,7 +62,7 @@ fn files(
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
         if let Err(error) = add_values(&mut builder, array, label, &stem, selection, modified) {
-            if error.is_passing() {
+            if error.is_transient() {
                 return Err(error);
             }
             lasts = false;

@@ -28,7 +28,7 @@ pub struct LazyFile {
     make: Make,
     content: SingleFlight<Arc<dyn Content>>,
     /// Whether the content may differ the next time it is made.
-    is_passing: bool,
+    is_transient: bool,
     make_forward: Option<MakeForward>,
     /// The length, if known without the content.
     length: Option<u64>,
@@ -48,11 +48,11 @@ impl LazyFile {
         self
     }
 
-    fn of(modified: SystemTime, make: Make, is_passing: bool) -> Self {
+    fn of(modified: SystemTime, make: Make, is_transient: bool) -> Self {
         LazyFile {
             make,
             content: SingleFlight::new(),
-            is_passing,
+            is_transient,
             make_forward: None,
             length: None,
             modified,
@@ -81,7 +81,7 @@ impl LazyFile {
     /// Creates a file of a generated text that may mention data which could not be read: `make` also returns whether
     /// the text is final. A text that is not final is made again for each reader, since the data may be readable the
     /// next time.
-    pub fn passing_text(
+    pub fn transient_text(
         modified: SystemTime,
         make: impl Fn() -> Result<(String, bool)> + Send + Sync + 'static,
     ) -> Self {
@@ -117,7 +117,7 @@ impl File for LazyFile {
     }
 
     fn may_change(&self) -> bool {
-        self.is_passing
+        self.is_transient
     }
 
     fn remark(&self) -> Option<String> {
@@ -282,7 +282,7 @@ impl LazyFolder {
 
     /// Creates a folder that may show errors instead of data: `make` also returns whether it is final. A folder that is
     /// not final is made again for each reader.
-    pub fn passing<D: Folder + 'static>(
+    pub fn transient<D: Folder + 'static>(
         modified: SystemTime,
         make: impl Fn() -> Result<(D, bool)> + Send + Sync + 'static,
     ) -> Self {
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn texts_that_are_not_final_are_made_again() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let file = LazyFile::passing_text(SystemTime::UNIX_EPOCH, || {
+        let file = LazyFile::transient_text(SystemTime::UNIX_EPOCH, || {
             let call = CALLS.fetch_add(1, Ordering::SeqCst);
             Ok(("x".repeat(call), call == 2))
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Locate, Result};
 use tilefs_reader::Object;
-use tilefs_reader::array::listing::FolderListing;
+use tilefs_reader::array::FolderListing;
 use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
-use tilefs_reader::array::listing::FolderListing;
+use tilefs_reader::array::FolderListing;
 use tilefs_reader::array::{Array, Context, ObjectKind, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;

@@ -14,8 +14,8 @@ use tilefs_export::{Column, Field, Metadatum, envi, number, projjson, sidecar};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
+use tilefs_reader::array::Value;
 use tilefs_reader::array::dense::AxisRange;
-use tilefs_reader::array::metadata::Value;
 use tilefs_storage::StoreKey;
 
 use super::builder::FolderBuilder;

@@ -52,7 +52,7 @@ const INDEXES: [&str; 3] = ["obs_id", "var_id", "index"];
 const TYPE_KEY: &str = "soma_object_type";
 
 /// The most fragments that have cells in a band, on the average, if each takes a request of its own from a remote storage.
-const FAR_FRAGMENTS_OF_A_BAND: u64 = 4;
+const REMOTE_FRAGMENTS_OF_A_BAND: u64 = 4;
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
@@ -324,7 +324,8 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
     // Together with where rows begin.
     let memory = stretches.saturating_mul(Sections::STRETCH_BYTES as u64).saturating_add(rows.saturating_mul(8));
     // A merge requests the cells of all fragments at once.
-    let is_slow = array.is_far() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(FAR_FRAGMENTS_OF_A_BAND);
+    let is_slow =
+        array.is_remote() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(REMOTE_FRAGMENTS_OF_A_BAND);
     let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().matrix_starts() as u64);
     Ok(match sections.filter(|_| !is_slow) {
         Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections) },

@@ -110,7 +110,7 @@ impl VariantDataset {
         }
         match Self::of(group) {
             Ok(found) => Ok(found.filter(|dataset| dataset.data.path() == array.path())),
-            Err(error) if error.is_passing() && !matches!(error, Error::Missing { .. }) => Err(error),
+            Err(error) if error.is_transient() && !matches!(error, Error::Missing { .. }) => Err(error),
             Err(error) => {
                 log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
                 Ok(None)

@@ -95,7 +95,7 @@ impl Folder for ZarrOfTable {
                 Some(_) => Ok((text.clone(), false)),
                 None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).metadata(), true)),
             };
-            return Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified(), make)))));
+            return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
         let is_member = outline.members.iter().any(|(member, _)| member == name);
         let member =

@@ -1,5 +1,5 @@
 //! Arrays in object stores, in servers that the tests start on this machine: their files are those of a local copy,
-//! failed requests are retried, and lasting failures are reported in one sentence.
+//! failed requests are retried, and permanent failures are reported in one sentence.
 #![cfg(feature = "cloud")]
 
 mod cached;

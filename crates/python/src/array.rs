@@ -68,7 +68,7 @@ impl Array {
 
     /// Makes a column of a dense array. That takes long only if the fragments have to be looked at, or are far away.
     fn column<T: Send>(&self, py: Python<'_>, make: impl FnOnce(&Opened) -> Result<T> + Send) -> PyResult<T> {
-        let is_short = self.run_short(py, |here| Ok(here.view.get().is_some() && !here.array.is_far()))?;
+        let is_short = self.run_short(py, |here| Ok(here.view.get().is_some() && !here.array.is_remote()))?;
         call::run_unless(py, is_short, || make(self.0.here()?))
     }
 }
@@ -263,7 +263,7 @@ impl Opened {
         let view = self.view()?;
         let axes = column.selection().axes().iter().zip(&view.grid().axes);
         let cells = axes.fold(1u64, |cells, (selected, axis)| cells.saturating_mul(positions_of_tiles(selected, axis)));
-        Ok(!self.array.is_far() && cells.saturating_mul(column.cell_size() as u64) < call::LONG)
+        Ok(!self.array.is_remote() && cells.saturating_mul(column.cell_size() as u64) < call::LONG)
     }
 
     fn view(&self) -> Result<Arc<DenseView>> {

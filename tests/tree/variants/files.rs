@@ -131,7 +131,7 @@ fn damage_is_an_error_of_the_sample_that_it_is_in() {
     fs::write(&info, bytes).unwrap();
     let root = opened(&dataset);
     let error = file(&root, "vcf/B 2.vcf").open().map(|_| ()).unwrap_err();
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
     let told = error.to_string();
     assert!(told.contains("v4/data") && told.contains("__3_3_") && told.contains("a6_var.tdb"), "{told}");
     let mut forward = file(&root, "vcf/B 2.vcf").forward().unwrap().unwrap();

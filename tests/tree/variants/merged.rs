@@ -224,7 +224,7 @@ fn a_cell_where_its_record_has_none_is_an_error_that_names_its_fragment() {
     let root = opened(&folder.path().join("dataset"));
     let error = file(&root, "vcf/merged/all.vcf").open().map(|_| ()).unwrap_err();
     let told = error.to_string();
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
     for part in ["a cell at", "dataset/data", "fragment __", "file cell ", "field start_pos"] {
         assert!(told.contains(part), "{told}");
     }
