@@ -168,7 +168,8 @@ impl Crate {
             return self.follow(*inner, rest, depth + 1);
         }
         if let Some(path) = module.imports.get(first).filter(|_| !module.defined.contains(first)) {
-            return self.find(at, &[&path[..], rest].concat(), depth + 1);
+            // What is re-exported from another crate counts as an item of the module that does.
+            return self.find(at, &[&path[..], rest].concat(), depth + 1).or(Some(at));
         }
         let others =
             module.all_of.iter().filter_map(|path| self.find(at, path, depth + 1)).filter(|other| *other != at);
