@@ -18,7 +18,7 @@ use super::node::ExtendedAttributes;
 use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
-use super::variant_table::VariantView;
+use super::variant_view::VariantView;
 use super::xattrs;
 
 /// The file names of an array's fields, without extensions.

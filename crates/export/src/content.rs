@@ -93,7 +93,7 @@ impl<F: Forward + ?Sized> Forward for Box<F> {
 }
 
 /// Returns about one MiB around a byte of a content of this length.
-pub(crate) fn unknown_band(length: u64, offset: u64) -> Range<u64> {
+pub fn unknown_band(length: u64, offset: u64) -> Range<u64> {
     let start = offset - offset % BAND;
     start..start.saturating_add(BAND).min(length).max(offset.saturating_add(1))
 }

@@ -57,14 +57,14 @@ pub mod raster;
 pub mod raw;
 #[doc(hidden)]
 pub mod sidecar;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
 pub mod text;
 pub mod tiff;
 mod utf8;
 #[doc(hidden)]
 pub mod var;
-pub mod vcf;
 mod views;
 #[doc(hidden)]
 pub mod wkt;

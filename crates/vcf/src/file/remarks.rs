@@ -4,15 +4,17 @@ use std::collections::HashSet;
 
 use tilefs_format::error::Result;
 
-use super::suggest::wrong_letters;
-use super::variant_regions::Region;
-use super::variant_spans::{FileSamples, SelectedRegions};
+use crate::dataset::regions::Region;
+use crate::dataset::spans::{FileSamples, SelectedRegions};
 
 /// Number of contigs or regions that are named.
 const NAMED: usize = 3;
 
 /// Number of contigs of a header that are compared with a misspelt name letter by letter.
 const COMPARED: usize = 10_000;
+
+/// Maximum number of wrong letters in a misspelt name.
+const MAX_WRONG: usize = 2;
 
 impl FileSamples<'_> {
     /// Returns a remark about a file of some regions, or of everything, given the contigs on which it has records: it
@@ -81,6 +83,12 @@ impl FileSamples<'_> {
             near.min_by_key(|(wrong, _)| *wrong).map(|(_, name)| name.into_owned())
         })
     }
+}
+
+/// Returns the number of wrong letters in a misspelt name, ignoring case; `None` if there are too many.
+fn wrong_letters(wanted: &str, name: &str) -> Option<usize> {
+    let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
+    (wrong <= MAX_WRONG && wrong < wanted.chars().count()).then_some(wrong)
 }
 
 /// Returns the name that references give to the same contig: `chr1` and `1` are one, and so are `chrM` and `MT`.

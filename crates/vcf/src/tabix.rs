@@ -18,7 +18,7 @@ use tilefs_format::error::{Error, Result};
 
 use super::BcfHeader;
 use super::bgzf::{bgzf, virtual_offset};
-use crate::content::Content;
+use tilefs_export::Content;
 
 /// Positions of the smallest bins and of the windows, as a power of two.
 const WINDOW_BITS: u32 = 14;

@@ -4,14 +4,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{CellPositions, FileRecord, Layout, Record, Window};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};
 
-use super::variant_contigs::CONTIG;
-use super::variants::{Sample, VariantDataset, extent_attributes};
+use super::arrays::{Sample, VariantDataset, extent_attributes};
+use super::contigs::CONTIG;
+use crate::layout::{CellPositions, Layout, Window};
+use crate::merge::FileRecord;
+use crate::record::Record;
 
 /// The dimension of samples.
 const SAMPLE: &str = "sample";

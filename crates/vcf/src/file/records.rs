@@ -8,13 +8,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 use tilefs_export::compose::Concat;
-use tilefs_export::vcf::{
-    BcfHeader, BcfRecords, FileRecord, Header, IndexFormat, MergedFile, MergedLines, Merger, Window, csi_of_bcf, tabix,
-};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
@@ -22,12 +19,15 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 use tilefs_threads::{self as threads, cancellation, for_all};
 
-use super::lazy::Remark;
-use super::variant_cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
-use super::variant_forms::{Encoding, VcfRecords};
-use super::variant_regions::WrittenRegion;
-use super::variant_spans::{FileSamples, SelectedRegions};
-use super::variants::{Sample, VariantDataset};
+use crate::bcf::{BcfHeader, BcfRecords};
+use crate::dataset::arrays::{Sample, VariantDataset};
+use crate::dataset::cells::{RecordKey, SampleCells, Span, SpanCells, WindowRecords};
+use crate::dataset::regions::WrittenRegion;
+use crate::dataset::spans::{FileSamples, SelectedRegions};
+use crate::header::Header;
+use crate::layout::Window;
+use crate::merge::{FileRecord, MergedFile, MergedLines, Merger};
+use crate::tabix::{IndexFormat, csi_of_bcf, tabix};
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
 const WINDOW_CELLS: u64 = 1 << 16;
@@ -49,6 +49,15 @@ const LEAST_LINE: usize = 32;
 
 /// Number of pieces that are cached for reads at nearby offsets.
 const KEPT: usize = 4;
+
+/// The encoding of the records in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// VCF, a text.
+    Text,
+    /// BCF. Files in BCF are always in BGZF.
+    Bcf,
+}
 
 /// The records of some samples as the bytes of a file. Memory: the header and the name of each sample; while lines are
 /// made, also a window of cells and a few pieces of text.
@@ -181,8 +190,50 @@ impl VariantText {
         Ok(VariantText { dataset, lines, bcf, samples: samples.to_vec(), is_all, cells, selected, spans })
     }
 
+    /// Returns the file without BGZF. Measuring its length takes a pass over all records, unless an earlier mount has
+    /// saved the result. Sets `remark` if there is one.
+    ///
+    /// # Errors
+    /// Fails if a record cannot be read or represented.
+    pub fn content(self: Arc<Self>, remark: &Arc<OnceLock<String>>) -> Result<Arc<dyn Content>> {
+        let (head, owner) = (self.head()?, self.indexes().new_owner());
+        let saved = &self.dataset.data.context().saved;
+        let key = self.dataset.saved_key(self.description(), &head)?;
+        let encode = |(pieces, length): &(Vec<Piece>, u64)| encode(pieces, *length);
+        let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
+        if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
+            return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
+        }
+        self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
+        let groups = self.groups(&pieces, length);
+        let lines = TextContent { records: self, pieces, groups, length, owner, kept: Recent::new(KEPT) };
+        Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
+    }
+
+    /// Returns the same bytes sequentially. The first bytes require only the first records. Sets `remark` with the last
+    /// bytes, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the header is missing.
+    pub fn forward(self: Arc<Self>, remark: &Arc<OnceLock<String>>) -> Result<Box<dyn Forward>> {
+        let (head, remark) = (Some(self.head()?), remark.clone());
+        let (walk, ready, spans) = (Walk::new(self), VecDeque::new(), BTreeSet::new());
+        Ok(Box::new(InSequence { head, walk, ready, spans, remark }))
+    }
+
+    /// Returns the index of the file in BGZF. Building it takes a pass over all records, unless an earlier mount has
+    /// saved it.
+    ///
+    /// # Errors
+    /// As for [`tabix`].
+    pub fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
+        self.dataset.index(self.description(), &self.head()?, format, || match &self.bcf {
+            Some(header) => csi_of_bcf(content, header),
+            None => tabix(content, format),
+        })
+    }
     /// Sets the remark, if there is one, about a file with records in these spans.
-    fn set_remark(&self, remark: &Remark, spans: impl Iterator<Item = usize>) -> Result<()> {
+    fn set_remark(&self, remark: &Arc<OnceLock<String>>, spans: impl Iterator<Item = usize>) -> Result<()> {
         let contigs = spans.filter_map(|span| self.spans.get(span)?.contig.as_deref()).collect();
         let VariantText { dataset, samples, is_all, .. } = self;
         let file = FileSamples { dataset, samples, is_all: *is_all, header: self.lines.header() };
@@ -328,36 +379,6 @@ fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
     let numbers =
         pieces.iter().flat_map(|piece| [piece.span as u64, piece.first.into(), piece.last.into(), piece.place]);
     [length].into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
-}
-
-impl VcfRecords for VariantText {
-    fn content(self: Arc<Self>, remark: &Remark) -> Result<Arc<dyn Content>> {
-        let (head, owner) = (self.head()?, self.indexes().new_owner());
-        let saved = &self.dataset.data.context().saved;
-        let key = self.dataset.saved_key(self.description(), &head)?;
-        let encode = |(pieces, length): &(Vec<Piece>, u64)| encode(pieces, *length);
-        let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
-        if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
-            return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
-        }
-        self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
-        let groups = self.groups(&pieces, length);
-        let lines = TextContent { records: self, pieces, groups, length, owner, kept: Recent::new(KEPT) };
-        Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
-    }
-
-    fn forward(self: Arc<Self>, remark: &Remark) -> Result<Box<dyn Forward>> {
-        let (head, remark) = (Some(self.head()?), remark.clone());
-        let (walk, ready, spans) = (Walk::new(self), VecDeque::new(), BTreeSet::new());
-        Ok(Box::new(InSequence { head, walk, ready, spans, remark }))
-    }
-
-    fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.head()?, format, || match &self.bcf {
-            Some(header) => csi_of_bcf(content, header),
-            None => tabix(content, format),
-        })
-    }
 }
 
 /// A range of positions on a contig, and the offset of its text in the file.
@@ -576,7 +597,7 @@ struct InSequence {
     ready: VecDeque<Vec<u8>>,
     /// The spans that had records so far.
     spans: BTreeSet<usize>,
-    remark: Remark,
+    remark: Arc<OnceLock<String>>,
 }
 
 impl Forward for InSequence {

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tilefs_export::vcf::{Header, Window};
 use tilefs_format::error::Result;
 use tilefs_threads::cancellation;
 
-use super::variant_cells::Span;
-use super::variant_contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
-use super::variant_regions::{ALL, Region, WrittenRegion, disjoint};
-use super::variants::{Sample, VariantDataset};
+use super::arrays::{Sample, VariantDataset};
+use super::cells::Span;
+use super::contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
+use super::regions::{ALL, Region, WrittenRegion, disjoint};
+use crate::header::Header;
+use crate::layout::Window;
 
 /// The samples of a file, and its header.
 #[derive(Clone, Copy)]

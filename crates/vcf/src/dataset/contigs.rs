@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use tilefs_export::vcf::{Contigs, Stretch};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::{Range, Scalar};
@@ -12,7 +11,8 @@ use tilefs_reader::RowReader;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_threads::cancellation;
 
-use super::variants::{Sample, VariantDataset};
+use super::arrays::{Sample, VariantDataset};
+use crate::layout::{Contigs, Stretch};
 
 /// The dimension of contigs in layout 4, and its number.
 pub const CONTIG: &str = "contig";
@@ -218,8 +218,12 @@ mod tests {
 
     fn dataset(name: &str) -> VariantDataset {
         let path = tilefs_fixtures::fixtures().join("variants").join(name);
-        let Object::Group(group) = open(path.to_str().unwrap()).unwrap() else { panic!("{name} is no group") };
-        VariantDataset::of(&group).unwrap().unwrap()
+        let array = |member: &str| match open(path.join(member).to_str().unwrap()).unwrap() {
+            Object::Array(array) => array,
+            Object::Group(_) => panic!("{name}/{member} is no array"),
+        };
+        let headers = ["vcf_headers", "metadata/vcf_headers"].into_iter().find(|member| path.join(member).is_dir());
+        VariantDataset::new(array("data"), array(headers.unwrap())).unwrap().unwrap()
     }
 
     /// Returns the contigs on which a sample has records, or all samples if it has no name; `-` for a gap.

@@ -12,18 +12,18 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
-use tilefs_export::vcf::{self, Contigs, Definitions, FieldColumns, FieldKind, Notation};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use super::subarray::{FieldId, Subarray};
-use super::variants::{VariantDataset, extent_attributes};
+use crate::columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+use crate::dataset::arrays::{VariantDataset, extent_attributes};
+use crate::definitions::{Definitions, FieldKind};
+use crate::layout::Contigs;
 
 /// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();
@@ -33,15 +33,6 @@ const BYTES_OF_A_FIELD: usize = 4 << 10;
 
 /// Memory that the columns may take however small the cache is.
 const ALWAYS_SHOWN: usize = 32 << 20;
-
-/// The presentation of an array of a TileDB-VCF dataset as a table.
-#[derive(Clone)]
-pub enum VariantView {
-    /// Variant calls.
-    Calls(Arc<VariantTables>),
-    /// Statistics of alleles, whose `CHAR` values are text.
-    Statistics,
-}
 
 /// The tables of a dataset's variant calls, whose columns depend on its headers. Memory: the definitions of its fields,
 /// and if its files have different filters, the name or number of each sample.
@@ -67,17 +58,31 @@ struct Numbered {
     contigs: Arc<Contigs>,
 }
 
-/// The presentation of an attribute in the table.
+/// Rows of the array of variant calls as they are stored.
+pub struct CallRows {
+    /// The dimensions and attributes, under their names in the array.
+    pub stored: Vec<Column>,
+    pub origin: Origin,
+}
+
+/// Returns where a row is stored: the name of its fragment, and the number of the cell there. `None` past the last row.
+pub type Origin = Box<dyn Fn(u64) -> Result<Option<(String, u64)>> + Send + Sync>;
+
+/// A column of the table.
+pub struct CallColumn {
+    /// The number of the stored column that it shows; `None` for a computed column.
+    pub stored: Option<usize>,
+    pub column: Column,
+}
+
+/// The presentation of a stored column in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// As stored.
-    Plain,
-    /// Replaced by the columns of its fields.
-    Replaced,
+enum Presentation {
+    AsStored,
+    /// As stored, with null for a missing quality.
     Quality,
-    Filters,
-    Alleles,
-    Id,
+    /// Replaced by computed columns.
+    Replaced,
 }
 
 impl VariantTables {
@@ -86,45 +91,31 @@ impl VariantTables {
         VariantTables { dataset, known: SingleFlight::new() }
     }
 
-    /// Returns the columns for rows of the array of variant calls. `stored` are the columns of its dimensions and
-    /// attributes as stored.
+    /// Returns the columns of the table for rows of the array of variant calls.
     ///
     /// # Errors
     /// Fails if the headers cannot be read, or if a cell does not have TileDB-VCF's format; the error names its place.
-    pub fn columns(
-        &self,
-        subarray: &Arc<dyn Subarray>,
-        notation: Notation,
-        stored: Vec<(FieldId, Column)>,
-    ) -> Result<Vec<(Option<FieldId>, Column)>> {
-        let known = self.known()?.clone();
-        let names: Vec<String> = stored.iter().map(|(_, column)| column.field.name.clone()).collect();
-        let cells = VariantCells::new(subarray.clone(), &self.dataset, known, notation, &names)?;
-        let fixed = cells.fixed.len();
-        let mut computed = ComputedColumns::new(Box::new(cells)).columns()?;
-        let fields = computed.split_off(fixed.min(computed.len()));
-        // Alleles, identifier and filters; then the positions for layouts 2 and 3.
-        let places = computed.split_off(computed.len().min(FIXED));
-        let mut computed = computed.into_iter();
-        let (mut alleles, mut id, mut filters) = (computed.next(), computed.next(), computed.next());
+    pub fn columns(&self, rows: CallRows, notation: Notation) -> Result<Vec<CallColumn>> {
+        let CallRows { stored, origin } = rows;
+        let cells = CallCells::new(self.dataset.clone(), self.known()?.clone(), &stored, origin, notation)?;
+        let fixed = cells.fixed.clone();
+        let mut computed = ComputedColumns::new(Box::new(cells)).columns()?.into_iter();
+        let mut fixed: Vec<(FixedColumn, Column)> = fixed.into_iter().zip(&mut computed).collect();
+        let of_computed = |column| CallColumn { stored: None, column };
         let mut columns = Vec::new();
-        for (field, mut column) in stored {
-            match role(self.dataset.data.schema(), field) {
-                Role::Plain => columns.push((Some(field), column)),
-                Role::Replaced => {}
-                Role::Quality => {
-                    column = column.with_missing(&MISSING_QUALITY);
-                    columns.push((Some(field), column));
+        for (number, column) in stored.into_iter().enumerate() {
+            let beside = fixed.iter().position(|(fixed, _)| fixed.attribute() == Some(column.field.name.as_str()));
+            let stored = Some(number);
+            match presentation(&column) {
+                Presentation::AsStored => columns.push(CallColumn { stored, column }),
+                Presentation::Quality => {
+                    columns.push(CallColumn { stored, column: column.with_missing(&MISSING_QUALITY) });
                 }
-                Role::Filters => {
-                    columns.push((Some(field), column));
-                    columns.extend(filters.take().map(|filters| (None, filters)));
-                }
-                Role::Alleles => columns.extend(alleles.take().map(|alleles| (None, alleles))),
-                Role::Id => columns.extend(id.take().map(|id| (None, id))),
+                Presentation::Replaced => {}
             }
+            columns.extend(beside.map(|place| of_computed(fixed.remove(place).1)));
         }
-        columns.extend(places.into_iter().chain(fields).map(|column| (None, column)));
+        columns.extend(fixed.into_iter().map(|(_, column)| column).chain(computed).map(of_computed));
         Ok(columns)
     }
 
@@ -177,26 +168,20 @@ fn extracted(attribute: &str) -> Option<(FieldKind, &str)> {
     kinds.into_iter().find_map(|(kind, prefix)| Some((kind, attribute.strip_prefix(prefix)?)))
 }
 
-fn role(schema: &ArraySchema, field: FieldId) -> Role {
-    let FieldId::Attribute(number) = field else { return Role::Plain };
-    let Some(attribute) = schema.attributes.get(number) else { return Role::Plain };
-    match attribute.name.as_str() {
-        "alleles" => Role::Alleles,
-        "id" => Role::Id,
-        "qual" => Role::Quality,
-        "filter_ids" => Role::Filters,
-        "info" | "fmt" => Role::Replaced,
-        name if extracted(name).is_some() && attribute.is_variable() && !attribute.nullable => Role::Replaced,
-        _ => Role::Plain,
+fn presentation(stored: &Column) -> Presentation {
+    match stored.field.name.as_str() {
+        "alleles" | "id" | "info" | "fmt" => Presentation::Replaced,
+        "qual" => Presentation::Quality,
+        name if extracted(name).is_some() && stored.offsets.is_some() && !stored.field.nullable => {
+            Presentation::Replaced
+        }
+        _ => Presentation::AsStored,
     }
 }
 
-/// The number of computed columns in every table: alleles, identifier and filters.
-const FIXED: usize = 3;
-
-/// The content of a computed column that does not depend on the headers.
+/// A computed column that does not depend on the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum FixedColumn {
     Alleles,
     Id,
     Filters,
@@ -206,18 +191,58 @@ enum Shown {
     End,
 }
 
+impl FixedColumn {
+    /// The columns of every table.
+    const OF_ALL: [FixedColumn; 3] = [FixedColumn::Alleles, FixedColumn::Id, FixedColumn::Filters];
+
+    /// The columns of tables of layouts 2 and 3.
+    const OF_NUMBERED: [FixedColumn; 4] =
+        [FixedColumn::Contig, FixedColumn::SampleName, FixedColumn::Start, FixedColumn::End];
+
+    /// Returns the attribute beside which the column is, or whose place it takes. Other columns are behind all stored
+    /// ones.
+    fn attribute(self) -> Option<&'static str> {
+        match self {
+            FixedColumn::Alleles => Some("alleles"),
+            FixedColumn::Id => Some("id"),
+            FixedColumn::Filters => Some("filter_ids"),
+            _ => None,
+        }
+    }
+
+    fn field(self, notation: Notation) -> ComputedField {
+        let (text, number) = (Datatype::StringUtf8, Datatype::UInt32);
+        let list = if notation == Notation::Lists { CellKind::Texts } else { CellKind::Text };
+        let (name, datatype, kind) = match self {
+            FixedColumn::Alleles => ("alleles", text, list),
+            FixedColumn::Id => ("id", text, CellKind::Text),
+            FixedColumn::Filters => ("filters", text, list),
+            FixedColumn::Contig => ("contig", text, CellKind::Text),
+            FixedColumn::SampleName => ("sample_name", text, CellKind::Text),
+            FixedColumn::Start => ("pos_start", number, CellKind::Value(4)),
+            FixedColumn::End => ("pos_end", number, CellKind::Value(4)),
+        };
+        ComputedField { field: Field::new(name, datatype).with_nullable(self == FixedColumn::Filters), kind }
+    }
+}
+
 /// The cells of variant calls from which columns are computed.
-struct VariantCells {
-    subarray: Arc<dyn Subarray>,
+struct CallCells {
+    dataset: Arc<VariantDataset>,
     known: Arc<Known>,
     notation: Notation,
     rows: u64,
+    stored: StoredCalls,
+    origin: Origin,
+    /// All columns: first the fixed ones, then those of INFO fields, then those of FORMAT fields.
     columns: Vec<ComputedField>,
-    /// The contents of the first columns.
-    fixed: Vec<Shown>,
-    /// The columns of INFO fields, which come next, and those of FORMAT fields, which come last.
+    fixed: Vec<FixedColumn>,
     info: FieldColumns,
     format: FieldColumns,
+}
+
+/// The stored values from which columns are computed.
+struct StoredCalls {
     alleles: Texts,
     id: Texts,
     filters: Texts,
@@ -225,19 +250,16 @@ struct VariantCells {
     samples: Samples,
     /// The first and the last position of each record.
     extents: [Arc<dyn Content>; 2],
-    info_blob: Texts,
-    format_blob: Texts,
-    /// The fields with attributes of their own.
-    extracted_info: Vec<(Vec<u8>, Texts)>,
-    extracted_format: Vec<(Vec<u8>, Texts)>,
+    info: StoredFields,
+    format: StoredFields,
 }
 
-/// The fields of one kind: their columns, their blob, and the fields with attributes of their own.
-#[derive(Clone, Copy)]
-struct FieldsOfKind<'c> {
-    columns: &'c FieldColumns,
-    blob: &'c Texts,
-    own: &'c [(Vec<u8>, Texts)],
+/// The stored fields of one kind.
+struct StoredFields {
+    /// The fields without an attribute of their own.
+    blob: Texts,
+    /// The others: the name of each, and its values.
+    own: Vec<(Vec<u8>, Texts)>,
 }
 
 /// The samples of rows.
@@ -260,8 +282,10 @@ struct SomeTexts {
 }
 
 impl Texts {
-    fn new(subarray: &dyn Subarray, field: FieldId, name: &str) -> Result<Self> {
-        Ok(Texts { name: name.to_owned(), values: subarray.values(field)?, offsets: subarray.offsets(field)? })
+    fn new(column: &Column) -> Result<Self> {
+        let name = column.field.name.clone();
+        let offsets = column.offsets.clone().ok_or_else(|| Error::internal(format!("no offsets of {name}")))?;
+        Ok(Texts { name, values: column.values.clone(), offsets })
     }
 
     /// Returns the start of the value of each row, and the end of the last.
@@ -302,85 +326,79 @@ impl SomeTexts {
     }
 }
 
-impl VariantCells {
-    /// Creates the cells; `names` are the names of the stored columns.
-    fn new(
-        subarray: Arc<dyn Subarray>,
-        dataset: &VariantDataset,
-        known: Arc<Known>,
-        notation: Notation,
-        names: &[String],
-    ) -> Result<Self> {
-        let schema = dataset.data.schema();
-        let lost = |name: &str| Error::internal(format!("no attribute {name}"));
-        let attribute = |name: &str| {
-            let found = schema.attributes.iter().position(|attribute| attribute.name == name);
-            found.map(FieldId::Attribute).ok_or_else(|| lost(name))
+impl StoredCalls {
+    fn new(columns: &[Column], known: &Known, version: u32) -> Result<Self> {
+        let column = |name: &str| {
+            let found = columns.iter().find(|column| column.field.name == name);
+            found.ok_or_else(|| Error::internal(format!("no column {name}")))
         };
-        let texts = |name: &str| Texts::new(&*subarray, attribute(name)?, name);
-        let sample = schema.dimensions.iter().position(|dimension| dimension.name == "sample");
-        let sample = FieldId::Dimension(sample.ok_or_else(|| lost("sample"))?);
+        let texts = |name: &str| Texts::new(column(name)?);
+        let fields = |of: FieldKind, blob: &str| {
+            let replaced = columns.iter().filter(|column| presentation(column) == Presentation::Replaced);
+            let own = replaced.filter_map(|column| match extracted(&column.field.name) {
+                Some((kind, name)) if kind == of => Some(Texts::new(column).map(|own| (name.as_bytes().to_vec(), own))),
+                _ => None,
+            });
+            Ok::<_, Error>(StoredFields { own: own.collect::<Result<_>>()?, blob: texts(blob)? })
+        };
         let samples = match known.numbered {
-            None => Samples::Names(Texts::new(&*subarray, sample, "sample")?),
-            Some(_) => Samples::Numbers(subarray.values(sample)?),
+            None => Samples::Names(texts("sample")?),
+            Some(_) => Samples::Numbers(column("sample")?.values.clone()),
         };
-        let [start, end] = extent_attributes(dataset.layout.version());
-        let extents = [subarray.values(attribute(start)?)?, subarray.values(attribute(end)?)?];
-        let (mut extracted_info, mut extracted_format) = (Vec::new(), Vec::new());
-        let mut taken: HashSet<String> = names.iter().cloned().collect();
-        for (number, attribute) in schema.attributes.iter().enumerate() {
-            let field = FieldId::Attribute(number);
-            if role(schema, field) == Role::Replaced
-                && let Some((kind, name)) = extracted(&attribute.name)
-            {
-                taken.remove(&attribute.name);
-                let texts = (name.as_bytes().to_vec(), Texts::new(&*subarray, field, &attribute.name)?);
-                match kind {
-                    FieldKind::Info => extracted_info.push(texts),
-                    FieldKind::Format => extracted_format.push(texts),
-                }
-            }
-        }
-        let mut fixed = vec![Shown::Alleles, Shown::Id, Shown::Filters];
-        if known.numbered.is_some() {
-            fixed.extend([Shown::Contig, Shown::SampleName, Shown::Start, Shown::End]);
-        }
-        let mut columns: Vec<ComputedField> = fixed.iter().map(|shown| shown.column(notation)).collect();
+        let [start, end] = extent_attributes(version);
+        Ok(StoredCalls {
+            alleles: texts("alleles")?,
+            id: texts("id")?,
+            filters: texts("filter_ids")?,
+            samples,
+            extents: [column(start)?.values.clone(), column(end)?.values.clone()],
+            info: fields(FieldKind::Info, "info")?,
+            format: fields(FieldKind::Format, "fmt")?,
+        })
+    }
+
+    /// Returns all values of variable length.
+    fn texts(&self) -> impl Iterator<Item = &Texts> {
+        let own = self.info.own.iter().chain(&self.format.own).map(|(_, texts)| texts);
+        [&self.alleles, &self.id, &self.filters, &self.info.blob, &self.format.blob].into_iter().chain(own)
+    }
+}
+
+impl CallCells {
+    fn new(
+        dataset: Arc<VariantDataset>,
+        known: Arc<Known>,
+        columns: &[Column],
+        origin: Origin,
+        notation: Notation,
+    ) -> Result<Self> {
+        let stored = StoredCalls::new(columns, &known, dataset.layout.version())?;
+        let rows = columns.first().map_or(0, Column::cells);
+        let is_own = |column: &&Column| {
+            presentation(column) == Presentation::Replaced && extracted(&column.field.name).is_some()
+        };
+        let others = columns.iter().filter(|column| !is_own(column));
+        let mut taken: HashSet<String> = others.map(|column| column.field.name.clone()).collect();
+        let of_numbered = known.numbered.iter().flat_map(|_| FixedColumn::OF_NUMBERED);
+        let fixed: Vec<FixedColumn> = FixedColumn::OF_ALL.into_iter().chain(of_numbered).collect();
+        let mut columns: Vec<ComputedField> = fixed.iter().map(|column| column.field(notation)).collect();
         taken.extend(columns.iter().map(|column| column.field.name.clone()));
         let info = FieldColumns::new(&known.definitions, FieldKind::Info, notation, &mut taken);
         let format = FieldColumns::new(&known.definitions, FieldKind::Format, notation, &mut taken);
         columns.extend(info.columns().iter().chain(format.columns()).cloned());
-        Ok(VariantCells {
-            rows: subarray.shape()?.iter().product(),
-            alleles: texts("alleles")?,
-            id: texts("id")?,
-            filters: texts("filter_ids")?,
-            info_blob: texts("info")?,
-            format_blob: texts("fmt")?,
-            subarray,
-            known,
-            notation,
-            columns,
-            fixed,
-            info,
-            format,
-            samples,
-            extents,
-            extracted_info,
-            extracted_format,
-        })
+        Ok(CallCells { dataset, known, notation, rows, stored, origin, columns, fixed, info, format })
     }
 
     /// Adds the place of a row's stored cell to an error.
     fn locate(&self, error: Error, row: u64, attribute: &str) -> Error {
-        let error = match self.subarray.origin(row) {
+        let error = match (self.origin)(row) {
             Ok(Some((fragment, cell))) => {
                 error.in_file(format_args!("{attribute} of cell {cell}")).in_fragment(&fragment)
             }
             // Report the original error rather than that of locating it.
             Ok(None) | Err(_) => error.in_file(format_args!("{attribute} of row {row}")),
         };
-        error.in_array(self.subarray.array().path())
+        error.in_array(self.dataset.data.path())
     }
 
     /// Calls `push` with each value of some rows. Adds the place of the cell to errors.
@@ -393,22 +411,22 @@ impl VariantCells {
     }
 
     /// Computes a column that does not depend on the headers.
-    fn compute_fixed(&self, shown: Shown, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
+    fn compute_fixed(&self, column: FixedColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let notation = self.notation;
-        match shown {
-            Shown::Alleles => {
-                self.for_each(&self.alleles, rows, |_, stored| vcf::push_alleles(stored, notation, cells))
+        match column {
+            FixedColumn::Alleles => {
+                self.for_each(&self.stored.alleles, rows, |_, stored| push_alleles(stored, notation, cells))
             }
-            Shown::Id => self.for_each(&self.id, rows, |_, stored| vcf::push_id(stored, notation, cells)),
-            Shown::Filters => self.compute_filters(rows, cells),
-            Shown::SampleName => self.compute_names(rows, cells),
-            Shown::Contig | Shown::Start | Shown::End => self.compute_places(shown, rows, cells),
+            FixedColumn::Id => self.for_each(&self.stored.id, rows, |_, stored| push_id(stored, notation, cells)),
+            FixedColumn::Filters => self.compute_filters(rows, cells),
+            FixedColumn::SampleName => self.compute_names(rows, cells),
+            FixedColumn::Contig | FixedColumn::Start | FixedColumn::End => self.compute_places(column, rows, cells),
         }
     }
 
     fn compute_filters(&self, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let all = self.known.definitions.filters();
-        let samples = match (&self.known.filters_of, &self.samples) {
+        let samples = match (&self.known.filters_of, &self.stored.samples) {
             (None, _) => None,
             (Some(of), Samples::Names(names)) => {
                 let names = names.read(rows)?;
@@ -419,14 +437,14 @@ impl VariantCells {
                 Some(numbers.into_iter().map(|number| of.get(&number.to_le_bytes()[..]).copied()).collect())
             }
         };
-        self.for_each(&self.filters, rows, |number, stored| {
+        self.for_each(&self.stored.filters, rows, |number, stored| {
             let of = match &samples {
                 None => Some(0),
                 Some(samples) => samples.get(number).copied().flatten(),
             };
             let filters = of.and_then(|of| all.get(of));
             let filters = filters.ok_or_else(|| Error::damaged("a record of a sample that has no header"))?;
-            vcf::push_filters(stored, filters, self.notation, cells)
+            push_filters(stored, filters, self.notation, cells)
         })
     }
 
@@ -437,7 +455,7 @@ impl VariantCells {
     }
 
     fn compute_names(&self, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
-        let (Samples::Numbers(numbers), Some(numbered)) = (&self.samples, &self.known.numbered) else {
+        let (Samples::Numbers(numbers), Some(numbered)) = (&self.stored.samples, &self.known.numbered) else {
             return Err(Error::internal("samples without numbers"));
         };
         for (row, number) in rows.clone().zip(self.numbers(numbers, rows)?) {
@@ -451,9 +469,10 @@ impl VariantCells {
     }
 
     /// Computes the contigs of records, or their positions on these, counted from 1.
-    fn compute_places(&self, shown: Shown, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
+    fn compute_places(&self, column: FixedColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let numbered = self.known.numbered.as_ref().ok_or_else(|| Error::internal("contigs without positions"))?;
-        let [starts, ends] = [self.numbers(&self.extents[0], rows)?, self.numbers(&self.extents[1], rows)?];
+        let [starts, ends] =
+            [self.numbers(&self.stored.extents[0], rows)?, self.numbers(&self.stored.extents[1], rows)?];
         for (row, (start, end)) in rows.clone().zip(starts.into_iter().zip(ends)) {
             let misplaced = || {
                 let error = Error::damaged(format!("a record from {start} to {end}, where its contig is not"));
@@ -464,9 +483,9 @@ impl VariantCells {
                 let position = position.checked_sub(first).and_then(|position| position.checked_add(1));
                 position.map(u32::to_le_bytes).ok_or_else(misplaced)
             };
-            match shown {
-                Shown::Contig => cells.push(contig),
-                Shown::Start => cells.push(&on_contig(start)?),
+            match column {
+                FixedColumn::Contig => cells.push(contig),
+                FixedColumn::Start => cells.push(&on_contig(start)?),
                 _ => cells.push(&on_contig(end)?),
             }
         }
@@ -476,37 +495,28 @@ impl VariantCells {
     /// Computes the columns of a kind of fields, one or all.
     fn compute_fields(
         &self,
-        FieldsOfKind { columns, blob, own }: FieldsOfKind<'_>,
+        (columns, stored): (&FieldColumns, &StoredFields),
         rows: &Range<u64>,
         only: Option<usize>,
         cells: &mut [Cells],
     ) -> Result<()> {
-        let own = own.iter().map(|(name, texts)| Ok((name.as_slice(), texts.read(rows)?)));
+        let own = stored.own.iter().map(|(name, texts)| Ok((name.as_slice(), texts.read(rows)?)));
         let own = own.collect::<Result<Vec<_>>>()?;
         let mut extracted = Vec::with_capacity(own.len());
-        self.for_each(blob, rows, |number, stored| {
+        self.for_each(&stored.blob, rows, |number, stored| {
             extracted.clear();
             extracted.extend(own.iter().map(|(name, texts)| (*name, texts.get(number))));
             columns.append(stored, &extracted, only, cells)
         })
     }
 
-    /// Returns the INFO and the FORMAT fields.
-    fn kinds(&self) -> [FieldsOfKind<'_>; 2] {
-        [
-            FieldsOfKind { columns: &self.info, blob: &self.info_blob, own: &self.extracted_info },
-            FieldsOfKind { columns: &self.format, blob: &self.format_blob, own: &self.extracted_format },
-        ]
-    }
-
-    /// Returns all stored values of variable length.
-    fn texts(&self) -> impl Iterator<Item = &Texts> {
-        let own = self.extracted_info.iter().chain(&self.extracted_format).map(|(_, texts)| texts);
-        [&self.alleles, &self.id, &self.filters, &self.info_blob, &self.format_blob].into_iter().chain(own)
+    /// Returns the columns of each kind of fields, and their stored values.
+    fn kinds(&self) -> [(&FieldColumns, &StoredFields); 2] {
+        [(&self.info, &self.stored.info), (&self.format, &self.stored.format)]
     }
 }
 
-impl Compute for VariantCells {
+impl Compute for CallCells {
     fn rows(&self) -> u64 {
         self.rows
     }
@@ -517,7 +527,7 @@ impl Compute for VariantCells {
 
     fn positions(&self, rows: Range<u64>) -> Result<Vec<u64>> {
         let mut sums = vec![0u64; (rows.end - rows.start + 1) as usize];
-        for texts in self.texts() {
+        for texts in self.stored.texts() {
             let positions = texts.positions(&rows)?;
             sums.iter_mut().zip(positions).for_each(|(sum, position)| *sum = sum.saturating_add(position));
         }
@@ -529,21 +539,21 @@ impl Compute for VariantCells {
         let mut first = self.fixed.len();
         let Some(column) = column else {
             let (fixed, mut rest) = cells.split_at_mut(first.min(cells.len()));
-            for (shown, cells) in self.fixed.iter().zip(fixed) {
-                self.compute_fixed(*shown, &rows, cells)?;
+            for (column, cells) in self.fixed.iter().zip(fixed) {
+                self.compute_fixed(*column, &rows, cells)?;
             }
             for kind in self.kinds() {
-                let (cells, others) = rest.split_at_mut(kind.columns.columns().len().min(rest.len()));
+                let (cells, others) = rest.split_at_mut(kind.0.columns().len().min(rest.len()));
                 self.compute_fields(kind, &rows, None, cells)?;
                 rest = others;
             }
             return Ok(());
         };
-        if let Some(shown) = self.fixed.get(column) {
-            return cells.iter_mut().try_for_each(|cells| self.compute_fixed(*shown, &rows, cells));
+        if let Some(fixed) = self.fixed.get(column) {
+            return cells.iter_mut().try_for_each(|cells| self.compute_fixed(*fixed, &rows, cells));
         }
         for kind in self.kinds() {
-            let end = first + kind.columns.columns().len();
+            let end = first + kind.0.columns().len();
             if column < end {
                 return self.compute_fields(kind, &rows, Some(column - first), cells);
             }
@@ -554,43 +564,27 @@ impl Compute for VariantCells {
 
     fn read_ahead(&self, rows: Range<u64>, column: usize) -> Result<()> {
         let ahead = |of: &Arc<dyn Content>| of.read(4 * rows.start, Output::Ahead(4 * (rows.end - rows.start)));
-        let samples = || match &self.samples {
+        let samples = || match &self.stored.samples {
             Samples::Names(names) => names.read_ahead(&rows),
             Samples::Numbers(numbers) => ahead(numbers),
         };
         match self.fixed.get(column) {
-            Some(Shown::Alleles) => self.alleles.read_ahead(&rows),
-            Some(Shown::Id) => self.id.read_ahead(&rows),
-            Some(Shown::Filters) => {
+            Some(FixedColumn::Alleles) => self.stored.alleles.read_ahead(&rows),
+            Some(FixedColumn::Id) => self.stored.id.read_ahead(&rows),
+            Some(FixedColumn::Filters) => {
                 samples()?;
-                self.filters.read_ahead(&rows)
+                self.stored.filters.read_ahead(&rows)
             }
-            Some(Shown::SampleName) => samples(),
-            Some(Shown::Contig | Shown::Start | Shown::End) => self.extents.iter().try_for_each(ahead),
+            Some(FixedColumn::SampleName) => samples(),
+            Some(FixedColumn::Contig | FixedColumn::Start | FixedColumn::End) => {
+                self.stored.extents.iter().try_for_each(ahead)
+            }
             None => {
                 let is_info = column - self.fixed.len() < self.info.columns().len();
-                let [info, format] = self.kinds();
-                let fields = if is_info { info } else { format };
+                let fields = if is_info { &self.stored.info } else { &self.stored.format };
                 fields.blob.read_ahead(&rows)?;
                 fields.own.iter().try_for_each(|(_, texts)| texts.read_ahead(&rows))
             }
         }
-    }
-}
-
-impl Shown {
-    fn column(self, notation: Notation) -> ComputedField {
-        let (text, number) = (Datatype::StringUtf8, Datatype::UInt32);
-        let list = if notation == Notation::Lists { CellKind::Texts } else { CellKind::Text };
-        let (name, datatype, kind) = match self {
-            Shown::Alleles => ("alleles", text, list),
-            Shown::Id => ("id", text, CellKind::Text),
-            Shown::Filters => ("filters", text, list),
-            Shown::Contig => ("contig", text, CellKind::Text),
-            Shown::SampleName => ("sample_name", text, CellKind::Text),
-            Shown::Start => ("pos_start", number, CellKind::Value(4)),
-            Shown::End => ("pos_end", number, CellKind::Value(4)),
-        };
-        ComputedField { field: Field::new(name, datatype).with_nullable(self == Shown::Filters), kind }
     }
 }

@@ -11,7 +11,7 @@ use flate2::Crc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use crate::content::{Content, Forward, unknown_band};
+use tilefs_export::content::{Content, Forward, unknown_band};
 
 /// Bytes of text in a block, as in files that htslib writes.
 const TEXT: usize = 0xff00;
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{assert_random_access, assert_reads_ahead_within, read_all};
+    use tilefs_export::testing::{assert_random_access, assert_reads_ahead_within, read_all};
 
     fn decoded(file: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();

@@ -22,8 +22,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filters, ValueType};
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
 use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
-use crate::column::Field;
-use crate::computed::{CellKind, Cells, ComputedField};
+use tilefs_export::Field;
+use tilefs_export::computed::{CellKind, Cells, ComputedField};
 
 /// The representation of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

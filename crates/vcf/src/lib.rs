@@ -10,17 +10,25 @@
 //! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
 //! in-memory values that TileDB-VCF stores.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
 mod bcf;
 mod bgzf;
 mod columns;
+pub mod dataset;
 mod definitions;
 pub mod fields;
+pub mod file;
 mod header;
 mod known_names;
 mod layout;
 mod merge;
 mod record;
 mod tabix;
+pub mod table;
 
 pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};

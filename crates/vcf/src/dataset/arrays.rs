@@ -1,5 +1,4 @@
-//! Datasets of TileDB-VCF: a group with an array of variant calls, `data`, and an array of the headers of the source
-//! files, `vcf_headers`.
+//! Datasets of TileDB-VCF: an array of variant calls, and an array of the headers of the source files.
 //!
 //! In layout 4, samples are identified by name, and the array of headers has a row for each. In layouts 2 and 3 they
 //! are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
@@ -9,26 +8,18 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::vcf::{Contigs, Header, IndexFormat, Layout, sample_numbers};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
-use tilefs_reader::Object;
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
 use tilefs_reader::array::{Array, Metadata, SingleFlight};
-use tilefs_reader::group::Group;
 use tilefs_storage::EntryKey;
 use tilefs_threads::cancellation;
 
-use super::members::NamedMembers;
-
-/// The member with the variant calls.
-const DATA: &str = "data";
-
-/// The array of headers, a member of the dataset or of the group `metadata` in it.
-const HEADERS: &str = "vcf_headers";
-const METADATA: &str = "metadata";
+use crate::header::Header;
+use crate::layout::{Contigs, Layout, sample_numbers};
+use crate::tabix::IndexFormat;
 
 /// The attribute of the headers, and the dimension of their samples.
 const HEADER: &str = "header";
@@ -70,52 +61,15 @@ pub struct Sample {
 }
 
 impl VariantDataset {
-    /// Returns the dataset of a group, if the group has the members of one. Opens both arrays, and reads no cell.
+    /// Creates the dataset of an array of variant calls and an array of headers; `None` if the first one is no array of
+    /// variant calls. Reads no cell.
     ///
     /// # Errors
-    /// Fails if the members, a schema or the metadata cannot be read, and for layouts other than 2, 3 and 4.
-    pub fn of(group: &Group) -> Result<Option<Self>> {
-        let members = NamedMembers::new(group.members()?);
-        let has = |name: &str| members.by_name.contains_key(name);
-        if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
-            return Ok(None);
-        }
-        let Some(Object::Array(data)) = members.open(group, DATA)? else { return Ok(None) };
+    /// Fails if the metadata cannot be read, and for layouts other than 2, 3 and 4.
+    pub fn new(data: Arc<Array>, headers: Arc<Array>) -> Result<Option<Self>> {
         let Some(version) = version_of(data.schema()) else { return Ok(None) };
-        let headers = match members.open(group, HEADERS)? {
-            Some(Object::Array(headers)) => headers,
-            _ => match members.open(group, METADATA)? {
-                Some(Object::Group(inner)) => {
-                    let members = NamedMembers::new(inner.members()?);
-                    match members.open(&inner, HEADERS)? {
-                        Some(Object::Array(headers)) => headers,
-                        _ => return Ok(None),
-                    }
-                }
-                _ => return Ok(None),
-            },
-        };
         let layout = layout_of(&*data.metadata()?, version).in_array(data.path())?;
         Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))
-    }
-
-    /// Returns the dataset that a group is, if this member is the array of its variant calls. Logs a dataset whose
-    /// headers are damaged.
-    ///
-    /// # Errors
-    /// Fails if something could not be read that may be readable the next time. Missing headers cost the calls nothing.
-    pub fn of_calls(group: &Group, array: &Arc<Array>) -> Result<Option<Self>> {
-        if version_of(array.schema()).is_none() {
-            return Ok(None);
-        }
-        match Self::of(group) {
-            Ok(found) => Ok(found.filter(|dataset| dataset.data.path() == array.path())),
-            Err(error) if error.is_transient() && !matches!(error, Error::Missing { .. }) => Err(error),
-            Err(error) => {
-                log::warn!("{}: tables show the fields of variants as they are stored: {error}", array.path());
-                Ok(None)
-            }
-        }
     }
 
     /// Returns the names of samples and contigs; `None` in layout 4.
@@ -385,6 +339,11 @@ fn version_of(schema: &ArraySchema) -> Option<u32> {
     let has_variable =
         variable.iter().all(|name| attribute(name).is_some_and(|found| found.is_variable() && !found.nullable));
     (schema.is_sparse() && has_fixed && has_variable).then_some(version)
+}
+
+/// Returns whether an array has the dimensions and attributes of an array of variant calls.
+pub fn is_calls(schema: &ArraySchema) -> bool {
+    version_of(schema).is_some()
 }
 
 /// Returns whether an array has statistics of alleles: `variant_stats` or `allele_count` of a dataset.
