@@ -10,6 +10,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, StatusCode};
 
+use super::application;
 use super::body::Pieces;
 use super::content_type;
 use super::dav::{Depth, FINITE, PropertyPieces};
@@ -62,6 +63,12 @@ impl Answer {
         Answer::text(status, "text/plain; charset=utf-8", format!("{line}\n"))
     }
 
+    /// Creates an answer of bytes of the program.
+    pub fn whole(bytes: &'static [u8]) -> Self {
+        let length = Some(bytes.len() as u64);
+        Answer { first: Bytes::from_static(bytes), length, ..Answer::empty(StatusCode::OK) }
+    }
+
     fn text(status: StatusCode, kind: &'static str, text: String) -> Self {
         let answer = Answer { first: text.into(), ..Answer::empty(status) };
         Answer { length: Some(answer.first.len() as u64), ..answer }.with(CONTENT_TYPE, kind)
@@ -112,12 +119,12 @@ impl Refusal {
 /// Answers a request.
 pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
     let answer = match TreePath::parse(&asked.path) {
-        Ok(path) => {
+        Ok(path) => application::answer(path.names(), asked).unwrap_or_else(|| {
             let snapshot = site.snapshot();
             let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
             answered.unwrap_or_else(|refusal| refusal.answer())
-        }
+        }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
     };
     if asked.method == Method::HEAD { answer.without_body() } else { answer }

@@ -43,6 +43,11 @@ impl TreePath {
         self.names.join("/")
     }
 
+    /// Returns the relative URL of the root, from the URL of a folder at this path.
+    pub fn to_root(&self) -> String {
+        if self.names.is_empty() { "./".to_owned() } else { "../".repeat(self.names.len()) }
+    }
+
     /// Returns the path of the URL, with a slash at the end if it is that of a folder.
     pub fn url(&self, is_folder: bool) -> String {
         let mut url = String::from("/");

@@ -18,13 +18,13 @@ fn a_folder_is_listed_as_json_and_as_links() {
     let page = ask(server.address, "GET", "/", &["Accept: text/html,application/json;q=0.9"]);
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     let html = page.text();
-    for part in ["<a href=\"temp.f32\">", "<td>80000</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
+    for part in ["<a href=\"temp.f32\">", "<td>80.0 kB</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
         assert!(html.contains(part), "{part}: {html}");
     }
     // Views that are only found by name are not in the table.
     assert!(html.contains("<a href=\"zarr/\">") && !html.contains("<a href=\"zarr2/\">"));
     let inner = get(server.address, "/dims/").text();
-    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/.\">tilefs</a> / dims"), "{inner}");
+    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/.\">demo</a> / dims"), "{inner}");
 }
 
 #[test]

@@ -1,0 +1,74 @@
+// All rows of a table, whether they are one Arrow file or many parts of one.
+import { list, type Names } from "../server";
+import type { Schema } from "../schema";
+import { ArrowFile, type Cell, type Column } from "./arrow";
+
+/** A table of more rows, or of an unknown number, is read through its parts. */
+const MOST_WHOLE = 1 << 20;
+/** Files that are kept open. */
+const MOST_OPEN = 8;
+
+export class Rows {
+  private files = new Map<number, Promise<ArrowFile>>();
+
+  private constructor(
+    readonly names: Names,
+    readonly columns: Column[],
+    /** The number of rows, or the most that there can be. */
+    readonly count: number,
+    readonly isExact: boolean,
+    /** The first rows of the files, and their paths. */
+    readonly parts: { first: number; path: string }[],
+  ) {}
+
+  static async open(names: Names, schema: Schema, signal?: AbortSignal): Promise<Rows> {
+    const count = schema.array_type === "dense" ? schema.shape?.[0] ?? 0 : schema.rows ?? null;
+    let parts = [{ first: 0, path: "arrow/cells.arrow" }];
+    if (count === null || count > MOST_WHOLE) {
+      const listed = await list([...names, "arrow", "parts"], signal);
+      const found = listed.filter((entry) => entry.name.endsWith(".arrow")).map((entry) => ({ first: parseInt(entry.name, 10), path: `arrow/parts/${entry.name}` }));
+      if (found.length) parts = found;
+    }
+    const first = await ArrowFile.open(names, parts[0].path, signal);
+    const isExact = count !== null || parts.length === 1;
+    const all = count ?? (parts.length === 1 ? first.rows : Math.max(schema.rows_at_most ?? 0, parts[parts.length - 1].first + 1));
+    const rows = new Rows(names, first.columns, parts.length === 1 ? first.rows : all, isExact, parts);
+    rows.files.set(0, ArrowFile.open(names, parts[0].path));
+    return rows;
+  }
+
+  private partOf(row: number): number {
+    let [low, high] = [0, this.parts.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.parts[middle].first <= row) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  file(number: number): Promise<ArrowFile> {
+    let file = this.files.get(number);
+    if (!file) {
+      file = ArrowFile.open(this.names, this.parts[number].path);
+      file.catch(() => this.files.delete(number));
+      if (this.files.size >= MOST_OPEN) this.files.delete(this.files.keys().next().value!);
+      this.files.set(number, file);
+    }
+    return file;
+  }
+
+  /** Reads rows, as arrays of columns' values; undefined where a part has fewer rows than were possible. */
+  async read(from: number, to: number, columns: number[]): Promise<(Cell[] | undefined)[]> {
+    const out: (Cell[] | undefined)[] = new Array(Math.max(0, to - from)).fill(undefined);
+    for (let number = this.partOf(from); number < this.parts.length && this.parts[number].first < to; number++) {
+      const file = await this.file(number);
+      const { first } = this.parts[number];
+      const [start, end] = [Math.max(0, from - first), Math.min(file.rows, to - first)];
+      if (start >= end) continue;
+      const values = await file.read(start, end, columns);
+      for (let row = start; row < end; row++) out[first + row - from] = values.map((column) => column[row - start]);
+    }
+    return out;
+  }
+}
