@@ -83,9 +83,15 @@ const PROGRAMS: Record<string, string> = {
   Parquet: "DuckDB, Polars, Spark, pandas", Arrow: "pyarrow, Polars, R", "ENVI header": "ENVI, GDAL, QGIS", "GDAL virtual raster": "QGIS, GDAL", coordinates: "as for values",
 };
 
-export function FilesView({ names, schema }: { names: Names; schema?: Schema }) {
+interface Listed {
+  name: string;
+  type: string;
+  size?: number;
+}
+
+export function FilesView({ names, schema, entries }: { names: Names; schema?: Schema; entries?: Listed[] }) {
   const { result, error } = useWork(async (signal) => (schema ? schema.files.map((file) => ({ name: file.path, note: PROGRAMS[file.format] ?? file.format, size: file.bytes }))
-    : (await list(names, signal)).map((entry) => ({ name: entry.name + (entry.type === "directory" ? "/" : ""), note: "", size: entry.size ?? null }))), [names]);
+    : (entries ?? (await list(names, signal))).map((entry) => ({ name: entry.name + (entry.type === "directory" ? "/" : ""), note: "", size: entry.size ?? null }))), [names]);
   const [files, more] = useSome(result ?? []);
   if (error !== undefined) return <Trouble error={error} />;
   if (!result) return <p class="status"><Busy /></p>;

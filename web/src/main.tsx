@@ -74,7 +74,7 @@ function NodeView({ node, state }: { node: Node; state: URLSearchParams }) {
     <>
       <Members names={node.names} members={node.members.filter((member) => member.type === "directory").map((member) => ({ name: member.name, type: "folder" }))} />
       <h2>Files</h2>
-      <FilesView names={node.names} />
+      <FilesView names={node.names} entries={node.members.filter((member) => member.type === "file")} />
     </>
   );
 }

@@ -5,12 +5,14 @@ import { bytesText, extensionOf, grouped, sizeOf, typeText } from "./values";
 /** Returns what an array is, in a few words. */
 export function arrayLine(schema: Schema): string {
   const types = [...new Set(schema.attributes.map((one) => typeText(one.datatype, one.unit, one.values_per_cell)))];
-  const type = types.length === 1 ? ` ${types[0]}` : `, ${grouped(schema.attributes.length)} attributes`;
+  const count = schema.attributes.length;
+  const many = `, ${grouped(count)} attributes${types.length === 1 ? ` of ${types[0]}` : ""}`;
+  const type = count === 1 ? ` ${types[0]}` : many;
   if (schema.array_type === "dense") return `dense${type}, ${(schema.shape ?? []).map(grouped).join(" × ")}`;
   const rows = schema.rows ?? schema.rows_at_most;
-  const count = rows === undefined || rows === null ? "" : `, ${schema.rows == null ? "at most " : ""}${grouped(rows)} row${rows === 1 ? "" : "s"}`;
+  const rowCount = rows === undefined || rows === null ? "" : `, ${schema.rows == null ? "at most " : ""}${grouped(rows)} row${rows === 1 ? "" : "s"}`;
   const axes = schema.dimensions.map((one) => one.name).join(", ");
-  return `sparse${type}${count}, by ${axes}`;
+  return `sparse${type}${rowCount}, by ${axes}`;
 }
 
 /** Returns the size of all values as they are decoded; null if cells have no fixed size. */
@@ -31,7 +33,7 @@ export function writesLine(schema: Schema, stored: number | null): string {
   const last = schema.time.last_commit;
   const decoded = decodedBytes(schema);
   const parts = [
-    `${grouped(schema.fragments)} write${schema.fragments === 1 ? "" : "s"}${last ? `, the last on ${last.slice(0, 16).replace("T", " ")} UTC` : ""}`,
+    `${grouped(schema.fragments)} write${schema.fragments === 1 ? "" : "s"}${last && schema.fragments > 0 ? `, the last on ${last.slice(0, 16).replace("T", " ")} UTC` : ""}`,
     stored !== null && `${bytesText(stored)} stored`,
     decoded !== null && `${bytesText(decoded)} decoded`,
   ];

@@ -15,6 +15,8 @@ const LEFT = 78, BOTTOM = 34, TOP = 8, RIGHT = 14;
 const MOST_ZOOM = 120;
 /** The most cells along a side of a layer. */
 const MOST_SIDE = 1024;
+/** The most cells that are all read, even if there are fewer pixels. */
+const MOST_EXACT = 400_000;
 /** An array whose sides differ by more than this is stretched to the panel. */
 const MOST_RATIO = 12;
 
@@ -88,10 +90,9 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     const abort = new AbortController();
     const wait = setTimeout(async () => {
       const density = Math.min(devicePixelRatio || 1, 2);
-      const most: [number, number] = [
-        Math.min(MOST_SIDE, Math.ceil(inner[1] * density)),
-        Math.min(MOST_SIDE, Math.ceil(inner[0] * density)),
-      ];
+      // A small part is read as a whole, so that every cell can be pointed at.
+      const isSmall = (seen.bottom - seen.top) * (seen.right - seen.left) <= MOST_EXACT;
+      const most = [inner[1], inner[0]].map((side) => (isSmall ? Infinity : Math.min(MOST_SIDE, Math.ceil(side * density)))) as [number, number];
       try {
         setBusy(true);
         for await (const layer of layersOf(sources, plane, seen, most, budgets, abort.signal)) {

@@ -160,7 +160,7 @@ export function refinements(
     for (;;) {
       pick = fixed.slice();
       for (const { dimension, start, end, most } of ranges) {
-        pick[dimension] = spread(start, end, Math.max(1, Math.floor(most * share)));
+        pick[dimension] = spread(start, end, Math.max(1, Math.floor(Math.min(most, end - start) * share)));
       }
       if (work(schema, attribute, pick) <= budget || share < 1e-3) break;
       share *= 0.7;
