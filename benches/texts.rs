@@ -1,13 +1,9 @@
 //! README.txt, schema.json and schema.txt of arrays with many attributes. The cost per attribute should not depend on
 //! the number of attributes.
 
-#[path = "../tests/bombs/stored.rs"]
-#[allow(dead_code)]
-mod stored;
-
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use stored::{Stored, UINT8, attribute, schema};
+use support::handmade::{Stored, UINT8, attribute, schema};
 use tilefs::tree::{self, Node, OpenOptions};
 
 fn main() {

@@ -3,10 +3,6 @@
 //!
 //! It must be about the same with and without slow readers: fast requests do not wait for slow ones.
 
-#[path = "../examples/toy/tree.rs"]
-#[allow(dead_code)]
-mod toy;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -14,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use divan::Bencher;
+use support::toy;
 use tilefs::fuse::{Mount, MountOptions};
 
 fn main() {

@@ -15,11 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-#[path = "../tests/cloud/http.rs"]
-#[allow(dead_code)]
-mod http;
-
-use http::Message;
+use support::http::Message;
 
 /// The most entries in one page of a listing.
 const LISTED_AT_ONCE: usize = 1000;

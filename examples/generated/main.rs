@@ -22,22 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-mod array;
-mod cells;
-mod matrix;
-mod metadata;
 mod requests;
-mod schema;
-mod table;
-mod tiles;
 
-#[path = "../../tests/cloud/http.rs"]
-#[allow(dead_code)]
-mod http;
-
-use array::Array;
-use http::Message;
 use requests::{Statistics, answer, error_response};
+use support::generated::array::Array;
+use support::http::Message;
 
 /// The state that all connections share.
 struct Server {

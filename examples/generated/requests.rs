@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::array::Array;
-use crate::http::Message;
+use support::generated::array::Array;
+use support::http::Message;
 
 /// The most entries in one page of a listing.
 const LISTED_AT_ONCE: usize = 1000;

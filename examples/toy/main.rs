@@ -5,11 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use support::toy;
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{Access, Mount, MountOptions, Signals, serve};
 use tilefs_format::error::Result;
-
-mod tree;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -53,7 +52,7 @@ fn main() -> ExitCode {
 fn run(mountpoint: &Path, options: &MountOptions) -> Result<()> {
     let signals = Signals::hold()?;
     signals.wait();
-    let mount = Mount::new(tree::root(&Arc::default()), mountpoint, options)?;
+    let mount = Mount::new(toy::root(&Arc::default()), mountpoint, options)?;
     if background::is_server() && background::report_success().is_err() {
         return Ok(());
     }

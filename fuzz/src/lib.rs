@@ -9,13 +9,11 @@ use tilefs_format::cursor::Cursor;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::pipeline::{Filter, Pipeline};
 
-#[path = "../../tests/support/bounded_allocator.rs"]
-pub mod bounded_allocator;
 pub mod schema_and_rest;
 
 /// Limits the memory of every target to 256 MiB.
 #[global_allocator]
-static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
+static MEMORY: support::bounded_allocator::Bounded = support::bounded_allocator::Bounded::new();
 
 /// The key of encrypted inputs: the key of the vectors in tests/fixtures/filters.
 pub const KEY: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";

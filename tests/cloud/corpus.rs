@@ -11,10 +11,10 @@ use tempfile::NamedTempFile;
 
 use super::same::assert_same;
 use super::servers::S3;
-use super::support::corpora::corpus;
-use super::support::manifest::{Object, load};
-use super::support::parallel;
 use super::{open, options};
+use support::corpora::corpus;
+use support::manifest::{Object, load};
+use support::parallel;
 use tilefs::tree::{self, OpenOptions};
 
 /// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.

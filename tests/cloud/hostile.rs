@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::http::Message;
 use super::proxy::{Fault, Proxy};
 use super::servers::S3;
 use super::{SECRET, fixtures, program, skip, text, tilefs};
+use support::http::Message;
 
 /// A server whose answers are written by the test.
 pub struct Hostile {

@@ -9,10 +9,10 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::http::Message;
 use super::servers::S3;
 use super::skip::{Need, skipped};
 use super::{fixtures, program, text};
+use support::http::Message;
 
 /// A server that issues credentials, and forwards requests signed with them to a store that ignores signatures.
 struct Giver {

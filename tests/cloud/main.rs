@@ -6,7 +6,6 @@ mod cached;
 mod corpus;
 mod failing;
 mod hostile;
-mod http;
 mod identities;
 mod listing;
 mod live;
@@ -14,8 +13,6 @@ mod others;
 mod proxy;
 mod same;
 mod servers;
-#[path = "../support/mod.rs"]
-mod support;
 mod ways;
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use super::http::Message;
+use support::http::Message;
 
 /// The fault of a failing request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::http::Message;
-use crate::skip::{Need, python_with, skipped};
+use support::http::Message;
+use support::skip::{Need, python_with, skipped};
 
 /// How long a server may take to start on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -112,7 +112,7 @@ impl Azure {
 
     /// Starts a server; skips the test with a message if that is impossible.
     pub fn get() -> Option<Azure> {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/node_modules/.bin/azurite-blob");
+        let ours = support::repository::root().join(".venv/node_modules/.bin/azurite-blob");
         let program = std::env::var("TILEFS_AZURITE").unwrap_or_else(|_| match ours.exists() {
             true => ours.display().to_string(),
             false => "azurite-blob".to_owned(),

@@ -21,8 +21,6 @@
 mod digests;
 mod neutral;
 mod objects;
-#[path = "../support/parallel.rs"]
-mod parallel;
 mod probes;
 mod walk;
 
@@ -33,6 +31,7 @@ use std::path::{Path, PathBuf};
 use digests::{differences, digests, full_text};
 use neutral::Neutral;
 use objects::objects_in;
+use support::parallel;
 use walk::every_path;
 
 /// The number of differences that a failure shows.
@@ -41,7 +40,7 @@ const SHOWN: usize = 40;
 #[test]
 fn every_path_of_the_fixtures_shows_what_it_showed() {
     let text = listing(tilefs_fixtures::fixtures(), None);
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_path/fixtures.digests");
+    let committed = support::repository::root().join("tests/every_path/fixtures.digests");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("every_path");
     fs::create_dir_all(&folder).expect("a folder in target/");
     let (accepted, latest) = (folder.join("accepted.txt"), folder.join("latest.txt"));

@@ -8,7 +8,7 @@ use tilefs_reader::array::Context;
 use tilefs_reader::array::generic_tile::decode_inline_tile;
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
-use crate::metadata_file::{generic_tiles, replace_generic_tile};
+use support::metadata_file::{generic_tiles, replace_generic_tile};
 
 /// A generator of numbers that depend only on the seed (SplitMix64).
 pub struct Random(pub u64);

@@ -11,7 +11,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
-use crate::fields::{contents, fields, subarray};
+use support::fields::{contents, fields, subarray};
 
 /// The bytes of the raw files of each field.
 type Fields = Vec<(FieldId, Result<Vec<Vec<u8>>>)>;

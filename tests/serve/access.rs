@@ -123,10 +123,10 @@ fn an_origin_that_may_read_does_not_let_in_others_under_their_names() {
 fn a_mapped_address_of_this_machine_is_reached_under_no_other_name() {
     let listen = "[::ffff:127.0.0.1]:0".parse().unwrap();
     let Ok(server) = tilefs::serve::Server::start(
-        crate::toy::root(&std::sync::Arc::default()),
+        support::toy::root(&std::sync::Arc::default()),
         &tilefs::serve::ServeOptions { listen, ..options() },
     ) else {
-        return crate::skip::skipped(crate::skip::Need::BareSystem, "there is no IPv6");
+        return support::skip::skipped(support::skip::Need::BareSystem, "there is no IPv6");
     };
     let address = format!("127.0.0.1:{}", server.address().port()).parse().unwrap();
     let status = |host: &str| {

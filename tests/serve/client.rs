@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tilefs::read_ahead::Window;
 use tilefs::serve::{ServeOptions, Server};
 
-use crate::toy::{self, Counters};
+use support::toy::{self, Counters};
 
 /// No reply takes longer than this, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);

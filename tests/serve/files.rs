@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 
 use crate::client::{Program, Reply, ask, demo, get, serve_toy};
-use crate::toy;
+use support::toy;
 
 /// A time after the last commit of the sample array: texts name the time that is shown.
 const AT: &str = "2024-06-01";

@@ -10,7 +10,7 @@ use rustix::net::sockopt::set_socket_linger;
 use tilefs::serve::ServeOptions;
 
 use crate::client::{connect, eventually, options, read_reply, serve_toy, serve_toy_with};
-use crate::toy;
+use support::toy;
 
 /// More than a test takes, so that no limit of time ends what a client has left.
 const NEVER: Duration = Duration::from_secs(3600);

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
 
 use crate::client::{Program, ask, connect, demo, eventually, get, read_reply, send, serve_toy};
-use crate::toy;
+use support::toy;
 
 #[test]
 fn no_path_leads_out_of_the_tree() {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::client::{Program, ask, demo, get, serve_toy};
-use crate::toy;
+use support::toy;
 
 #[test]
 fn a_folder_is_listed_as_json_and_as_links() {

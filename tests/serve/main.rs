@@ -5,14 +5,6 @@
 
 #![cfg(feature = "serve")]
 
-#[path = "../../examples/toy/tree.rs"]
-#[allow(dead_code)]
-mod toy;
-
-#[path = "../support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
 mod access;
 mod client;
 mod crowds;

@@ -71,7 +71,7 @@ fn without_refresh_a_server_shows_what_there_was() {
 fn a_commit_to_one_member_leaves_the_others_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("group/__group")).unwrap();
-    let Some(python) = crate::skip::python_with("tiledb, numpy") else { return };
+    let Some(python) = support::skip::python_with("tiledb, numpy") else { return };
     let script = "
 import sys, numpy, tiledb
 group = sys.argv[1]

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use tilefs::serve::ServeOptions;
 
 use crate::client::{Program, connect, demo, eventually, get, options, read_reply, serve_toy_with};
-use crate::toy;
+use support::toy;
 
 /// The limit of the servers of these tests.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::client::{Program, demo, get};
-use crate::skip::{Need, is_root, python_with, skipped};
+use support::skip::{Need, is_root, python_with, skipped};
 
 fn has(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
@@ -163,7 +163,7 @@ fn tasks_of_a_job_share_a_server() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let prolog = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/slurm_prolog.sh");
+    let prolog = support::repository::root().join("examples/slurm_prolog.sh");
     let program = Path::new(env!("CARGO_BIN_EXE_tilefs")).parent().unwrap().display().to_string();
     let path = format!("{program}:{}", std::env::var("PATH").unwrap());
     let task = || {
@@ -215,7 +215,7 @@ fn the_caption_of_a_picture_has_the_least_and_the_greatest_value() {
     if !has("node") {
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/run_picture.js");
+    let script = support::repository::root().join("tests/serve/run_picture.js");
     let caption = |array: &Path| {
         let server = Program::start(array, &[]);
         String::from_utf8(output(Command::new("node").arg(&script).arg(server.url()))).unwrap()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::client::{Program, Reply, ask, demo, get, send, serve_toy};
-use crate::toy;
+use support::toy;
 
 /// Returns the members in a reply by the path of their URL: whether each is a folder, and its length.
 fn resources(reply: &Reply) -> BTreeMap<String, (bool, Option<u64>)> {

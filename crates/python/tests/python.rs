@@ -1,21 +1,13 @@
 //! Runs the tests of the Python package with the module that was built along with this program.
 
-#[path = "../../../tests/support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
-
-#[path = "../../../tests/faults/faulty.rs"]
-#[allow(dead_code)]
-mod faulty;
-
 use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use faulty::Faulty;
-use skip::{can_mount, python_with};
+use support::faulty::Faulty;
+use support::skip::{can_mount, python_with};
 
 /// The Python packages that the tests import.
 const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata, moto, \

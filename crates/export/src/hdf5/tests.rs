@@ -1,4 +1,4 @@
-//! Tests the bytes as a content. `tests/export_tools/hdf5.rs` reads the files with HDF5 libraries.
+//! Tests the bytes as a content. `tests/exports/hdf5.rs` reads the files with HDF5 libraries.
 
 use tilefs_format::datatype::Datatype;
 

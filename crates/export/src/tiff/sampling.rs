@@ -9,7 +9,7 @@
 //! * Images with so long lines that GDAL's least chunk exceeds its limit are sampled from overview to overview, too: by
 //!   tiles without chunks, by strips with chunks that are chosen for each overview.
 //!
-//! Source: observed with GDAL 3.6 and 3.10; `tests/export_tools/mounted/overview_files.py` compares all pixels.
+//! Source: observed with GDAL 3.6 and 3.10; `tests/exports/mounted/overview_files.py` compares all pixels.
 
 /// Overviews end when no side is longer than this.
 const LEAST_SIDE: u64 = 256;

@@ -87,7 +87,7 @@ impl Bounds {
 /// Returns whether writers record reliable extremes of an attribute: for integers, dates and times with one value per
 /// cell. Nulls are not included in them.
 ///
-/// The test in `tests/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with random
+/// The test in `tests/reader/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with random
 /// histories by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not, evolved,
 /// with delete conditions, and consolidated and vacuumed in every mode.
 ///

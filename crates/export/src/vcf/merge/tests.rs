@@ -1,5 +1,5 @@
 //! Tests of merged lines that differ from those of bcftools, and of records that cannot be merged.
-//! `tests/merged_variants.rs` compares all other lines with bcftools itself.
+//! `tests/tree/variants/merged.rs` compares all other lines with bcftools itself.
 
 use super::super::fields::testing::{Stored, stored};
 use super::*;

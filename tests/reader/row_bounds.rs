@@ -1,0 +1,227 @@
+//! No value lies outside the bounds that are reported for its row, whoever wrote the array: checked for the fixtures
+//! and the larger collections (see tests/support/corpora.rs). Parquet footers have these bounds, merged over the rows
+//! of a row group, and queries skip row groups by them.
+//!
+//! `TILEFS_ARRAYS` names a folder: all arrays below it are also checked. `TILEFS_CASE=text` checks only arrays with
+//! that text in their path.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, fs};
+
+use support::columns::compare_values;
+use support::corpora::{corpus, peers};
+use tilefs::tree::dense::{DenseArray, DenseSubarray};
+use tilefs::tree::sparse::SparseSubarray;
+use tilefs::tree::subarray::{FieldId, Subarray, column};
+use tilefs::tree::{Extent, OpenOptions, open_array};
+use tilefs_export::column::{Summaries, Summary};
+use tilefs_export::{Column, Content};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_format::schema::ArrayType;
+use tilefs_reader::array::Array;
+use tilefs_threads as threads;
+
+/// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
+const MOST_ROWS: u64 = 2000;
+
+#[test]
+fn no_value_lies_outside_of_the_bounds_of_its_row() {
+    let mut arrays = arrays_below(tilefs_fixtures::fixtures());
+    arrays.extend(arrays_below(&corpus()));
+    if let Some(peers) = peers() {
+        arrays.extend(arrays_below(&peers));
+    }
+    if let Some(folder) = env::var_os("TILEFS_ARRAYS") {
+        arrays.extend(arrays_below(Path::new(&folder)));
+    }
+    let case = env::var("TILEFS_CASE").unwrap_or_default();
+    arrays.retain(|array| array.to_string_lossy().contains(&case));
+    threads::start_team(threads::usual());
+    let found: Vec<Found> = threads::map(arrays.iter(), |array| look_at(array));
+    let mut all = Found::default();
+    found.into_iter().for_each(|one| all.add(one));
+    println!("{} folders, {} arrays opened, {} columns with bounds", arrays.len(), all.arrays, all.columns);
+    println!("{} bounds hold, {} do not, {} could not be told or read", all.held, all.wrong.len(), all.refused);
+    all.wrong.iter().take(40).for_each(|wrong| println!("{wrong}"));
+    assert!(all.wrong.is_empty(), "{} bounds leave values out", all.wrong.len());
+    assert!(
+        all.held > 10_000 && all.attributes > 100 || !case.is_empty(),
+        "{} bounds, {} attributes",
+        all.held,
+        all.attributes
+    );
+}
+
+/// Bounds that exclude a value, at either end, in any of several rows.
+#[test]
+fn bounds_that_leave_a_value_out_are_found() {
+    struct Same(Summary);
+    impl Summaries for Same {
+        fn summary(&self, _rows: Range<u64>) -> Result<Option<Summary>> {
+            Ok(Some(self.0.clone()))
+        }
+    }
+    let values: Vec<Vec<u8>> = [3i16, -4, 9].iter().map(|value| value.to_le_bytes().to_vec()).collect();
+    for (least, greatest, outside) in [(-4i16, 9i16, 0), (-3, 9, 1), (-4, 8, 1), (0, 8, 2), (-4, -4, 2)] {
+        let summaries = Same(Summary { least: least.to_le_bytes().into(), greatest: greatest.to_le_bytes().into() });
+        let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
+        let mut found = Found::default();
+        compare("", Datatype::Int16, &cells, &summaries, 0..3, &mut found);
+        assert_eq!(found.wrong.len(), outside, "{least} to {greatest}");
+        assert_eq!(found.held, 1 - u64::from(outside > 0));
+    }
+}
+
+/// The results of checking arrays.
+#[derive(Default)]
+struct Found {
+    arrays: usize,
+    columns: usize,
+    /// Number of columns of attributes with bounds.
+    attributes: usize,
+    /// Number of ranges of rows whose values are all within the bounds.
+    held: u64,
+    /// Number of arrays and columns that could not be read.
+    refused: u64,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, other: Found) {
+        self.arrays += other.arrays;
+        self.columns += other.columns;
+        self.attributes += other.attributes;
+        self.held += other.held;
+        self.refused += other.refused;
+        self.wrong.extend(other.wrong);
+    }
+}
+
+/// Returns all folders with a schema, at any depth.
+fn arrays_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        if folder.join("__array_schema.tdb").exists() || folder.join("__schema").is_dir() {
+            found.push(folder);
+            continue;
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        left.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+    found.sort();
+    found
+}
+
+fn look_at(path: &Path) -> Found {
+    let mut found = Found::default();
+    let options = OpenOptions {
+        reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
+        ..OpenOptions::default()
+    };
+    // Encrypted, damaged and unsupported arrays have no Parquet file.
+    let Ok(array) = open_array(path, &options) else {
+        found.refused += 1;
+        return found;
+    };
+    match subarray(&array) {
+        Ok(subarray) => {
+            found.arrays += 1;
+            let schema = array.schema();
+            let dimensions =
+                (0..schema.dimensions.len()).map(FieldId::Dimension).filter(|_| schema.array_type == ArrayType::Sparse);
+            for field in dimensions.chain((0..schema.attributes.len()).map(FieldId::Attribute)) {
+                if look_at_field(path, &*subarray, field, &mut found).is_err() {
+                    found.refused += 1;
+                }
+            }
+        }
+        Err(_) => found.refused += 1,
+    }
+    found
+}
+
+fn subarray(array: &Arc<Array>) -> Result<Box<dyn Subarray>> {
+    if array.schema().array_type == ArrayType::Sparse {
+        return Ok(Box::new(SparseSubarray::new(array.clone(), false)));
+    }
+    let dense = Arc::new(DenseArray::new(array.clone())?);
+    let selection = dense.default_selection(Extent::NonEmpty)?.0;
+    Ok(Box::new(DenseSubarray::new(dense, selection)))
+}
+
+fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &mut Found) -> Result<()> {
+    let Some(summaries) = subarray.summaries(field)? else { return Ok(()) };
+    let schema = subarray.array().schema();
+    let datatype = field.datatype(schema);
+    let column = column(subarray, field, field.describe(schema, "column"))?;
+    found.columns += 1;
+    found.attributes += usize::from(matches!(field, FieldId::Attribute(_)));
+    let rows = column.cells();
+    let place = format!("{} {field:?}", path.display());
+    let step = (rows / MOST_ROWS).max(1);
+    for first in (0..rows).step_by(step as usize) {
+        // A single row, and several together.
+        for count in [1, 2 + first % 61] {
+            let rows = first..(first + count).min(rows);
+            let cells = cells(&column, rows.clone())?;
+            let cells: Vec<Option<&[u8]>> = cells.iter().map(Option::as_deref).collect();
+            compare(&place, datatype, &cells, &*summaries, rows, found);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the values of some rows, `None` for null.
+fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
+    let read = |content: &Arc<dyn Content>, bytes: Range<u64>| -> Result<Vec<u8>> {
+        let mut read = vec![0; (bytes.end - bytes.start) as usize];
+        content.read_at(bytes.start, &mut read)?;
+        Ok(read)
+    };
+    let marks = column.validity.as_ref().map(|validity| read(validity, rows.clone())).transpose()?;
+    let values: Vec<Vec<u8>> = match &column.offsets {
+        Some(offsets) => {
+            let offsets = read(offsets, rows.start * 8..rows.end * 8 + 8)?;
+            let offsets: Vec<u64> = offsets.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+            offsets.windows(2).map(|ends| read(&column.values, ends[0]..ends[1])).collect::<Result<_>>()?
+        }
+        None => {
+            let size = column.field.cell_size().expect("no offsets, so each cell has the same size");
+            let values = read(&column.values, rows.start * size..rows.end * size)?;
+            values.chunks_exact(size as usize).map(<[u8]>::to_vec).collect()
+        }
+    };
+    let is_valid = |row: usize| marks.as_ref().is_none_or(|marks| marks[row] != 0);
+    Ok(values.into_iter().enumerate().map(|(row, value)| is_valid(row).then_some(value)).collect())
+}
+
+/// Compares the cells in `rows` with the bounds that are reported for them.
+fn compare(
+    place: &str,
+    datatype: Datatype,
+    cells: &[Option<&[u8]>],
+    summaries: &dyn Summaries,
+    rows: Range<u64>,
+    found: &mut Found,
+) {
+    let Ok(Some(Summary { least, greatest })) = summaries.summary(rows.clone()) else {
+        found.refused += 1;
+        return;
+    };
+    let order = |a: &[u8], b: &[u8]| compare_values(datatype.name(), a, b);
+    let outside = cells
+        .iter()
+        .flatten()
+        .filter(|value| order(value, &least) == Ordering::Less || order(value, &greatest) == Ordering::Greater);
+    let wrong: Vec<String> =
+        outside.map(|value| format!("{place} rows {rows:?}: {value:?} outside of {least:?} to {greatest:?}")).collect();
+    found.held += u64::from(wrong.is_empty());
+    found.wrong.extend(wrong);
+}

@@ -1,0 +1,11 @@
+//! What the tree shows: names, values, groups and datasets of variants, compared with what other readers of the same
+//! arrays say.
+
+mod corpus;
+mod extremes;
+mod groups;
+mod overviews;
+mod random_arrays;
+mod replaced;
+mod variants;
+mod verify;

@@ -1,0 +1,7 @@
+//! Datasets of TileDB-VCF, compared with the VCF files that were stored in them and with what bcftools reads and makes.
+
+mod bcf;
+mod files;
+mod merged;
+mod saved;
+mod tables;
