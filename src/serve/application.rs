@@ -11,7 +11,8 @@ use super::answer::{Answer, Question};
 const FOLDER: [&str; 2] = [".tilefs", "page"];
 
 /// Lets a page load what this server has, and nothing else. Names and texts in it run nothing.
-pub const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
+pub const POLICY: &str =
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
 
 /// A file of the page.
 struct Asset {
