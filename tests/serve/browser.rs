@@ -41,6 +41,7 @@ fn the_page_shows_what_tiledb_reads() {
         ("real", Program::start(&corpus.join("real"), &[])),
         // The array of 100,000 attributes needs room for the names of its files.
         ("hostile", Program::start(&hostile, &["--cache-size", "2G"])),
+        ("variants", Program::start(&tilefs_fixtures::fixtures().join("variants/v4"), &[])),
         ("token", Program::start(&demo(), &["--token", TOKEN])),
     ];
     let urls = servers.iter().map(|(name, server)| ((*name).to_owned(), server.url().into()));
@@ -51,5 +52,5 @@ fn the_page_shows_what_tiledb_reads() {
     let checked = Command::new("node").arg(web.join("tests/browser.mjs")).arg(file).output().unwrap();
     let told = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{told}{}", String::from_utf8_lossy(&checked.stderr));
-    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 15, "{told}");
+    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 16, "{told}");
 }

@@ -140,11 +140,10 @@ function ArrayView({ names, schema, state }: { names: Names; schema: Schema; sta
 }
 
 function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; state: URLSearchParams }) {
-  const { names, group } = node;
+  const { names, group, hasVariants } = node;
   const [shown, setShown] = useState<{ names: Names; schema: Schema; dense: DenseState } | null>(null);
   const levels = levelsOf(group);
   const kind = group.metadata.soma_object_type?.text;
-  const hasVariants = group.files.some((file) => file.path.startsWith("vcf/"));
   const main: [string, () => preact.JSX.Element][] = [];
   const onState = useCallback((names: Names, schema: Schema, dense: DenseState) => setShown({ names, schema, dense }), []);
   if (levels) main.push(["Image", () => <PyramidView names={names} levels={levels} state={state} onState={onState} />]);

@@ -1,5 +1,5 @@
 // What schema.json and group.json say about a node.
-import { jsonIfThere, list, type Names } from "./server";
+import { isThere, jsonIfThere, list, type Names } from "./server";
 
 export interface Dimension {
   name: string;
@@ -82,7 +82,7 @@ export interface Group {
 /** A node of the tree: an array, a group, or any other folder. */
 export type Node =
   | { kind: "array"; names: Names; schema: Schema }
-  | { kind: "group"; names: Names; group: Group }
+  | { kind: "group"; names: Names; group: Group; hasVariants: boolean }
   | { kind: "folder"; names: Names; members: { name: string; type: string; size?: number }[] };
 
 /** The folders of tilefs itself, which are no members. */
@@ -97,7 +97,11 @@ export async function open(names: Names, signal?: AbortSignal): Promise<Node> {
     if (schema) return { kind: "array", names, schema };
   }
   const group = await jsonIfThere<Group>(names, ".group/group.json", signal);
-  if (group) return { kind: "group", names, group };
+  // A dataset of variants has a folder that is not listed.
+  const has = (name: string) => group?.members.some((member) => member.name === name);
+  const mayHaveVariants = group?.metadata.dataset_type?.text === "vcf" || (has("data") && has("metadata"));
+  const hasVariants = !!mayHaveVariants && (await isThere(names, "vcf/samples.txt", signal));
+  if (group) return { kind: "group", names, group, hasVariants };
   return { kind: "folder", names, members };
 }
 

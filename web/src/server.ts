@@ -82,6 +82,17 @@ export async function length(folder: Names, path: string, signal?: AbortSignal):
   return Number(reply.headers.get("Content-Length"));
 }
 
+/** Returns whether there is such a file. */
+export async function isThere(folder: Names, path: string, signal?: AbortSignal): Promise<boolean> {
+  return length(folder, path, signal).then(
+    () => true,
+    (error) => {
+      if (error instanceof Refused) return false;
+      throw error;
+    },
+  );
+}
+
 /** The most parts that the server puts into one reply. */
 const MOST_PARTS = 32;
 /** Ranges that are closer than this are read as one. */

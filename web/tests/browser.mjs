@@ -2,8 +2,8 @@
 //
 // usage: browser.mjs CONFIGURATION
 //
-// The configuration is JSON: `urls` of servers of the demo array, of the folder of real data, of hostile arrays and of the
-// demo with a token; the `token`; and `expected`, the output of arrays.py. Prints each check, and ends with 1 if one failed.
+// The configuration is JSON: `urls` of servers of the demo array, of the folder of real data, of hostile arrays, of a
+// dataset of variants and of the demo with a token; the `token`; and `expected`, the output of arrays.py. Prints each check, and ends with 1 if one failed.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -49,8 +49,8 @@ async function cell(page, ...keys) {
 }
 
 const valueAt = ({ shape, values }, ...index) => values[index.reduce((at, one, axis) => at * shape[axis] + one, 0)];
-/** Two axes of an array whose coordinates begin elsewhere. */
-const close32 = (shown, value) => assert.equal(Math.fround(Number(shown)), Math.fround(value));
+/** Compares a float32 as the page writes it with the double that Python wrote. */
+const sameFloat = (shown, value) => assert.equal(Math.fround(Number(shown)), Math.fround(value));
 
 async function rowsShown(page) {
   await page.waitForFunction(() => [...document.querySelectorAll("tr.row td")].some((cell) => cell.textContent !== "…"));
@@ -68,7 +68,7 @@ async function accessible(page) {
 check("a picture has the values of the array, and goes back in time", async () => {
   const page = await open(urls.demo);
   const [[y, x], value] = await cell(page, "ArrowRight", "ArrowDown");
-  close32(value, valueAt(expected.demo, y, x));
+  sameFloat(value, valueAt(expected.demo, y, x));
   assert.match(await page.innerText(".summary"), /100 × 200.*2 writes/);
   assert.equal(await page.title(), "demo");
   // The last ten rows were written on the second day.
@@ -207,7 +207,7 @@ check("cubes have sliders, numbers beyond 2^53 are exact, and other shapes have 
   assert.equal(await page.locator("table.grid td").first().innerText(), String(2n ** 53n + 35n));
   await close(page);
   page = await open(`${urls.hostile}single/`);
-  assert.equal(await page.innerText(".single output"), "0.1");
+  await page.waitForFunction(() => document.querySelector(".single output")?.textContent === "0.1");
   await close(page);
   page = await open(`${urls.hostile}complex/`);
   const [[row, column], number] = await cell(page, "ArrowLeft");
@@ -225,6 +225,22 @@ check("cells of a sparse array are points", async () => {
   await page.focus(".picture canvas");
   await page.keyboard.press("n");
   assert.match(await page.locator(".readout").innerText(), /x = 998, y = 0.*0/);
+  await close(page);
+});
+
+check("a dataset of variants shows the records of a region", async () => {
+  const page = await open(`${urls.variants}?region=chr1:1-100000`);
+  await page.waitForSelector("td.genotype");
+  const merged = await fetch(`${urls.variants}vcf/merged/chr1:1-100000.vcf`).then((reply) => reply.text());
+  const records = merged.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  const shown = await page.$$eval(".grid tbody tr", (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+  assert.equal(shown.length, records.length);
+  shown.forEach((row, at) => {
+    assert.deepEqual(row.slice(0, 5), records[at].slice(0, 5).map((text) => text.slice(0, 60)));
+    const genotype = records[at][8].split(":").indexOf("GT");
+    assert.deepEqual(row.slice(8), records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype])));
+  });
+  await accessible(page);
   await close(page);
 });
 
@@ -261,7 +277,7 @@ check("enormous, empty and endless arrays leave the page alive", async () => {
 check("a token in the address opens everything, and is not lost", async () => {
   const page = await open(`${urls.token}?token=${token}`);
   const [[y, x], value] = await cell(page, "ArrowRight");
-  close32(value, valueAt(expected.demo, y, x));
+  sameFloat(value, valueAt(expected.demo, y, x));
   await page.click("[role=tab]:has-text('Files')");
   await page.waitForURL(/tab=Files.*token=/);
   assert.match(await page.locator("table.plain a").first().getAttribute("href"), /token=/);

@@ -81,7 +81,9 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   }, [key]);
 
   const known = line && statistics(line.values);
-  useEffect(() => onStatistics(known, (line?.positions.step ?? 1) > 1), [line]);
+  useEffect(() => {
+    if (line) onStatistics(known, line.positions.step > 1);
+  }, [line]);
   useEffect(() => {
     if (canvas.current && width > 0) draw(canvas.current, width, range, line, known, axis, isLog, cursor);
   }, [width, range, line, cursor, isLog]);

@@ -112,7 +112,9 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
   }, [seenKey, key, budgets]);
 
   const top = layers.at(-1);
-  useEffect(() => onStatistics(top ? statistics(top.values) : null, !!top && !isWhole(top)), [top]);
+  useEffect(() => {
+    if (top) onStatistics(statistics(top.values), !isWhole(top));
+  }, [top]);
   const palette = useMemo(() => (labels ? Uint32Array.from({ length: 10 }, (_, at) => pixel(category(at))) : null), [labels]);
   const colours = useMemo(() => (scale ? layers.map((layer) => coloured(layer, scale, palette)) : []), [layers, scale, palette]);
 

@@ -1,7 +1,7 @@
 // A dense array: which attribute and axes to show, how, and what is known of the cells that are drawn.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { MAPS, type Scale, type Statistics } from "../colour";
-import { remember } from "../place";
+import { go, remember } from "../place";
 import { Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
 import type { Names } from "../server";
@@ -81,9 +81,11 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
   const as = shapes.includes(shape) ? shape : shapes[0];
   const [statistics, setStatistics] = useState<Statistics | null>(null);
   const [isSample, setSample] = useState(false);
+  const [isBlank, setBlank] = useState(false);
   const onStatistics = useCallback((known: Statistics | null, isSample: boolean) => {
     setStatistics(known);
     setSample(isSample);
+    setBlank(known === null);
   }, []);
   const [map, setMap] = useState(state.get("map") ?? "viridis");
   const [isLog, setLog] = useState(state.get("log") === "yes");
@@ -174,6 +176,10 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
         <Grid key={key} names={names} attribute={attribute} axes={axes} rows={lengths > 1 ? rows : along} columns={lengths > 1 ? columns : null}
           fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))} labels={labels} start={[Math.floor(window?.top ?? 0), Math.floor(window?.left ?? 0)]} />
       )}
+      {isBlank && isNumber && (as === "picture" || as === "line") && <p>
+        None of the cells drawn has a value.{" "}
+        {schema.covers === "domain" && names.at(-1) !== "nonempty" && <button class="link" onClick={() => go({ names: [...names, "nonempty"], state: new URLSearchParams() })}>Show the box that was written</button>}
+      </p>}
       {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {labels.slice(0, 12).join(", ")}{labels.length > 12 && ", …"}</p>}
       {statistics && !labels && (as === "picture" || as === "line") && (
         <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} />

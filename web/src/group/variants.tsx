@@ -20,10 +20,10 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
   const [asked, setAsked] = useState(region);
   const known = useWork(async (signal) => {
     const [listed, isAll] = await text(names, "vcf/samples.txt", MOST_NAMES, signal);
-    const samples = listed.split("\n").filter(Boolean);
-    if (!isAll) samples.pop();
+    // A name ends with its line; the last one may have been cut. The empty name is a name, too.
+    const samples = listed.split("\n").slice(0, -1);
     // A region without records is a header, which names the contigs.
-    const [header] = await text(names, `vcf/slice/1:1-1/${samples[0]}.vcf`, MOST_NAMES, signal);
+    const [header] = await text(names, `vcf/slice/1:1-1/${fileName(samples[0])}.vcf`, MOST_NAMES, signal);
     const contigs = [...header.matchAll(/^##contig=<ID=([^,>]+)(?:.*?length=(\d+))?/gm)].map(([, name, length]): Contig => ({ name, length: length ? Number(length) : null }));
     return { samples, isAll, contigs };
   }, [names]);
@@ -38,7 +38,7 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
   };
   return (
     <section>
-      <p class="summary">{isAll ? "" : "more than "}{grouped(samples.length)} sample{samples.length === 1 ? "" : "s"}: {samples.slice(0, 12).join(", ")}{samples.length > 12 && ", …"}</p>
+      <p class="summary">{isAll ? "" : "more than "}{grouped(samples.length)} sample{samples.length === 1 ? "" : "s"}: {samples.slice(0, 12).map((sample) => sample || "(no name)").join(", ")}{samples.length > 12 && ", …"}</p>
       <form class="ranges" onSubmit={(event) => {
         event.preventDefault();
         apply(region);
@@ -49,11 +49,14 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
           onClick={() => apply(`${contig.name}:1-${Math.min(contig.length ?? 100_000, 100_000)}`)}>{contig.name}</button>)}
       </form>
       {records.error !== undefined ? <Trouble error={records.error} /> : asked && !records.result ? <p class="status"><Busy /></p> : records.result && <Records {...records.result} />}
-      {asked && <p class="files">
-        {["vcf", "vcf.gz", "bcf"].map((ending) => <a key={ending} download href={linkOf(names, `vcf/merged/${asked}.${ending}`)}>{ending} of this region </a>)}
-      </p>}
+      {asked && <p class="bar">Download this region as {["vcf", "vcf.gz", "bcf"].map((ending) => <a key={ending} download href={linkOf(names, `vcf/merged/${asked}.${ending}`)}>{ending}</a>)}</p>}
     </section>
   );
+}
+
+/** Returns the name of a sample's files. */
+function fileName(sample: string): string {
+  return sample === "" ? "%" : sample.replace(/[%/\\\x00-\x1f\x7f]|^\./g, (one) => "%" + one.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0"));
 }
 
 interface Read {
