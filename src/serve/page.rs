@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::answer::Question;
 use super::application;
-use super::path::{TreePath, encode_name, escape_markup};
+use super::path::{TreePath, decode, encode_name, escape_markup};
 use super::site::{Failure, Site};
 use crate::tree::texts::shell_word;
 use crate::tree::{EntryKind, Folder, Node};
@@ -112,7 +112,23 @@ impl Page {
         if self.has_picture() {
             page += &format!("<figure id=\"picture\" data-query=\"{}\"></figure>\n", escape_markup(&self.query()));
         }
+        if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
+            page += &self.form();
+        }
         page + "<table>\n"
+    }
+
+    /// Returns a form for a selection, which is a folder here.
+    fn form(&self) -> String {
+        let token = self
+            .token
+            .as_ref()
+            .map(|token| format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", escape_markup(token)));
+        format!(
+            "<form><label>Selection <input name=\"{SELECT}\" placeholder=\"10..19,5..9\"></label> <button>Open</button>{}\
+             </form>\n",
+            token.unwrap_or_default()
+        )
     }
 
     /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
@@ -164,6 +180,53 @@ impl Page {
         page + "</body></html>\n"
     }
 }
+
+/// The folders that take selections, and the field of the form in their pages.
+const SELECTIONS: [&str; 2] = ["slice", "islice"];
+const SELECT: &str = "select";
+
+/// Returns the URL of the selection that the form of a page was sent with.
+pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
+    let is_form = path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str()));
+    let fields = asked.query.as_deref().filter(|_| is_form)?.split('&');
+    let selection = fields.filter_map(|field| field.split_once('=')).find(|(name, _)| *name == SELECT)?.1;
+    // In a form, `+` is a blank, and no selection has blanks.
+    let selection = decode(&selection.replace('+', "")).ok().filter(|text| !text.is_empty())?;
+    let mut url = String::from("./");
+    encode_name(&selection, &mut url);
+    url.push('/');
+    if let Some(token) = &asked.token {
+        url.push_str("?token=");
+        encode_name(token, &mut url);
+    }
+    Some(url)
+}
+
+/// Returns the page for a path where nothing is: the reason, and links to what is near.
+pub fn absence(path: &TreePath, reason: &str, asked: &Question) -> String {
+    let (root, token) = (path.to_root(), asked.token.as_deref().unwrap_or_default());
+    let query = if token.is_empty() { String::new() } else { format!("?token={}", escape_markup(token)) };
+    let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
+    let near = near.map_or_else(String::new, |near| {
+        let mut url = root.clone();
+        for (number, name) in near.split('/').enumerate() {
+            if number > 0 {
+                url.push('/');
+            }
+            encode_name(name, &mut url);
+        }
+        format!("<p><a href=\"{url}{query}\">{}</a></p>\n", escape_markup(near))
+    });
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>not found</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"></head><body>\n<h1>Not found</h1>\n\
+         <p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n</body></html>\n",
+        without_links(reason)
+    )
+}
+
+/// The beginning of a reason that ends with a path.
+const NEAR: &str = "no such file; did you mean ";
 
 /// Returns a text with escapes for HTML. Programs that look for links in a page, such as fsspec, take every URL in its
 /// source for one, so there is none.

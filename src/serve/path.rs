@@ -43,9 +43,12 @@ impl TreePath {
         self.names.join("/")
     }
 
-    /// Returns the relative URL of the root, from the URL of a folder at this path.
+    /// Returns the relative URL of the root, from the URL of this path.
     pub fn to_root(&self) -> String {
-        if self.names.is_empty() { "./".to_owned() } else { "../".repeat(self.names.len()) }
+        match self.names.len() - usize::from(!self.is_folder) {
+            0 => "./".to_owned(),
+            depth => "../".repeat(depth),
+        }
     }
 
     /// Returns the path of the URL, with a slash at the end if it is that of a folder.

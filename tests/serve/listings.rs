@@ -42,6 +42,31 @@ fn a_folder_without_its_slash_is_redirected() {
     assert_eq!(get(server.address, "/temp.f32/").status, 404);
 }
 
+/// A form cannot make a path, so it sends the selection in its query.
+#[test]
+fn a_selection_from_a_form_is_a_folder() {
+    let server = Program::start(&demo(), &[]);
+    assert!(get(server.address, "/slice/").text().contains("<form><label>Selection <input name=\"select\""));
+    let sent = get(server.address, "/slice/?select=y%3D5..9%2C3");
+    assert_eq!((sent.status, sent.header("location")), (303, "./y=5..9,3/"));
+    assert_eq!(get(server.address, "/dims/?select=y%3D5").status, 200);
+    // It leads nowhere else.
+    let sent = get(server.address, "/slice/?select=%2F%2Fevil.example%2F");
+    assert_eq!((sent.status, sent.header("location")), (303, "./%2F%2Fevil.example%2F/"));
+}
+
+#[test]
+fn a_name_that_is_wrong_gets_a_page_with_the_nearest() {
+    let server = Program::start(&demo(), &[]);
+    let wrong = ask(server.address, "GET", "/dims/yy.i64", &["Accept: text/html"]);
+    assert_eq!((wrong.status, wrong.header("content-type")), (404, "text/html; charset=utf-8"));
+    assert!(wrong.text().contains("<a href=\"../dims/y.i64\">dims/y.i64</a>"), "{}", wrong.text());
+    let wrong = ask(server.address, "GET", "/%3Cscript%3E", &["Accept: text/html"]);
+    assert!(wrong.status == 404 && !wrong.text().contains("<script"), "{}", wrong.text());
+    // Programs get one line.
+    assert!(get(server.address, "/dims/yy.i64").text().ends_with("did you mean dims/y.i64?\n"));
+}
+
 /// No size is looked up, and the reply does not wait for the last name.
 #[test]
 fn a_hundred_thousand_names_are_listed_without_looking_at_one() {

@@ -37,7 +37,7 @@ export function SchemaView({ schema }: { schema: Schema }) {
           <tbody>{attributes.map((attribute) => (
             <tr key={attribute.name}>
               <th scope="row">{attribute.name || "(no name)"}</th><td>{typeText(attribute.datatype, attribute.unit, attribute.values_per_cell)}</td><td>{attribute.nullable ? "yes" : ""}</td>
-              <td>{JSON.stringify(attribute.fill)?.slice(0, 40)}</td>
+              <td>{String(attribute.fill).slice(0, 40)}</td>
               <td>{attribute.enumeration ? (labelsOf(schema, attribute)?.slice(0, 5).join(", ") ?? attribute.enumeration) : ""}</td>
               <td>{attribute.filters.map((filter) => filter.name.toLowerCase()).join(", ")}</td>
             </tr>))}</tbody>

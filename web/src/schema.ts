@@ -27,7 +27,8 @@ export interface Attribute {
   filters: { name: string }[];
 }
 
-export type Scalar = number | string | null;
+/** A number is big if doubles cannot hold it. */
+export type Scalar = number | bigint | string | null;
 
 export interface Enumeration {
   name: string;

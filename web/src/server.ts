@@ -46,7 +46,14 @@ async function request(url: string, headers: Record<string, string>, signal?: Ab
 
 /** Reads a file of JSON. */
 export async function json<T>(folder: Names, path: string, signal?: AbortSignal): Promise<T> {
-  return (await request(urlOf(folder, path), {}, signal)).json() as Promise<T>;
+  return exact(await (await request(urlOf(folder, path), {}, signal)).text()) as T;
+}
+
+/** Parses JSON; integers that doubles cannot hold are big. */
+function exact(text: string): unknown {
+  const reviver = (_: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? BigInt(context!.source!) : value;
+  return /\d{16}/.test(text) ? JSON.parse(text, reviver) : JSON.parse(text);
 }
 
 /** Reads a file of JSON; null if there is none. */

@@ -68,7 +68,7 @@ function exampleOf(schema: Schema, at: number): string {
   const { datatype, unit } = schema.dimensions[at];
   const range = schema.non_empty_domain?.[at];
   if (!range || range[0] === null) return "low..high";
-  const text = (value: unknown) => (unit && datatype.startsWith("DATETIME") ? dateText(BigInt(value as number), unit).slice(0, 10) : String(value)).slice(0, 14);
+  const text = (value: unknown) => (unit && datatype.startsWith("DATETIME") ? dateText(value as bigint, unit).slice(0, 10) : String(value)).slice(0, 14);
   return `${text(range[0])}..${text(range[1])}`;
 }
 

@@ -53,6 +53,10 @@ texts = make("texts", (3, 4), [tiledb.Attr("a", dtype="U0")])
 write(texts, np.array([[f"{SCRIPT}{row}{column}" for column in range(4)] for row in range(3)], dtype="O"))
 complexes = make("complex", (3, 4), [tiledb.Attr("a", dtype=np.complex128)])
 write(complexes, np.arange(12).reshape(3, 4) * (1 - 2j))
+first = np.datetime64("2020-01-01T00:00:00.123456701", "ns")
+time = tiledb.Dim("time", domain=(first, first + np.timedelta64(9, "ns")), tile=np.timedelta64(10, "ns"), dtype="datetime64[ns]")
+tiledb.Array.create(f"{folder}/times", tiledb.ArraySchema(domain=tiledb.Domain(time), attrs=[tiledb.Attr("a", dtype=np.int16)]))
+write(f"{folder}/times", np.arange(10, dtype=np.int16))
 schema = tiledb.ArraySchema(
     domain=tiledb.Domain(tiledb.Dim("y", domain=(0, 999), tile=100, dtype=np.int32), tiledb.Dim("x", domain=(0, 999), tile=100, dtype=np.int32)),
     attrs=[tiledb.Attr("v", dtype=np.float64)], sparse=True)

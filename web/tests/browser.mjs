@@ -213,6 +213,11 @@ check("cubes have sliders, numbers beyond 2^53 are exact, and other shapes have 
   const [[row, column], number] = await cell(page, "ArrowLeft");
   assert.deepEqual(number.split(", ").map(Number), [row * 4 + column, -2 * (row * 4 + column) + 0]);
   await close(page);
+  page = await open(`${urls.hostile}times/?as=grid`);
+  await page.waitForSelector("table.grid td");
+  assert.deepEqual(await page.$$eval("table.grid tbody th", (heads) => heads.map((head) => head.textContent)),
+    Array.from({ length: 10 }, (_, at) => `2020-01-01 00:00:00.1234567${String(at + 1).padStart(2, "0").replace(/0$/, "")}`));
+  await close(page);
   page = await open(`${urls.hostile}texts/`);
   await page.waitForSelector("table.grid td");
   assert.equal(await page.locator("table.grid td").first().innerText(), `${expected.names[0]}00`);

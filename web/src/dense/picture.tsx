@@ -402,7 +402,7 @@ function axis(context: CanvasRenderingContext2D, colour: string, view: View, inn
   context.textBaseline = "bottom";
   context.globalAlpha = 0.75;
   context.fillText(columnAxis.name, LEFT + (left + right) / 2, TOP + inner[1] + BOTTOM, inner[0]);
-  context.translate(12, TOP + (up + bottom) / 2);
+  context.translate(LEFT + left - 66, TOP + (up + bottom) / 2);
   context.rotate(-Math.PI / 2);
   context.fillText(rowAxis.name, 0, 6, Math.max(40, bottom - up));
   context.globalAlpha = 1;
