@@ -13,7 +13,7 @@ const TOKEN: &str = "s3cret";
 /// Returns the interpreter and the browser that the checks need; otherwise says what is missing.
 fn tools(web: &Path) -> Option<(String, PathBuf)> {
     let python = python_with("tiledb, numpy")?;
-    let browsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].map(PathBuf::from);
+    let browsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].map(PathBuf::from);
     let Some(browser) = browsers.into_iter().find(|path| path.exists()) else {
         skipped(Need::Browser, "chromium is missing");
         return None;

@@ -69,10 +69,19 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     return () => observer.disconnect();
   }, [rows, columns]);
 
-  // The first view: the window of the address, or everything.
+  // The first view is the window of the address, or everything. In a panel of another size, everything stays in sight.
+  const sizeBefore = useRef(inner);
   useEffect(() => {
-    if (inner[0] > 0) setView((before) => before ?? fit(asked ?? { top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns));
-  }, [size, rows, columns]);
+    if (inner[0] <= 0) return;
+    const all = { top: 0, left: 0, bottom: rows, right: columns };
+    setView((before) => {
+      if (!before) return fit(asked ?? all, inner, rows, columns);
+      const seen = windowOf(before, sizeBefore.current, rows, columns);
+      const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
+      return isAll ? fit(all, inner, rows, columns) : bounded(before, inner, rows, columns);
+    });
+    sizeBefore.current = inner;
+  }, [size[0], size[1], rows, columns]);
 
   useEffect(() => {
     setLayers([]);
