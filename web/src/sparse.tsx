@@ -77,7 +77,7 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
     const rows = await Rows.open(names, schema, signal);
     // Parts are spread evenly if all together have too many rows.
     const each = Math.max(1, Math.ceil(rows.count / MOST_POINTS));
-    const chosen = rows.parts.length > 1 ? rows.parts.map((_, at) => at).filter((at) => at % each === 0) : [0];
+    const chosen = Array.from({ length: Math.ceil(rows.parts.count / each) }, (_, at) => at * each);
     const share = Math.floor(MOST_POINTS / chosen.length);
     const files = await Promise.all(chosen.map((part) => rows.file(part)));
     const read = async (name: string) => {

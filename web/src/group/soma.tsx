@@ -66,7 +66,7 @@ async function column(names: Names, position: number, count: number, signal: Abo
   const selected = [...names, "slice", `soma_dim_1=${position}`];
   const rows = await Rows.open(selected, await json<Schema>(selected, "schema.json", signal), signal);
   const at = (name: string) => rows.columns.findIndex((one) => one.name === name);
-  for (let part = 0; part < rows.parts.length; part++) {
+  for (let part = 0; part < rows.parts.count; part++) {
     const file = await rows.file(part);
     const [places, values] = await Promise.all([file.numbers(0, file.rows, at("soma_dim_0")), file.numbers(0, file.rows, at("soma_data"))]);
     places?.forEach((place, row) => {
