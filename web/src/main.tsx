@@ -166,7 +166,14 @@ function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; st
   );
 }
 
-const place = document.createElement("div");
-place.id = "page";
-document.body.append(place);
-render(<Page />, place);
+/** Puts the page into the document. */
+function begin(): void {
+  const place = document.createElement("div");
+  place.id = "page";
+  document.body.append(place);
+  render(<Page />, place);
+}
+
+// The listing of the folder, which is hidden, may still be on its way.
+if (document.body) begin();
+else addEventListener("DOMContentLoaded", begin);

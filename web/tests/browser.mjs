@@ -28,7 +28,7 @@ async function open(url, options = {}) {
   page.on("console", (message) => /Content Security Policy/.test(message.text()) && page.wrong.push(message.text()));
   page.on("request", (request) => new URL(request.url()).host === new URL(url).host || page.wrong.push(`asks ${request.url()}`));
   await page.goto(url);
-  await page.waitForSelector("h1");
+  await page.waitForSelector("h1 >> visible=true");
   return page;
 }
 
