@@ -1,6 +1,7 @@
 //! Mounts a custom tree, in the foreground or (`--background`) in the background: the library needs only a
-//! [`tilefs::tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
+//! [`tilefs_tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
 
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use support::toy;
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{Access, Mount, MountOptions, Signals, serve};
-use tilefs_format::error::Result;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,12 +49,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mountpoint: &Path, options: &MountOptions) -> Result<()> {
+fn run(mountpoint: &Path, options: &MountOptions) -> Result<(), Box<dyn Error>> {
     let signals = Signals::hold()?;
     signals.wait();
     let mount = Mount::new(toy::root(&Arc::default()), mountpoint, options)?;
     if background::is_server() && background::report_success().is_err() {
         return Ok(());
     }
-    serve(mount, signals)
+    Ok(serve(mount, signals)?)
 }

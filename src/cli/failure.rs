@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tilefs::fuse::MountError;
 use tilefs_format::error::Error;
 
 use super::printable;
@@ -80,7 +81,6 @@ impl From<Error> for Failure {
             Error::Damaged { .. } | Error::Missing { .. } => DAMAGED,
             Error::Unsupported { .. } => UNSUPPORTED,
             Error::Key { .. } => WRONG_KEY,
-            Error::Mount { .. } => NOT_MOUNTED,
             Error::NotFound { .. } | Error::Io { .. } | Error::Internal { .. } | Error::Cancelled => FAILED,
         };
         let message = match status {
@@ -88,6 +88,12 @@ impl From<Error> for Failure {
             _ => error.to_string(),
         };
         Failure { status, message }
+    }
+}
+
+impl From<MountError> for Failure {
+    fn from(error: MountError) -> Self {
+        Failure { status: NOT_MOUNTED, message: error.to_string() }
     }
 }
 
@@ -154,17 +160,18 @@ mod tests {
         assert_eq!(Failure::from(Error::usage("no such time")), Failure::usage("no such time"));
         let (path, reason) = (String::from("a"), String::from("b"));
         for (error, status) in [
-            (Error::NotAnArray { path: path.clone(), reason: reason.clone() }, NOT_AN_ARRAY),
+            (Error::NotAnArray { path: path.clone(), reason }, NOT_AN_ARRAY),
             (Error::damaged("bad"), DAMAGED),
             (Error::missing("gone"), DAMAGED),
             (Error::unsupported("version 99"), UNSUPPORTED),
             (Error::key("wrong"), WRONG_KEY),
-            (Error::Mount { mountpoint: path.clone(), reason }, NOT_MOUNTED),
             (Error::NotFound { path }, FAILED),
             (Error::internal("odd"), FAILED),
         ] {
             assert_eq!(Failure::from(error.clone()).status, status, "{error}");
         }
+        let unmounted = Failure::from(MountError::new("mnt".as_ref(), "not empty"));
+        assert_eq!(unmounted, Failure { status: NOT_MOUNTED, message: "mnt: not empty".to_owned() });
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)).status, 0);
         assert_eq!(Failure::from(io::Error::from_raw_os_error(libc::ENOSPC)).status, FAILED);
     }

@@ -14,7 +14,7 @@ use super::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
 use tilefs::serve::{ServeOptions, Server, is_loopback};
-use tilefs::tree::Links;
+use tilefs_tree::Links;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
-use tilefs_format::error::{Error, Result};
 
+use super::error::MountError;
 use super::{attach, mount_table, mountpoint};
 
 /// Time to wait for a mount to disappear from the mount table.
@@ -44,9 +44,9 @@ pub enum Refusal {
 /// Unmounts a tilefs mount, even one whose process died long ago, and waits until it is gone.
 ///
 /// # Errors
-/// [`Error::Mount`] if no tilefs mount is here, or if it is in use, with the processes that use it.
-pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
-    let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
+/// [`MountError`] if no tilefs mount is here, or if it is in use, with the processes that use it.
+pub fn unmount(mountpoint: &Path, how: Detach) -> Result<(), MountError> {
+    let fail = |reason: String| MountError::new(mountpoint, reason);
     let path = mountpoint::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
     let mounted = match mount_table::at(&path) {
         Some(mounted) if mounted.is_tilefs() => mounted,
@@ -87,7 +87,7 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
 ///
 /// # Errors
 /// [`Refusal`].
-pub fn detach(mountpoint: &Path, how: Detach) -> std::result::Result<(), Refusal> {
+pub fn detach(mountpoint: &Path, how: Detach) -> Result<(), Refusal> {
     // A lazy unmount detaches the name at once, and the file system when its last user is done.
     let lazily = if how == Detach::Lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(mountpoint, UnmountFlags::NOFOLLOW | lazily) {
@@ -99,7 +99,7 @@ pub fn detach(mountpoint: &Path, how: Detach) -> std::result::Result<(), Refusal
     }
 }
 
-fn detach_with_helper(mountpoint: &Path, how: Detach) -> std::result::Result<(), Refusal> {
+fn detach_with_helper(mountpoint: &Path, how: Detach) -> Result<(), Refusal> {
     let helper = attach::fusermount().ok_or_else(|| {
         Refusal::Other(
             "unmounting without being root needs the program fusermount3; install the package fuse3 (`sudo apt-get \

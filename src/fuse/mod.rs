@@ -1,5 +1,5 @@
 //! The FUSE mount: receives the kernel's requests and sends replies. It knows no arrays, only the interface of
-//! [`crate::tree`].
+//! [`tilefs_tree`].
 //!
 //! * [`Mount`]: a mounted tree, from mounting to unmounting
 //! * [`serve`]: serves a mount until a signal or `umount` ends it
@@ -13,6 +13,7 @@ mod attach;
 pub mod background;
 mod counts;
 mod detach;
+mod error;
 mod filesystem;
 mod forgotten;
 mod handles;
@@ -34,6 +35,7 @@ mod working_folders;
 
 pub use attach::Access;
 pub use detach::{Detach, unmount};
+pub use error::{MountError, errno};
 pub use mount::{Mount, MountOptions};
 pub use mountpoint::descriptor;
 pub use serve::{Signals, serve};

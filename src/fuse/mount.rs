@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics;
 use tilefs_threads::address_space;
 use tilefs_threads::{self as threads, Probe};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
+use super::error::MountError;
 use super::filesystem::TreeFilesystem;
 use super::needs::Needs;
 use super::refresh::Refresher;
@@ -28,7 +28,7 @@ use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
-use crate::tree::Tree;
+use tilefs_tree::Tree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
 /// a request. More is no faster, because tilefs prefetches itself, and slows random reads of mapped files, for which
@@ -122,7 +122,7 @@ fn default_threads(cores: usize) -> usize {
 ///
 /// # Errors
 /// One line, if too few are possible.
-fn threads_for(options: &MountOptions) -> std::result::Result<(usize, Probe), String> {
+fn threads_for(options: &MountOptions) -> Result<(usize, Probe), String> {
     // One of the threads does no work: see [`Requests`].
     let wanted = options.threads.max(1) + 1;
     let others = OTHER_THREADS + if options.refresh.is_some() { REFRESHING } else { 0 };
@@ -174,9 +174,9 @@ impl Mount {
     /// `/dev/fd/N`. When this returns, the mount answers.
     ///
     /// # Errors
-    /// [`Error::Mount`], in one line with advice; nothing is left mounted then.
-    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
-        let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
+    /// [`MountError`], in one line with advice; nothing is left mounted then.
+    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount, MountError> {
+        let fail = |reason: String| MountError::new(mountpoint, reason);
         let (threads, probe) = threads_for(options).map_err(fail)?;
         let inherited = mountpoint::descriptor(mountpoint);
         let (path, device) = match inherited {
@@ -268,8 +268,8 @@ impl Mount {
     /// Waits until the mount is gone, whoever unmounted it.
     ///
     /// # Errors
-    /// [`Error::Mount`] if the connection to the kernel broke.
-    pub fn wait(&self) -> Result<()> {
+    /// [`MountError`] if the connection to the kernel broke.
+    pub fn wait(&self) -> Result<(), MountError> {
         self.session.wait().map_err(|reason| self.error(reason))
     }
 
@@ -291,7 +291,7 @@ impl Mount {
     ///
     /// # Errors
     /// [`Refusal`] if it is in use, or the system rejects it.
-    pub(super) fn detach(&self, how: Detach) -> std::result::Result<(), Refusal> {
+    pub(super) fn detach(&self, how: Detach) -> Result<(), Refusal> {
         // After the session ended normally, the kernel may reuse its device number for a new mount on the same folder.
         // Only a dead mount can then still be ours, left after the connection was aborted. After the session's threads
         // failed, the mount is still ours.
@@ -333,8 +333,8 @@ impl Mount {
         }
     }
 
-    pub(super) fn error(&self, reason: String) -> Error {
-        Error::Mount { mountpoint: self.mountpoint.display().to_string(), reason }
+    pub(super) fn error(&self, reason: String) -> MountError {
+        MountError::new(&self.mountpoint, reason)
     }
 }
 
@@ -383,7 +383,7 @@ fn unanswered(error: &io::Error, is_inherited: bool) -> String {
 
 /// Interprets the result of a session. A request that is being read when the kernel tears the connection down fails
 /// with ECONNABORTED, which is a normal end.
-fn ended(result: io::Result<()>) -> std::result::Result<(), String> {
+fn ended(result: io::Result<()>) -> Result<(), String> {
     match result {
         Err(error) if error.raw_os_error() != Some(libc::ECONNABORTED) => Err(error.to_string()),
         _ => Ok(()),

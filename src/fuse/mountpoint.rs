@@ -6,12 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tilefs_format::error::{Error, Result};
-
 use super::detach::{self, Detach};
+use super::error::MountError;
 use super::mount_table;
 use super::sys::{self, ProbeResult};
-use crate::tree::texts::shell_word;
+use tilefs_tree::texts::shell_word;
 
 /// Maximum number of links to follow before they count as circular, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -33,9 +32,9 @@ pub fn descriptor(mountpoint: &Path) -> Option<c_int> {
 /// tilefs mount is unmounted first.
 ///
 /// # Errors
-/// [`Error::Mount`] if it is missing, not a folder, not empty, already mounted on, or overlaps the source.
-pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
-    let refuse = |reason: String| Err(Error::Mount { mountpoint: mountpoint.display().to_string(), reason });
+/// [`MountError`] if it is missing, not a folder, not empty, already mounted on, or overlaps the source.
+pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf, MountError> {
+    let refuse = |reason: String| Err(MountError::new(mountpoint, reason));
     let path = match absolute(mountpoint) {
         Ok(path) => path,
         Err(error) => return refuse(unusable(&error, mountpoint)),
@@ -140,7 +139,7 @@ mod tests {
 
     fn reason(mountpoint: &Path, source: &Path) -> String {
         match prepare(mountpoint, source) {
-            Err(Error::Mount { reason, .. }) => reason,
+            Err(MountError { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
     }

@@ -8,11 +8,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Error;
 use tilefs_threads as threads;
 
 use super::background;
 use super::detach::{self, Detach, Refusal};
+use super::error::MountError;
 use super::mount::Mount;
 use super::sys;
 
@@ -51,7 +52,7 @@ enum Event {
     End,
     Refresh,
     Statistics,
-    Ended(Result<()>),
+    Ended(Result<(), MountError>),
 }
 
 impl Signals {
@@ -60,7 +61,7 @@ impl Signals {
     ///
     /// # Errors
     /// [`Error::Usage`] if the system refuses to block them or to start a thread.
-    pub fn hold() -> Result<Signals> {
+    pub fn hold() -> Result<Signals, Error> {
         sys::block_signals(&SIGNALS).map_err(|error| Error::usage(format!("cannot hold signals back: {error}")))?;
         let (sender, events) = mpsc::channel();
         let wait = Arc::new(Mutex::new(false));
@@ -103,7 +104,7 @@ impl Signals {
     ///
     /// # Errors
     /// [`Error::Usage`] if the system refuses to start a thread.
-    pub fn end_with(&self, mut input: impl Read + Send + 'static) -> Result<()> {
+    pub fn end_with(&self, mut input: impl Read + Send + 'static) -> Result<(), Error> {
         let (sender, may_wait) = (self.sender.clone(), Arc::clone(&self.wait));
         let watch = move || {
             let _ = io::copy(&mut input, &mut io::sink());
@@ -140,8 +141,8 @@ impl Signals {
 /// left mounted.
 ///
 /// # Errors
-/// [`Error::Mount`] if unmounting fails, or the connection to the kernel broke.
-pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
+/// [`MountError`] if unmounting fails, or the connection to the kernel broke.
+pub fn serve(mount: Mount, signals: Signals) -> Result<(), MountError> {
     signals.wait();
     let Signals { events, sender, .. } = signals;
     let mount = Arc::new(mount);
@@ -187,7 +188,7 @@ fn has_terminal() -> bool {
 }
 
 /// Unmounts, or detaches lazily if in use; returns whether it was unused.
-fn unmount_or_detach(mount: &Mount) -> Result<bool> {
+fn unmount_or_detach(mount: &Mount) -> Result<bool, MountError> {
     let path = mount.mountpoint();
     match mount.detach(Detach::WhenIdle) {
         Ok(()) => return Ok(true),
@@ -202,14 +203,14 @@ fn unmount_or_detach(mount: &Mount) -> Result<bool> {
 }
 
 /// Aborts: remaining users get an error.
-fn abort(mount: &Mount) -> Result<()> {
+fn abort(mount: &Mount) -> Result<(), MountError> {
     let result = finish(mount, Ok(()));
     mount.abort();
     result
 }
 
 /// Makes sure that nothing is left mounted. After the kernel broke the connection, the dead mount point remains.
-fn finish(mount: &Mount, result: Result<()>) -> Result<()> {
+fn finish(mount: &Mount, result: Result<(), MountError>) -> Result<(), MountError> {
     match mount.detach(Detach::Lazily) {
         Ok(()) => result,
         Err(Refusal::Busy) => result.and(Err(mount.error("in use, and cannot be unmounted".into()))),

@@ -17,14 +17,15 @@ use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 
 use super::counts::Counts;
+use super::error::errno;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use crate::tree::suggest::suggestion_in;
-use crate::tree::{EntryKind, Node, Tree};
+use tilefs_tree::node::suggest::suggestion_in;
+use tilefs_tree::{EntryKind, Node, Tree};
 
 /// The longest name that every kernel version accepts from a FUSE file system.
 pub(super) const MAX_NAME: usize = 1024;
@@ -176,7 +177,7 @@ impl Server {
                 Err(Errno::EINTR)
             }
             Ok(Err(Failure::Error(error))) => {
-                let errno = error.errno();
+                let errno = errno(&error);
                 if errno == libc::ENOENT {
                     log::debug!("{}: {error}", doing());
                 } else {

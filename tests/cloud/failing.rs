@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tilefs::tree::{self, OpenOptions};
 use tilefs_format::error::Error;
+use tilefs_tree::{self as tree, OpenOptions};
 
 use super::proxy::{Asked, Fault, Proxy};
 use super::servers::{S3, free_address};
@@ -72,7 +72,7 @@ fn the_first_value_takes_few_requests() {
 #[test]
 fn what_passes_is_tried_again() {
     let Some(server) = S3::get() else { return };
-    let (proxy, uri) = demo(server, "passing", Duration::ZERO);
+    let (proxy, uri) = demo(server, "transient", Duration::ZERO);
     let here = tree::open(&fixtures().join("demo"), &OpenOptions::default()).unwrap();
     let due = read(&*here, "temp.f32").unwrap();
     let internal = Fault::Status(500, "InternalError", Vec::new());
@@ -89,15 +89,18 @@ fn what_passes_is_tried_again() {
 #[test]
 fn after_its_time_it_is_an_error_that_says_all_and_the_next_read_tries_anew() {
     let Some(server) = S3::get() else { return };
-    let (proxy, uri) = demo(server, "lasting", Duration::ZERO);
+    let (proxy, uri) = demo(server, "permanent", Duration::ZERO);
     let root = open(&uri, &impatient(&proxy.url(), 2)).unwrap();
     proxy.fail(usize::MAX, busy(), is_data);
     let begin = Instant::now();
     let error = read(&*root, "temp.f32").unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
-    assert!(matches!(error, Error::Io { .. }) && error.is_passing() && error.errno() == libc::EIO, "{error}");
+    assert!(
+        matches!(error, Error::Io { .. }) && error.is_transient() && tilefs::fuse::errno(&error) == libc::EIO,
+        "{error}"
+    );
     let line = error.to_string();
-    for part in ["s3://lasting/demo/__fragments/", "a0.tdb", "bytes 0..", "503 SlowDown", "tried ", " times in "] {
+    for part in ["s3://permanent/demo/__fragments/", "a0.tdb", "bytes 0..", "503 SlowDown", "tried ", " times in "] {
         assert!(line.contains(part), "{part}: {line}");
     }
     proxy.recover();
@@ -184,14 +187,14 @@ fn an_object_that_was_replaced_or_taken_away_is_an_error() {
     server.put(&format!("changing/demo/{first}"), &bytes);
     let error = read(&*replaced, "temp.f32").unwrap_err();
     assert!(error.to_string().contains("changed since the mount") && error.to_string().contains(first), "{error}");
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
     // With its old content, the object is again the listed one.
     server.put(&format!("changing/demo/{first}"), &fs::read(local.join(first)).unwrap());
     read(&*replaced, "temp.f32").unwrap();
     server.delete(&format!("changing/demo/{second}"));
     let error = read(&*gone, "temp.f32").unwrap_err();
     assert!(error.to_string().contains("changed since the mount") && error.to_string().contains(second), "{error}");
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
 }
 
 /// Keys come from a file of settings, a profile, a command or a single sign-on, and are not shown anywhere.

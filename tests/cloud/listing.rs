@@ -19,8 +19,8 @@ const DELAY: Duration = Duration::from_millis(50);
 /// The names in the only folder of a store; names of folders end with a slash. With each response a name appears and
 /// another one disappears, as if others committed meanwhile.
 struct Names {
-    lasting: BTreeSet<String>,
-    passing: BTreeSet<String>,
+    permanent: BTreeSet<String>,
+    transient: BTreeSet<String>,
     all: BTreeSet<String>,
     answers: usize,
     /// The number of requests in flight, and its maximum.
@@ -35,8 +35,8 @@ fn name(number: usize, id: &str) -> String {
 impl Names {
     fn new(count: usize) -> Self {
         let end = |number: usize| if number.is_multiple_of(3) { "/" } else { ".wrt" };
-        let lasting: BTreeSet<String> = (0..count).map(|number| name(number, "aa") + end(number)).collect();
-        Names { all: lasting.clone(), lasting, passing: BTreeSet::new(), answers: 0, waiting: (0, 0) }
+        let permanent: BTreeSet<String> = (0..count).map(|number| name(number, "aa") + end(number)).collect();
+        Names { all: permanent.clone(), permanent, transient: BTreeSet::new(), answers: 0, waiting: (0, 0) }
     }
 
     /// Returns a page of a listing as S3 writes it.
@@ -59,11 +59,11 @@ impl Names {
         };
         let keys: String = keys.iter().take(1000).map(key).collect();
         self.answers += 1;
-        let new = name(7919 * self.answers % self.lasting.len(), "bb") + ".wrt";
+        let new = name(7919 * self.answers % self.permanent.len(), "bb") + ".wrt";
         self.all.insert(new.clone());
-        self.passing.insert(new);
+        self.transient.insert(new);
         if self.answers.is_multiple_of(2)
-            && let Some(gone) = self.passing.pop_first()
+            && let Some(gone) = self.transient.pop_first()
         {
             self.all.remove(&gone);
         }
@@ -105,8 +105,8 @@ fn list(count: usize) -> (usize, usize) {
     let names = names.lock().unwrap();
     let found: BTreeSet<String> =
         listed.iter().map(|one| if one.is_folder() { one.name.clone() + "/" } else { one.name.clone() }).collect();
-    assert!(names.lasting.is_subset(&found), "{} of {count}", found.len());
-    let others = found.difference(&names.lasting);
+    assert!(names.permanent.is_subset(&found), "{} of {count}", found.len());
+    let others = found.difference(&names.permanent);
     assert!(others.into_iter().all(|name| name.contains("bb_22")));
     (names.answers, names.waiting.1)
 }

@@ -11,7 +11,7 @@ use support::parallel;
 use support::stored::generic_tile;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
-use tilefs_reader::array::generic_tile::decode_inline_tile;
+use tilefs_reader::array::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use tilefs_reader::array::Context;
-use tilefs_reader::array::generic_tile::decode_inline_tile;
+use tilefs_reader::array::decode_inline_tile;
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
 use support::metadata_file::{generic_tiles, replace_generic_tile};

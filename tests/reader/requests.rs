@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tilefs::tree::{self, File, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, Operation, Request};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions};
 
 /// An array of the fixtures in an object store.
-struct Far {
+struct Remote {
     storage: Arc<SimulatedStorage>,
     key: StoreKey,
 }
 
-impl Far {
+impl Remote {
     fn new(fixture: &str, delay: Duration) -> Self {
         let folder = tilefs_fixtures::fixtures().join(fixture);
         let key = StoreKey::from("s3://bucket/array");
         let objects = MemoryStorage::load(&folder, &key).unwrap();
         assert!(!objects.keys().is_empty());
-        Far { storage: Arc::new(SimulatedStorage::new(Arc::new(objects), delay)), key }
+        Remote { storage: Arc::new(SimulatedStorage::new(Arc::new(objects), delay)), key }
     }
 
     /// Returns the requests since the last call for objects whose keys end like this.
@@ -68,31 +68,31 @@ fn steps(requests: &[Request]) -> usize {
 
 #[test]
 fn the_first_value_of_an_array_is_few_requests_away() {
-    let far = Far::new("demo", Duration::from_millis(40));
-    let root = far.open().unwrap();
+    let remote = Remote::new("demo", Duration::from_millis(40));
+    let root = remote.open().unwrap();
     let value = read(&*root, "slice/45,120/temp.f32").unwrap();
     assert_eq!(f32::from_le_bytes(value.try_into().unwrap()), 16.7);
-    let requests = far.storage.take_requests();
+    let requests = remote.storage.take_requests();
     println!("{} requests in {} steps: {requests:#?}", requests.len(), steps(&requests));
     assert!(requests.len() <= 6 && steps(&requests) <= 3, "{requests:#?}");
     // Sizes come from the listing or with other answers.
     assert!(requests.iter().all(|request| request.operation != Operation::Length), "{requests:#?}");
     // The second value is in the same tile, and everything else is cached by then.
     read(&*root, "slice/46,121/temp.f32").unwrap();
-    assert_eq!(far.storage.take_requests(), []);
+    assert_eq!(remote.storage.take_requests(), []);
 }
 
 #[test]
 fn what_is_told_of_an_array_takes_no_further_listing() {
-    let far = Far::new("demo", Duration::ZERO);
-    let root = far.open().unwrap();
-    far.storage.take_requests();
+    let remote = Remote::new("demo", Duration::ZERO);
+    let root = remote.open().unwrap();
+    remote.storage.take_requests();
     for path in ["README.txt", "schema.txt", "schema.json", "temp.vrt"] {
         assert!(!read(&*root, path).unwrap().is_empty());
     }
-    let requests = far.storage.take_requests();
+    let requests = remote.storage.take_requests();
     let is_listing = |request: &Request| matches!(request.operation, Operation::List | Operation::ListBelow);
-    assert!(!requests.iter().any(|request| is_listing(request) && request.key == far.key), "{requests:#?}");
+    assert!(!requests.iter().any(|request| is_listing(request) && request.key == remote.key), "{requests:#?}");
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn other_arrays_cost_little_more() {
         ("arrays/dense/consolidated", "a.i32", 3, opening_consolidated, reading_consolidated),
         ("arrays/sparse/overlap", "text/cells.tsv", 2, opening_overlap, reading_overlap),
     ] {
-        let far = Far::new(fixture, Duration::from_millis(20));
-        let Ok(root) = far.open() else { panic!("{fixture} does not open") };
-        let opened = far.storage.take_requests();
+        let remote = Remote::new(fixture, Duration::from_millis(20));
+        let Ok(root) = remote.open() else { panic!("{fixture} does not open") };
+        let opened = remote.storage.take_requests();
         let bytes = read(&*root, path).unwrap();
-        let requests = far.storage.take_requests();
+        let requests = remote.storage.take_requests();
         println!(
             "{fixture}: opened by {} requests in {} steps, {path} of {} bytes by {} in {}",
             opened.len(),
@@ -137,10 +137,10 @@ fn bytes_asked(requests: &[Request]) -> u64 {
 /// each.
 #[test]
 fn rows_are_got_a_few_times_however_small_the_cache_is() {
-    let far = Far::new("arrays/dense/wide_rows", Duration::ZERO);
+    let remote = Remote::new("arrays/dense/wide_rows", Duration::ZERO);
     let mut once = 0;
     for (cache_size, most) in [(64 << 20, 1), (4 << 20, 1), (2 << 20, 5), (1 << 20, 5)] {
-        let root = far
+        let root = remote
             .open_with(OpenOptions {
                 reading: tilefs_reader::OpenOptions { cache_size, ..Default::default() },
                 ..OpenOptions::default()
@@ -151,7 +151,7 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
         for offset in (0..content.len()).step_by(bytes.len()) {
             content.read_at(offset, &mut bytes).unwrap();
         }
-        let asked = bytes_asked(&far.requests_for("a0.tdb"));
+        let asked = bytes_asked(&remote.requests_for("a0.tdb"));
         println!("{asked} bytes with {cache_size} for the cache");
         once = if once == 0 { asked } else { once };
         assert!(asked <= most * once, "{asked} bytes with {cache_size} for the cache, {once} at best");
@@ -170,10 +170,10 @@ fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Checks that an error is a passing one that names the unreadable object, whatever was read and whichever request
+/// Checks that an error is a transient one that names the unreadable object, whatever was read and whichever request
 /// failed.
-fn assert_passing(error: &Error, doing: &str) {
-    assert!(matches!(error, Error::Io { .. }) && error.is_passing(), "{doing}: {error}");
+fn assert_transient(error: &Error, doing: &str) {
+    assert!(matches!(error, Error::Io { .. }) && error.is_transient(), "{doing}: {error}");
     assert!(error.to_string().contains("s3://bucket/array"), "{doing}: {error}");
     assert!(std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()), "{doing}: {error}");
 }
@@ -240,8 +240,8 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
         "arrays/sparse/deletes",
         "arrays/filestore",
     ] {
-        let far = Far::new(fixture, Duration::ZERO);
-        let root = far.open().unwrap();
+        let remote = Remote::new(fixture, Duration::ZERO);
+        let root = remote.open().unwrap();
         let mut paths = Vec::new();
         files(&*root, "", &mut paths);
         let mut failed = 0;
@@ -252,15 +252,15 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
             loop {
                 let spared = next;
                 next += 1 + spared / 2;
-                let root = far.open().unwrap();
-                far.storage.fail_some(FaultKind::Transient, spared, 1, |_| true);
-                let before = far.storage.take_requests().len();
+                let root = remote.open().unwrap();
+                remote.storage.fail_some(FaultKind::Transient, spared, 1, |_| true);
+                let before = remote.storage.take_requests().len();
                 assert!(before > 0);
                 let first = read(&*root, path);
-                let was_reached = far.storage.take_requests().len() > spared;
+                let was_reached = remote.storage.take_requests().len() > spared;
                 match first {
                     Ok(bytes) if !was_reached => {
-                        far.storage.recover();
+                        remote.storage.recover();
                         assert!(bytes == due, "{fixture} {path}");
                         break;
                     }
@@ -270,10 +270,10 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
                         "{fixture} {path}, request {spared}: {}",
                         differing_lines(&bytes, &due)
                     ),
-                    Err(error) => assert_passing(&error, &format!("{fixture} {path}, request {spared}")),
+                    Err(error) => assert_transient(&error, &format!("{fixture} {path}, request {spared}")),
                 }
                 failed += 1;
-                far.storage.recover();
+                remote.storage.recover();
                 let again = read(&*root, path);
                 assert!(
                     again.as_ref().is_ok_and(|bytes| *bytes == due),
@@ -298,19 +298,19 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
     for fixture in
         ["demo", "arrays/dense/labels", "arrays/sparse/deletes", "arrays/filestore", "arrays/dense/evolution"]
     {
-        let far = Far::new(fixture, Duration::ZERO);
-        let due = contents(&*far.open().unwrap());
+        let remote = Remote::new(fixture, Duration::ZERO);
+        let due = contents(&*remote.open().unwrap());
         let (mut refused, mut opened) = (0, 0);
         for spared in 0.. {
-            far.storage.recover();
-            far.storage.take_requests();
-            far.storage.fail_some(FaultKind::CutShort, spared, 1, |_| true);
-            let root = far.open();
-            let was_reached = far.storage.take_requests().len() > spared;
-            far.storage.recover();
+            remote.storage.recover();
+            remote.storage.take_requests();
+            remote.storage.fail_some(FaultKind::CutShort, spared, 1, |_| true);
+            let root = remote.open();
+            let was_reached = remote.storage.take_requests().len() > spared;
+            remote.storage.recover();
             match root {
                 Err(error) => {
-                    assert_passing(&error, &format!("{fixture}, request {spared}"));
+                    assert_transient(&error, &format!("{fixture}, request {spared}"));
                     refused += 1;
                 }
                 Ok(root) => {
@@ -333,21 +333,21 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
 fn each_failure_is_of_its_kind() {
     let data = |request: &Request| request.key.name().is_some_and(|name| name.ends_with(b"a0.tdb"));
     for failing in [FaultKind::Transient, FaultKind::Permanent, FaultKind::Missing, FaultKind::CutShort] {
-        let far = Far::new("demo", Duration::ZERO);
-        let root = far.open().unwrap();
-        far.storage.fail(failing, data);
+        let remote = Remote::new("demo", Duration::ZERO);
+        let root = remote.open().unwrap();
+        remote.storage.fail(failing, data);
         let error = read(&*root, "slice/45,120/temp.f32").unwrap_err();
         let is_right = match failing {
             FaultKind::Missing => matches!(error, Error::Missing { .. }),
-            _ => matches!(error, Error::Io { passing, .. } if passing == (failing != FaultKind::Permanent)),
+            _ => matches!(error, Error::Io { transient, .. } if transient == (failing != FaultKind::Permanent)),
         };
         assert!(is_right, "{failing:?}: {error}");
-        assert!(error.errno() == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
+        assert!(tilefs::fuse::errno(&error) == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
         let text = error.to_string();
         assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
         // Reads of other files succeed.
         assert!(read(&*root, "slice/45,120/cell.i32").is_ok());
-        far.storage.recover();
+        remote.storage.recover();
         assert!(read(&*root, "slice/45,120/temp.f32").is_ok(), "{failing:?}");
     }
 }
@@ -387,7 +387,7 @@ fn bands_follow_each_other() {
         ("enormous", "v.i32"),
     ];
     for (fixture, path) in files {
-        let root = Far::new(fixture, Duration::ZERO).open().unwrap();
+        let root = Remote::new(fixture, Duration::ZERO).open().unwrap();
         let content = file(&*root, path).unwrap().open().unwrap();
         // Offsets spread over the file, and some adjacent ones.
         let offsets = (0..64).map(|part| content.len() / 64 * part).chain((0..content.len()).take(64));

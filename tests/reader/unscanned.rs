@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use support::generated::array::{Array, Object};
-use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions, Tree};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
+use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, Tree};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {
     array: Array,
-    is_far: bool,
+    is_remote: bool,
     reads_of_cells: AtomicUsize,
     bytes: Mutex<BTreeMap<String, u64>>,
 }
@@ -83,8 +83,8 @@ impl Storage for Generated {
         Ok((self.array.read(object, offset.min(end)..end), length))
     }
 
-    fn is_far(&self, _: &StoreKey) -> bool {
-        self.is_far
+    fn is_remote(&self, _: &StoreKey) -> bool {
+        self.is_remote
     }
 
     fn requests_at_once(&self, _: &StoreKey) -> usize {
@@ -102,9 +102,10 @@ fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
 }
 
 /// Opens an array in a storage that prefers this many concurrent requests. With more than a few, tiles are prefetched.
-fn open_as(name: &str, is_far: bool) -> (Arc<Generated>, Arc<dyn Folder>) {
+fn open_as(name: &str, is_remote: bool) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
-    let storage = Arc::new(Generated { array, is_far, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
+    let storage =
+        Arc::new(Generated { array, is_remote, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
     let options = OpenOptions {
         reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
         ..OpenOptions::default()

@@ -123,7 +123,7 @@ pub enum Error {
         kind: io::ErrorKind,
         reason: String,
         /// Whether a retry may succeed.
-        passing: bool,
+        transient: bool,
         source: Option<Source>,
     },
 
@@ -134,10 +134,6 @@ pub enum Error {
     /// An option, time or selection does not parse or does not fit the array.
     #[error("{reason}")]
     Usage { reason: String },
-
-    /// The file system could not be mounted or unmounted.
-    #[error("{mountpoint}: {reason}")]
-    Mount { mountpoint: String, reason: String },
 
     /// The request was cancelled: its caller is gone, or was told to stop. This says nothing about the stored data.
     #[error("interrupted: nobody waits for the result any more")]
@@ -182,7 +178,7 @@ impl Error {
             place: Box::default(),
             kind: error.kind(),
             reason: error.to_string(),
-            passing: true,
+            transient: true,
             source: Source::new(error),
         }
     }
@@ -200,9 +196,9 @@ impl Error {
     }
 
     /// Marks an [`Error::Io`] as permanent: a retry does not help.
-    pub fn lasting(mut self) -> Self {
-        if let Error::Io { passing, .. } = &mut self {
-            *passing = false;
+    pub fn permanent(mut self) -> Self {
+        if let Error::Io { transient, .. } = &mut self {
+            *transient = false;
         }
         self
     }
@@ -231,11 +227,7 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => None,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => None,
         }
     }
 
@@ -247,19 +239,15 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => None,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => None,
         }
     }
 
     /// Returns whether a retry may succeed because the error does not follow from the stored bytes. Such errors are
     /// returned to the callers and never cached. Missing objects are included, as they may be restored.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Error::Io { passing, .. } => *passing,
+            Error::Io { transient, .. } => *transient,
             Error::Missing { .. } | Error::Internal { .. } | Error::Cancelled => true,
             _ => false,
         }
@@ -277,20 +265,7 @@ impl Error {
             Error::Io { .. } => "not_read",
             Error::Key { .. } => "key",
             Error::Internal { .. } => "internal",
-            Error::NotAnArray { .. }
-            | Error::NotFound { .. }
-            | Error::Usage { .. }
-            | Error::Mount { .. }
-            | Error::Cancelled => "other",
-        }
-    }
-
-    /// Returns the errno of a file system call that fails with this error.
-    pub fn errno(&self) -> i32 {
-        match self {
-            Error::NotFound { .. } | Error::Usage { .. } => libc::ENOENT,
-            Error::Io { kind: io::ErrorKind::PermissionDenied, .. } => libc::EACCES,
-            _ => libc::EIO,
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Cancelled => "other",
         }
     }
 }
@@ -367,17 +342,15 @@ mod tests {
         let error = Error::io(full).in_file("spill").clone();
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).expect("it has a source");
         assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
-        assert!(error.is_passing());
+        assert!(error.is_transient());
         let error = Error::stored(io::Error::from_raw_os_error(libc::ENOENT));
         assert!(matches!(error, Error::Missing { .. }) && error.source().is_some(), "{error}");
     }
 
     #[test]
-    fn internal_errors_are_not_missing_files() {
+    fn internal_errors_ask_for_a_report() {
         let error = Error::internal("two and two are five").in_file("a0.tdb");
-        assert_eq!(error.errno(), libc::EIO);
         assert_eq!(error.to_string(), "internal error, please report it: two and two are five (file a0.tdb)");
-        assert_eq!(Error::missing("gone").errno(), libc::EIO);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
         Error::Damaged { .. } | Error::Missing { .. } => "DamagedError",
         Error::Unsupported { .. } => "UnsupportedError",
         Error::Key { .. } => "EncryptionError",
-        Error::Io { .. } | Error::Mount { .. } | Error::Cancelled | Error::Internal { .. } => "Error",
+        Error::Io { .. } | Error::Cancelled | Error::Internal { .. } => "Error",
     };
     named(py, class, &error.to_string())
 }

@@ -14,11 +14,11 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use tilefs::tree::arrow_parts::ArrowParts;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads as threads;
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
+use tilefs_tree::views::arrow_parts::ArrowParts;
 
 use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};
@@ -99,7 +99,7 @@ impl Rows {
 const PARTS_AT_ONCE: usize = 2;
 
 /// The same for storage with high latency, so that there are requests in flight while rows are decoded.
-const FAR_PARTS_AT_ONCE: usize = 4;
+const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// A place in a stream: a part, and a batch of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,8 +132,8 @@ impl Stream {
     fn new(query: &RowQuery, place: Place) -> Result<Self> {
         let parts = query.parts()?;
         let schema = ArrowFile::open(parts.part(0)?)?.schema();
-        let is_far = query.array.here()?.array.is_far();
-        let at_once = if is_far { FAR_PARTS_AT_ONCE } else { PARTS_AT_ONCE };
+        let is_remote = query.array.here()?.array.is_remote();
+        let at_once = if is_remote { REMOTE_PARTS_AT_ONCE } else { PARTS_AT_ONCE };
         let (next, skipped, reading) = (place.part, place.batch, VecDeque::new());
         Ok(Stream { schema, parts: Arc::new(parts), at_once, next, skipped, reading, place, token: Token::new() })
     }

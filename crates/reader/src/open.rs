@@ -15,7 +15,7 @@ use tilefs_storage::{
 };
 use tilefs_threads as threads;
 
-use crate::array::window::now;
+use crate::array::directory::window::now;
 use crate::array::{Array, ArrayFolder, Context, ObjectKind, SavedIndexes, TimeWindow};
 use crate::group::{Group, Member, MemberPlace};
 

@@ -26,7 +26,7 @@ impl AnyStorage {
     /// # Errors
     /// As [`ObjectStorage::new`].
     fn of(&self, key: &StoreKey) -> Result<&dyn Storage> {
-        if !is_far(key) {
+        if !is_remote(key) {
             return Ok(&self.local);
         }
         if let Some(stores) = self.stores.get() {
@@ -38,7 +38,7 @@ impl AnyStorage {
     }
 }
 
-fn is_far(key: &StoreKey) -> bool {
+fn is_remote(key: &StoreKey) -> bool {
     // Local paths are absolute.
     !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(uri::is_object_uri)
 }
@@ -79,7 +79,7 @@ impl Storage for AnyStorage {
     }
 
     fn absence(&self, folder: &StoreKey) -> Option<String> {
-        if is_far(folder) { None } else { self.local.absence(folder) }
+        if is_remote(folder) { None } else { self.local.absence(folder) }
     }
 
     fn length(&self, key: &StoreKey) -> Result<u64> {
@@ -98,8 +98,8 @@ impl Storage for AnyStorage {
         self.of(key)?.read_end(key, most)
     }
 
-    fn is_far(&self, key: &StoreKey) -> bool {
-        is_far(key)
+    fn is_remote(&self, key: &StoreKey) -> bool {
+        is_remote(key)
     }
 
     fn requests_at_once(&self, key: &StoreKey) -> usize {
@@ -116,7 +116,7 @@ impl Storage for AnyStorage {
     }
 
     fn canonical(&self, key: &StoreKey) -> StoreKey {
-        if is_far(key) { uri::canonical(key) } else { self.local.canonical(key) }
+        if is_remote(key) { uri::canonical(key) } else { self.local.canonical(key) }
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
                 CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(1), disk_cache: None };
             let storage = AnyStorage::new(LocalStorage::new(), options);
             let bucket = "s3://bucket/array".into();
-            assert!(storage.is_far(&bucket) && !storage.is_far(&"/array".into()));
+            assert!(storage.is_remote(&bucket) && !storage.is_remote(&"/array".into()));
             assert_eq!(storage.requests_at_once(&bucket).to_string(), most);
         }
     }

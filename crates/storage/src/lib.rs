@@ -221,12 +221,12 @@ pub trait Storage: Send + Sync {
 
     /// Returns whether requests for a key have high latency, because each is a round trip. Then it pays to request much
     /// at once, and what will likely be needed.
-    fn is_far(&self, key: &StoreKey) -> bool {
+    fn is_remote(&self, key: &StoreKey) -> bool {
         let _ = key;
         false
     }
 
-    /// Returns the preferred number of concurrent requests for a key, if they have [high latency](Storage::is_far).
+    /// Returns the preferred number of concurrent requests for a key, if they have [high latency](Storage::is_remote).
     fn requests_at_once(&self, key: &StoreKey) -> usize {
         let _ = key;
         1

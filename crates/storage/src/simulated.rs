@@ -178,7 +178,7 @@ impl FaultKind {
     fn error(self) -> Error {
         match self {
             FaultKind::Transient => Error::io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")),
-            FaultKind::Permanent => Error::io(io::Error::new(io::ErrorKind::PermissionDenied, "refused")).lasting(),
+            FaultKind::Permanent => Error::io(io::Error::new(io::ErrorKind::PermissionDenied, "refused")).permanent(),
             FaultKind::Missing => Error::missing("there is no such object"),
             FaultKind::CutShort => Error::io(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut")),
         }
@@ -221,7 +221,7 @@ impl Storage for SimulatedStorage {
         self.request(key, Operation::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
-    fn is_far(&self, _: &StoreKey) -> bool {
+    fn is_remote(&self, _: &StoreKey) -> bool {
         true
     }
 
@@ -279,13 +279,13 @@ mod tests {
         let length = || storage.length(&key);
         storage.fail_some(FaultKind::Transient, 1, 1, |request| request.operation == Operation::Length);
         assert!(length().is_ok());
-        assert!(length().is_err_and(|error| error.is_passing() && error.to_string().contains("s3://bucket/object")));
+        assert!(length().is_err_and(|error| error.is_transient() && error.to_string().contains("s3://bucket/object")));
         assert!(length().is_ok());
-        for (failing, is_passing) in
+        for (failing, is_transient) in
             [(FaultKind::Permanent, false), (FaultKind::Missing, true), (FaultKind::CutShort, true)]
         {
             storage.fail(failing, |_| true);
-            assert!(length().is_err_and(|error| error.is_passing() == is_passing), "{failing:?}");
+            assert!(length().is_err_and(|error| error.is_transient() == is_transient), "{failing:?}");
             assert!(storage.list(&key).is_err() && storage.read_end(&key, 1).is_err());
             storage.recover();
         }

@@ -73,7 +73,7 @@ pub fn endless<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-#[path = "../../../crates/reader/src/array"]
+#[path = "../../../crates/reader/src/array/context"]
 pub mod array {
     pub mod single_flight;
 }

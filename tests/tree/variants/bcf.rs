@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, node, opened, printed, text};
-use tilefs::tree::Folder;
+use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and the names of their samples in paths.
 const DATASETS: [(&str, &[&str]); 4] = [
@@ -194,7 +194,7 @@ fn damage_is_an_error_of_the_sample_that_it_is_in() {
     let root = opened(&path);
     for ending in [".bcf", ".bcf.csi"] {
         let error = file(&root, &format!("vcf/B 2{ending}")).open().map(|_| ()).unwrap_err();
-        assert_eq!(error.errno(), libc::EIO);
+        assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
         let told = error.to_string();
         assert!(told.contains("v4/data") && told.contains("__3_3_") && told.contains("a6_var.tdb"), "{told}");
     }

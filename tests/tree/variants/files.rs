@@ -9,8 +9,8 @@ use std::process::Command;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 use tilefs_reader::statistics::Value;
+use tilefs_tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
@@ -131,7 +131,7 @@ fn damage_is_an_error_of_the_sample_that_it_is_in() {
     fs::write(&info, bytes).unwrap();
     let root = opened(&dataset);
     let error = file(&root, "vcf/B 2.vcf").open().map(|_| ()).unwrap_err();
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
     let told = error.to_string();
     assert!(told.contains("v4/data") && told.contains("__3_3_") && told.contains("a6_var.tdb"), "{told}");
     let mut forward = file(&root, "vcf/B 2.vcf").forward().unwrap().unwrap();

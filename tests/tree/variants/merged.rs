@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{Folder, OpenOptions, VariantLists, open};
+use tilefs_tree::{Folder, OpenOptions, VariantLists, open};
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
 const COHORTS: u64 = 12;
@@ -224,7 +224,7 @@ fn a_cell_where_its_record_has_none_is_an_error_that_names_its_fragment() {
     let root = opened(&folder.path().join("dataset"));
     let error = file(&root, "vcf/merged/all.vcf").open().map(|_| ()).unwrap_err();
     let told = error.to_string();
-    assert_eq!(error.errno(), libc::EIO);
+    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
     for part in ["a cell at", "dataset/data", "fragment __", "file cell ", "field start_pos"] {
         assert!(told.contains(part), "{told}");
     }

@@ -16,17 +16,18 @@ use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 use tilefs_storage::StoreKey;
 
 use super::context::IndexKey;
-use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::ArrayFolder;
-use super::generic_tile::{
+use super::folder::outline::FieldFile;
+use super::folder::outline::{MetadataEnd, Outline};
+use super::folder::sorted_file::SortedFile;
+use super::metadata_tiles::generic_tile::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
-pub use super::outline::FieldFile;
-use super::outline::{MetadataEnd, Outline};
-use super::sorted_file::SortedFile;
-use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
-use super::tile_numbers::TileNumbers;
+use super::metadata_tiles::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
+use super::metadata_tiles::tile_numbers::TileNumbers;
+use super::order::wrong_tiles::{Placement, WRONG_TILES, placement};
 use super::tiles::Tiles;
+use super::tiles::tile_file::TileFile;
 
 /// Up to this format version, libraries filtered the coordinate files that they added to arrays older than version 5
 /// with the schema's coordinate pipeline; later versions do not filter them.
@@ -77,7 +78,7 @@ impl ArrayFolder {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if self.context.storage.is_far(path) { REMOTE_END_BYTES } else { END_BYTES };
+        let usual = if self.context.storage.is_remote(path) { REMOTE_END_BYTES } else { END_BYTES };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {
@@ -163,12 +164,13 @@ impl ArrayFolder {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, file);
         self.context.indexes.get_or_load(IndexKey::Tiles(number), || {
+            let stored = self.tile_file(fragment, &outline, field, file)?;
             let sorted = SortedFile::of(&outline, field, file);
             let decoder = match sorted {
-                Some(SortedFile::Coordinates { .. }) => Ok(Decoder::unfiltered()),
-                _ => self.decoder(fragment, &outline, field, file),
+                Some(SortedFile::Coordinates { .. }) => Decoder::unfiltered(),
+                _ => self.decoder(fragment, &outline, field, file).in_file(file_name(&outline, field, file)?)?,
             };
-            let mut tiles = self.tiles_with(fragment, &outline, field, file, decoder)?;
+            let mut tiles = Tiles::new(&self.context, stored, decoder, outline.facts.tiles_of_a_row(&outline.schema));
             if let Some(sorted) = sorted {
                 tiles = tiles.sorted(sorted, self.sorted_cells(fragment, &outline)?);
             }
@@ -177,27 +179,19 @@ impl ArrayFolder {
         })
     }
 
-    /// Returns the tiles of one file with this decoder, or the error of its pipeline.
-    pub(super) fn tiles_with(
+    /// Returns one file of a fragment, as it is stored.
+    pub(super) fn tile_file(
         &self,
         fragment: usize,
         outline: &Outline,
         field: Field,
         file: FieldFile,
-        decoder: Result<Decoder>,
-    ) -> Result<Tiles> {
+    ) -> Result<TileFile> {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, file);
         let record = self.file_record(fragment, field, file)?;
-        let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
-        let name = match file {
-            FieldFile::Data => files.data(),
-            FieldFile::Var => files.var(),
-            FieldFile::Validity => files.validity(),
-        };
-        let path = self.fragment_file(fragment, &name);
-        let by_turns = outline.facts.tiles_of_a_row(&outline.schema);
-        Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?, by_turns)
+        let path = self.fragment_file(fragment, &file_name(outline, field, file)?);
+        TileFile::new(&self.context, number, path, record.offsets, record.size)
     }
 
     /// Returns the decoded size of each tile of a variable-size field, in bytes.
@@ -552,6 +546,16 @@ impl ArrayFolder {
 /// Returns the bytes of a list with one number per tile. Equal numbers compress a thousandfold.
 pub(super) fn list_bytes(tiles: u64) -> u64 {
     tiles.saturating_add(1).saturating_mul(8)
+}
+
+/// Returns the name of a file of a field.
+fn file_name(outline: &Outline, field: Field, file: FieldFile) -> Result<String> {
+    let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
+    Ok(match file {
+        FieldFile::Data => files.data(),
+        FieldFile::Var => files.var(),
+        FieldFile::Validity => files.validity(),
+    })
 }
 
 fn record_of(footer: &FragmentFooter, field: Field) -> Result<FieldRecord> {

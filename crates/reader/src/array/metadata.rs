@@ -13,9 +13,9 @@ use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, 
 use tilefs_storage::{Listed, StoreKey, together};
 
 use super::context::Context;
-use super::generic_tile::{GenericTile, max_decoded};
-use super::timed_files::{TimedFile, files_in_force, names_in};
-use super::window::TimeWindow;
+use super::directory::timed_files::{TimedFile, files_in_force, names_in};
+use super::directory::window::TimeWindow;
+use super::metadata_tiles::generic_tile::{GenericTile, max_decoded};
 
 /// Values up to this length are kept in memory, no matter how many there are.
 const SMALL_VALUE_BYTES: u64 = 256;
@@ -292,12 +292,11 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 
 #[cfg(test)]
 mod tests {
-    use tilefs_storage::LocalStorage;
-
+    use super::super::metadata_tiles::generic_tile::tests::stored;
     use super::*;
-    use crate::array::generic_tile::tests::stored;
     use proptest::prelude::*;
     use std::collections::HashMap;
+    use tilefs_storage::LocalStorage;
 
     fn value(byte: u8) -> Value {
         MetadataValue { datatype: Datatype::UInt8, count: 1, bytes: vec![byte] }.into()

@@ -1,365 +1,41 @@
-//! Arrays and groups, each as of one point in time: live fragments, dense reads, sparse reads.
+//! Arrays, each as of one point in time: live fragments, dense reads, sparse reads.
+//!
+//! From the lowest to the highest, and each uses only those before it: [`order`], [`directory`], [`context`],
+//! [`metadata_tiles`], [`folder`], [`tiles`], `fragment`, `metadata`; then `opened_array`, which has the [`Array`], and on top of
+//! it [`sparse`], [`dense`], labels, and [`verify`].
 
-mod ascending;
-mod bitsort;
 mod bounds;
-mod budget;
-mod chunk_walk;
-mod commit_lists;
-mod context;
+pub(crate) mod context;
 pub mod dense;
-pub mod directory;
-pub mod enumerations;
-pub mod folder;
-mod footer_copies;
-pub mod fragment;
-pub mod generic_tile;
-pub mod labels;
-pub mod listing;
-pub mod metadata;
-pub mod object;
-mod open_files;
-mod outline;
-mod reorder;
-mod replaced;
-mod saved;
-mod single_flight;
-mod sorted_file;
+pub(crate) mod directory;
+pub(crate) mod folder;
+pub(crate) mod fragment;
+mod identity;
+mod labels;
+pub(crate) mod metadata;
+pub(crate) mod metadata_tiles;
+mod opened_array;
+pub(crate) mod order;
 mod spaced_lists;
 pub mod sparse;
-mod spilled;
-mod strided;
-pub mod tile_boxes;
-pub mod tile_numbers;
-pub mod tiles;
-pub mod timed_files;
+pub(crate) mod tiles;
 mod undecodable;
-mod value_plan;
-pub mod var_tiles;
 pub mod verify;
-mod watch;
-pub mod window;
 
-use std::sync::Arc;
-
-use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
-use tilefs_format::name::TimestampedName;
-use tilefs_format::scalar::Scalar;
-use tilefs_format::schema::{ArraySchema, ArrayType};
-
-use tilefs_storage::{EntryKey, StoreKey};
-
-pub use budget::Budget;
+pub use context::budget::Budget;
+pub use context::saved::{SavedIndexes, decode_sums, encode_sums};
+pub use context::single_flight::SingleFlight;
+pub use context::watch::{Fingerprint, Watch};
 pub use context::{Context, IndexKey, Indexes};
-pub use folder::{ArrayFolder, Outline};
-pub use fragment::FieldFile;
-pub use metadata::Metadata;
-pub use object::ObjectKind;
-pub use saved::{SavedIndexes, decode_sums, encode_sums};
-pub use single_flight::SingleFlight;
-pub use tile_boxes::TileBoxes;
-pub use tile_numbers::TileNumbers;
-use tiles::Tiles;
+pub use directory::listing::FolderListing;
+pub use directory::object::ObjectKind;
+pub use directory::window::TimeWindow;
+pub use folder::ArrayFolder;
+pub use folder::outline::{FieldFile, Outline};
+pub use labels::LabelArray;
+pub use metadata::{Metadata, Value};
+pub use metadata_tiles::generic_tile::decode_inline_tile;
+pub use metadata_tiles::tile_boxes::TileBoxes;
+pub use metadata_tiles::tile_numbers::TileNumbers;
+pub use opened_array::Array;
 pub use undecodable::undecodable_fields;
-pub use watch::{Fingerprint, Watch};
-pub use window::TimeWindow;
-
-/// Above this number of fragments, statistics are not read, because each takes a read of its own.
-const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;
-
-/// An array as of a time window: the schema in force at its end, and the visible fragments, oldest first. Fragments are
-/// numbered in that order. Memory: 8 bytes per visible fragment.
-pub struct Array {
-    folder: Arc<ArrayFolder>,
-    window: TimeWindow,
-    schema: Arc<ArraySchema>,
-    /// Their numbers in the folder, oldest first.
-    fragments: Vec<usize>,
-    metadata: SingleFlight<Arc<Metadata>>,
-    identity: SingleFlight<EntryKey>,
-    /// The folders of the arrays of which this one is a label, outermost first. None of them may be a label of this
-    /// array.
-    around: Vec<StoreKey>,
-}
-
-impl Array {
-    /// Opens an array. Reads the schema, but no fragment, except for footers of fragments with the same times that were
-    /// consolidated and not vacuumed.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] or [`Error::Unsupported`] if the schema cannot be read, [`Error::Key`] for an encrypted array
-    /// without its key.
-    pub fn open(folder: Arc<ArrayFolder>, window: TimeWindow) -> Result<Self> {
-        let schema = folder.directory().schema_at(window);
-        let schema = schema.ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
-        let name = schema.name.clone();
-        Self::open_with(folder, window, &name)
-    }
-
-    /// As [`Array::open`], with the schema of this name.
-    fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
-        folder.read_ahead(schema, window);
-        let schema = folder.schema(schema)?;
-        let fragments = folder.fragments_to_read(window, &schema)?;
-        let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
-        Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
-    }
-
-    /// The same array including the fragments that consolidations have replaced. These are visible at earlier times;
-    /// reading them together with the others would return outdated cells.
-    fn with_replaced(&self) -> Self {
-        let is_sparse = self.schema.array_type == ArrayType::Sparse;
-        let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
-        let (folder, schema) = (self.folder.clone(), self.schema.clone());
-        let (metadata, identity, around) = (SingleFlight::new(), SingleFlight::new(), self.around.clone());
-        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
-    }
-
-    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing, and uses
-    /// only what has no locks, so that a forked child can call it with a context of its own.
-    #[doc(hidden)]
-    pub fn in_context(&self, context: Arc<Context>) -> Self {
-        let folder = Arc::new(self.folder.in_context(context));
-        let (schema, fragments, around) = (self.schema.clone(), self.fragments.clone(), self.around.clone());
-        let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
-        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
-    }
-
-    /// Returns the folder that is read.
-    pub fn folder(&self) -> &Arc<ArrayFolder> {
-        &self.folder
-    }
-
-    /// Returns the storage, caches and key that all arrays of a mount share.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.folder.context
-    }
-
-    /// Returns the array's path or URI.
-    pub fn path(&self) -> &StoreKey {
-        self.folder.path()
-    }
-
-    /// Returns whether requests for the array's files have high latency.
-    pub fn is_far(&self) -> bool {
-        self.context().storage.is_far(self.path())
-    }
-
-    /// Returns the time window.
-    pub fn window(&self) -> TimeWindow {
-        self.window
-    }
-
-    /// Returns the time of the newest commit that the array shows, in milliseconds since 1970.
-    pub fn last_commit(&self) -> Option<u64> {
-        self.folder.directory().commit_times().into_iter().rfind(|&time| time <= self.window.end)
-    }
-
-    /// Returns the times of the commits that the array does not show and that lay in the future when it was listed, in
-    /// ascending order.
-    ///
-    /// # Errors
-    /// As [`ArrayFolder::commit_times`].
-    pub fn future_commits(&self) -> Result<Vec<u64>> {
-        self.folder.future_commits(self.window)
-    }
-
-    /// Returns the schema in force at the end of the time window.
-    pub fn schema(&self) -> &ArraySchema {
-        &self.schema
-    }
-
-    /// Returns the metadata as of the window, which is read once.
-    ///
-    /// # Errors
-    /// As [`Metadata::read`].
-    pub fn metadata(&self) -> Result<Arc<Metadata>> {
-        let read = || {
-            let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;
-            Ok(Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?))
-        };
-        self.metadata.get_or_retry(read).cloned()
-    }
-
-    /// The number of visible fragments.
-    pub fn fragment_count(&self) -> usize {
-        self.fragments.len()
-    }
-
-    /// Returns the number in the folder of a visible fragment.
-    fn number(&self, fragment: usize) -> usize {
-        self.fragments.get(fragment).copied().unwrap_or(usize::MAX)
-    }
-
-    /// Returns the name of a visible fragment.
-    pub fn fragment_name(&self, fragment: usize) -> &str {
-        self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name())
-    }
-
-    /// Returns the times in the name of a visible fragment.
-    pub fn fragment_times(&self, fragment: usize) -> Option<TimestampedName> {
-        self.folder.fragment(self.number(fragment)).map(|entry| entry.times)
-    }
-
-    /// Returns the number of cells that a visible fragment stores, or the cells of its box if it is dense.
-    ///
-    /// # Errors
-    /// As [`ArrayFolder::outline`]; [`Error::Damaged`] for more than 2^64 cells.
-    pub fn fragment_cells(&self, fragment: usize) -> Result<u64> {
-        let outline = self.outline(fragment)?;
-        let facts = &outline.facts;
-        let too_many = || Error::damaged("more than 2^64 cells").in_fragment(self.fragment_name(fragment));
-        if !facts.dense {
-            let full = facts.sparse_tiles.saturating_sub(1).checked_mul(outline.schema.capacity);
-            let last = if facts.sparse_tiles == 0 { 0 } else { facts.last_tile_cells };
-            return full.and_then(|full| full.checked_add(last)).ok_or_else(too_many);
-        }
-        let Some(ranges) = facts.non_empty_ranges() else { return Ok(0) };
-        let lengths = ranges.iter().map(|range| range.high.distance_above(&range.low)?.checked_add(1));
-        lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
-    }
-
-    /// Returns the facts in the footer of a visible fragment.
-    ///
-    /// # Errors
-    /// As [`ArrayFolder::outline`].
-    pub fn outline(&self, fragment: usize) -> Result<Arc<Outline>> {
-        self.folder.outline(self.number(fragment))
-    }
-
-    /// Returns the oldest format version by whose rules the cells of a fragment may be sorted: the fragment's own or, if
-    /// the fragment was consolidated, that of the array's first schema. Consolidation merges the cells of fragments
-    /// without sorting them, so cells that an older library sorted by other rules stay out of order.
-    ///
-    /// # Errors
-    /// As [`ArrayFolder::outline`].
-    pub(crate) fn sorting_version(&self, fragment: usize) -> Result<u32> {
-        let own = self.outline(fragment)?.facts.version;
-        let is_consolidated =
-            self.folder.fragment(self.number(fragment)).is_some_and(|entry| entry.times.t1 != entry.times.t2);
-        match self.folder.directory().schemas() {
-            [first, _, ..] if is_consolidated => {
-                // Of a schema that cannot be read, nothing is known.
-                Ok(self.folder.schema(&first.name).map_or(0, |schema| schema.version.min(own)))
-            }
-            _ => Ok(own),
-        }
-    }
-
-    /// Reads the footers of all visible fragments in batches, for callers that need all of them.
-    pub fn read_outlines(&self) {
-        self.folder.read_outlines(&self.fragments);
-    }
-
-    /// Returns the tiles of one file of an attribute (by its number in this array's schema) in a visible fragment.
-    ///
-    /// # Errors
-    /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] if the fragment has the attribute with another cell size,
-    /// which happens when an attribute was dropped and added again.
-    pub(crate) fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
-        self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
-    }
-
-    /// Returns whether a fragment has values of an attribute. It has none if its schema lacks the attribute, or if only
-    /// one of the two has a variable size.
-    ///
-    /// # Errors
-    /// If the fragment's schema cannot be read.
-    pub fn has_attribute(&self, fragment: usize, attribute: usize) -> Result<bool> {
-        let outline = self.outline(fragment)?;
-        let wanted = &self.schema.attributes[attribute];
-        let own = outline.schema.attribute_named(&wanted.name).and_then(|number| outline.schema.attributes.get(number));
-        Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
-    }
-
-    /// Returns the least and the greatest integer, date or time of an attribute in the visible fragments, according to
-    /// their statistics, without nulls. `None` if the statistics do not tell: before format version 12, for other types
-    /// and for cells of several values, and for more than 256 fragments.
-    ///
-    /// # Errors
-    /// Any damage in the footers or statistics.
-    pub fn integer_extremes(&self, attribute: usize) -> Result<Option<(i128, i128)>> {
-        let Some(wanted) = self.schema.attributes.get(attribute) else { return Ok(None) };
-        if self.fragment_count() > MAX_FRAGMENTS_FOR_EXTREMES {
-            return Ok(None);
-        }
-        let mut found: Option<(i128, i128)> = None;
-        for fragment in 0..self.fragment_count() {
-            if !self.has_attribute(fragment, attribute)? {
-                continue;
-            }
-            let number = self.own_attribute(fragment, attribute)?;
-            if self.outline(fragment)?.schema.attributes[number].filters.is_lossy() {
-                return Ok(None);
-            }
-            let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
-            let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
-            let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
-            let integer = |value: &[u8]| match Scalar::parse(wanted.datatype, value) {
-                Ok(Scalar::Signed(value)) => Some(i128::from(value)),
-                Ok(Scalar::Unsigned(value)) => Some(i128::from(value)),
-                _ => None,
-            };
-            let ends = extremes.and_then(|own| integer(&own.least).zip(integer(&own.greatest)));
-            let Some((least, greatest)) = ends.filter(|(least, greatest)| least <= greatest) else { return Ok(None) };
-            found = Some(found.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
-        }
-        Ok(found)
-    }
-
-    /// Returns the least and the greatest value of an attribute in a tile of a visible fragment, as recorded in its
-    /// metadata: little-endian bytes, without nulls. `None` if there is no record for this type.
-    ///
-    /// # Errors
-    /// Any damage in the footer or in these records.
-    pub(crate) fn tile_extremes(
-        &self,
-        fragment: usize,
-        attribute: usize,
-        tile: u64,
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        if !self.has_attribute(fragment, attribute)? {
-            return Ok(None);
-        }
-        let number = self.own_attribute(fragment, attribute)?;
-        let outline = self.outline(fragment)?;
-        let own = &outline.schema.attributes[number];
-        // The recorded values are those before the filters; a lossy filter may have changed them.
-        if own.datatype != self.schema.attributes[attribute].datatype || own.filters.is_lossy() {
-            return Ok(None);
-        }
-        let bounds = self.folder.tile_extremes(self.number(fragment), number, own.cell_size());
-        let bounds = bounds.in_array(self.path())?;
-        let (least, most) = match bounds.as_ref() {
-            Some(bounds) => bounds,
-            None => return Ok(None),
-        };
-        Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
-    }
-
-    /// Returns the number of an attribute in the schema of a fragment that has it.
-    fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
-        let outline = self.outline(fragment)?;
-        let wanted = &self.schema.attributes[attribute];
-        let attributes = &outline.schema.attributes;
-        let number = outline.schema.attribute_named(&wanted.name);
-        let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
-            return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
-        };
-        // If the sizes are equal, the stored bytes are shown with the attribute's current type, as libtiledb does.
-        let same = own.nullable == wanted.nullable
-            && own.cell_size() == wanted.cell_size()
-            && own.datatype.size() == wanted.datatype.size();
-        if !same {
-            return Err(Error::unsupported(format!(
-                "the attribute was {} when this fragment was written and is {} now",
-                own.datatype.name(),
-                wanted.datatype.name()
-            ))
-            .in_field(&wanted.name));
-        }
-        Ok(number)
-    }
-}

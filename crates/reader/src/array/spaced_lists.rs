@@ -7,7 +7,7 @@ use tilefs_format::fragment::{FRAGMENT_METADATA, FragmentFacts, sections};
 
 use super::folder::ArrayFolder;
 use super::fragment::list_bytes;
-use super::tile_numbers::TileNumbers;
+use super::metadata_tiles::tile_numbers::TileNumbers;
 
 /// The format versions of release 2.2, which left such entries in dense fragments with nullable attributes.
 const SPACED: RangeInclusive<u32> = 7..=8;

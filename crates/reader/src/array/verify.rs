@@ -11,9 +11,9 @@ use tilefs_format::fragment::Field;
 use tilefs_storage::StoreKey;
 use tilefs_threads as threads;
 
-use super::folder::Outline;
-use super::footer_copies::compare_copies;
-use super::fragment::FieldFile;
+use super::folder::footer_copies::compare_copies;
+use super::folder::outline::FieldFile;
+use super::folder::outline::Outline;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
@@ -343,8 +343,8 @@ impl Verifier<'_> {
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
         let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
-            let length = folder.context.storage.length(tiles.path())?;
-            Ok((length, tiles.count_within(length)?, tiles))
+            let length = folder.context.storage.length(tiles.file.path())?;
+            Ok((length, tiles.file.count_within(length)?, tiles))
         });
         let (length, whole, tiles) = match opened {
             Ok(opened) => opened,
@@ -353,10 +353,10 @@ impl Verifier<'_> {
                 return None;
             }
         };
-        if whole < tiles.count() {
-            let reason = format!("the file ends at {length} of {} bytes", tiles.file_size());
-            let error = Error::damaged(reason).in_file(tiles.path());
-            self.add(fragment.place(error, &field.name), tiles.count() - whole);
+        if whole < tiles.file.count() {
+            let reason = format!("the file ends at {length} of {} bytes", tiles.file.file_size());
+            let error = Error::damaged(reason).in_file(tiles.file.path());
+            self.add(fragment.place(error, &field.name), tiles.file.count() - whole);
         }
         let has_checksums = folder.context.key.is_some() || tiles.decoder().has_checksums();
         Some(OpenFile { tiles, whole, has_checksums })

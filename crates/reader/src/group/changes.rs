@@ -12,8 +12,8 @@ use tilefs_format::schema::FIRST_SCHEMA;
 use tilefs_storage::{ListedKind, StoreKey};
 
 use super::Group;
-use crate::array::listing::FolderListing;
-use crate::array::window::now;
+use crate::array::directory::listing::FolderListing;
+use crate::array::directory::window::now;
 use crate::array::{Context, Fingerprint, ObjectKind, TimeWindow};
 
 /// The folders of an array whose names determine its contents.

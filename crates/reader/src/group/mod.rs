@@ -12,9 +12,9 @@ use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_grou
 use tilefs_storage::{KnownFolder, Listed, StoreKey};
 use tilefs_threads::cancellation::{self, Turn};
 
-use crate::array::generic_tile::read_generic_tile;
-use crate::array::timed_files::{TimedFile, files_in_force, names_in, timed_files};
-use crate::array::window::now;
+use crate::array::directory::timed_files::{TimedFile, files_in_force, names_in, timed_files};
+use crate::array::directory::window::now;
+use crate::array::metadata_tiles::generic_tile::read_generic_tile;
 use crate::array::{Context, Metadata, ObjectKind, SingleFlight, TimeWindow};
 
 use places::MemberPlaces;

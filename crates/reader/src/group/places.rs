@@ -106,12 +106,12 @@ impl<'a> MemberPlaces<'a> {
     /// Finds the copy of a refused member in the group, as after a download, unless the member exists at the refused
     /// location.
     fn find_copy_of(&mut self, member: &GroupMember, refused: &StoreKey) -> Result<(MemberPlace, bool)> {
-        let is_far = self.storage.is_far(refused);
-        let is_there = !is_far && self.storage.absence(refused).is_none();
+        let is_remote = self.storage.is_remote(refused);
+        let is_there = !is_remote && self.storage.absence(refused).is_none();
         let copy = if is_there { None } else { Some(self.look(member, None)?) };
         let copy = copy.filter(|place| place.path().is_some());
         // A path that cannot be resolved now may lead into the group another time.
-        let was_seen = is_far || is_there || copy.is_some();
+        let was_seen = is_remote || is_there || copy.is_some();
         Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), was_seen))
     }
 
@@ -125,7 +125,7 @@ impl<'a> MemberPlaces<'a> {
 
     /// Returns whether requests for a location have latency while those for the group have none.
     fn is_elsewhere(&self, path: &StoreKey) -> bool {
-        !self.storage.is_far(&self.group.key) && self.storage.is_far(path)
+        !self.storage.is_remote(&self.group.key) && self.storage.is_remote(path)
     }
 
     fn look(&mut self, member: &GroupMember, stored: Option<&StoreKey>) -> Result<MemberPlace> {
@@ -446,7 +446,7 @@ mod tests {
             self.0.read_end(key, most)
         }
 
-        fn is_far(&self, _: &StoreKey) -> bool {
+        fn is_remote(&self, _: &StoreKey) -> bool {
             true
         }
 

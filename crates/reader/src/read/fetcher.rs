@@ -18,7 +18,7 @@ use crate::statistics::Statistic;
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// The same for storage with high latency, where each batch should be worth its round trip.
-const FAR_BATCH_BYTES: u64 = 16 << 20;
+const REMOTE_BATCH_BYTES: u64 = 16 << 20;
 
 /// From this many decoded bytes on, several threads decode a batch.
 const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
@@ -46,7 +46,7 @@ pub struct Fetcher {
     permits: Permits,
     /// Held by the thread that processes a unit too large to be cached.
     large: Turn,
-    far_batch_bytes: u64,
+    remote_batch_bytes: u64,
     next_file: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ impl Fetcher {
             permits: Permits::new(threads),
             large: Turn::new(),
             // At most an eighth of the budget.
-            far_batch_bytes: FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES),
+            remote_batch_bytes: REMOTE_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES),
             next_file: AtomicU64::new(0),
         }
     }
@@ -227,8 +227,8 @@ impl Fetcher {
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
             Err(Error::Cancelled) => missing.iter().map(|_| Err(Error::Cancelled)).collect(),
-            // Far storage has already retried; retrying each unit would take as long again.
-            Err(error @ Error::Io { .. }) if missing.first().is_some_and(|(unit, ..)| self.is_far(*unit)) => {
+            // Remote storage has already retried; retrying each unit would take as long again.
+            Err(error @ Error::Io { .. }) if missing.first().is_some_and(|(unit, ..)| self.is_remote(*unit)) => {
                 missing.iter().map(|_| Err(error.clone())).collect()
             }
             Err(_) => missing.iter().map(|(unit, ..)| self.read_one(*unit)).collect(),
@@ -252,7 +252,7 @@ impl Fetcher {
         }
         let read = |(file, mut ranges): (&StoreKey, Vec<ReadRange<'_>>)| self.storage.read_ranges(file, &mut ranges);
         match files.first().map(|(file, _)| *file) {
-            Some(file) if self.storage.is_far(file) => {
+            Some(file) if self.storage.is_remote(file) => {
                 together(&*self.storage, file, files, read).into_iter().collect()
             }
             _ => files.into_iter().try_for_each(read),
@@ -260,15 +260,15 @@ impl Fetcher {
     }
 
     /// Returns whether the unit's file, and so the files of its column, are in storage with high latency.
-    fn is_far(&self, unit: &impl Unit) -> bool {
-        let mut is_far_away = false;
-        let looked = unit.for_each_stored(&mut |stored| is_far_away |= self.storage.is_far(stored.file));
-        looked.is_ok() && is_far_away
+    fn is_remote(&self, unit: &impl Unit) -> bool {
+        let mut is_remote = false;
+        let looked = unit.for_each_stored(&mut |stored| is_remote |= self.storage.is_remote(stored.file));
+        looked.is_ok() && is_remote
     }
 
     /// Returns the batch size in decoded bytes for units of which this is the first.
     fn batch_bytes(&self, unit: &impl Unit) -> u64 {
-        if self.is_far(unit) { self.far_batch_bytes } else { BATCH_BYTES }
+        if self.is_remote(unit) { self.remote_batch_bytes } else { BATCH_BYTES }
     }
 
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {

@@ -111,21 +111,21 @@ impl Failure {
                     "there are no credentials for {bucket} ({summary}); {}, or read a public bucket with --anonymous",
                     how_to_sign(bucket.provider)
                 );
-                io(io::ErrorKind::PermissionDenied, text).lasting()
+                io(io::ErrorKind::PermissionDenied, text).permanent()
             }
             Kind::Denied => {
                 let text = format!(
                     "{bucket} may not be read with these credentials ({summary}): check them and the bucket's policy, or \
                      read a public bucket with --anonymous"
                 );
-                io(io::ErrorKind::PermissionDenied, text).lasting()
+                io(io::ErrorKind::PermissionDenied, text).permanent()
             }
             Kind::OtherRegion(region) => {
                 let text = match region {
                     Some(region) => format!("{bucket} is in the region {region}: set -o vfs.s3.region={region}"),
                     None => format!("{bucket} is in another region ({summary}): set -o vfs.s3.region=REGION"),
                 };
-                io(io::ErrorKind::InvalidInput, text).lasting()
+                io(io::ErrorKind::InvalidInput, text).permanent()
             }
             Kind::NoBucket => Error::missing(format!(
                 "there is no {} {} ({summary}): check the name and the endpoint",
@@ -138,10 +138,11 @@ impl Failure {
                  read"
             )),
             Kind::Changed => {
-                io(io::ErrorKind::Other, format!("{what}: changed since the mount, it is another object now")).lasting()
+                io(io::ErrorKind::Other, format!("{what}: changed since the mount, it is another object now"))
+                    .permanent()
             }
             Kind::PastEnd => Error::damaged(format!("{what}: the object ends before")),
-            Kind::Refused => io(io::ErrorKind::Other, format!("{what}: {summary}{tried}")).lasting(),
+            Kind::Refused => io(io::ErrorKind::Other, format!("{what}: {summary}{tried}")).permanent(),
         };
         error.in_file(key)
     }

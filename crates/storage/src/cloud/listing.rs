@@ -252,21 +252,21 @@ mod tests {
 
         #[test]
         fn stable_names_are_listed_while_others_change(
-            lasting in prop::collection::btree_set(key(), 0..100),
-            passing in prop::collection::vec((key(), any::<bool>()), 0..100),
+            permanent in prop::collection::btree_set(key(), 0..100),
+            transient in prop::collection::vec((key(), any::<bool>()), 0..100),
             in_answer in 1usize..10,
             most in 2usize..40,
         ) {
-            let at_first = passing.iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key.clone());
-            let keys = lasting.iter().cloned().chain(at_first).collect();
-            let mut changes = passing.iter();
+            let at_first = transient.iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key.clone());
+            let keys = permanent.iter().cloned().chain(at_first).collect();
+            let mut changes = transient.iter();
             let (found, _) = listed(Store { keys, in_answer, knows_names: true }, most, |keys| {
-                if let Some((key, is_there)) = changes.next().filter(|(key, _)| !lasting.contains(key)) {
+                if let Some((key, is_there)) = changes.next().filter(|(key, _)| !permanent.contains(key)) {
                     if *is_there { keys.remove(key) } else { keys.insert(key.clone()) };
                 }
             });
-            prop_assert!(names(lasting.clone()).is_subset(&found));
-            let all = names(lasting.into_iter().chain(passing.into_iter().map(|(key, _)| key)));
+            prop_assert!(names(permanent.clone()).is_subset(&found));
+            let all = names(permanent.into_iter().chain(transient.into_iter().map(|(key, _)| key)));
             prop_assert!(found.is_subset(&all));
         }
     }

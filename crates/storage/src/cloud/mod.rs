@@ -1,5 +1,5 @@
 //! Storage in S3, Google Cloud Storage and Azure. Requests (`buckets`) run on a small runtime of their own (`runtime`),
-//! are counted (`traffic`) and retried if that may help (`failure`). `connect` and `profile` find the credentials.
+//! are counted (`traffic`) and retried if that may help (`failure`). `connect` makes the clients and finds the credentials.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,18 +10,13 @@ use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
 
-mod address;
 mod buckets;
 mod connect;
-mod credentials;
 mod disk_cache;
-mod environment;
 mod failure;
 mod listing;
 mod page;
 mod pins;
-mod process;
-mod profile;
 mod progress;
 mod runtime;
 mod scatter;
@@ -353,7 +348,7 @@ impl Storage for ObjectStorage {
         self.read_from(key, length.saturating_sub(most as u64), most)
     }
 
-    fn is_far(&self, _: &StoreKey) -> bool {
+    fn is_remote(&self, _: &StoreKey) -> bool {
         true
     }
 

@@ -140,7 +140,7 @@ fn one_thread_makes_the_value() {
 }
 
 /// The first value is not kept, so the value is made a second time, but not more often.
-fn a_passing_value_is_made_again() {
+fn a_transient_value_is_made_again() {
     let (once, made) = (Arc::new(SingleFlight::new()), Arc::new(AtomicUsize::new(0)));
     let attempts = made.clone();
     together(3, move |_| {
@@ -160,7 +160,7 @@ fn values_that_are_made_once_lose_no_wake_up() {
         &[CANCELLATION],
         &[
             Model::under_many("one thread makes the value", one_thread_makes_the_value),
-            Model::under_many("a passing value is made again", a_passing_value_is_made_again),
+            Model::under_many("a transient value is made again", a_transient_value_is_made_again),
         ],
     );
 }

@@ -13,10 +13,12 @@ use tilefs_threads as threads;
 use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::fragment::FieldFile;
-use crate::array::open_files::OpenFiles;
-use crate::array::strided::Strided;
-use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
+use crate::array::folder::outline::FieldFile;
+use crate::array::tiles::Tiles;
+use crate::array::tiles::open_files::OpenFiles;
+use crate::array::tiles::reader::TileReader;
+use crate::array::tiles::strided::Strided;
+use crate::array::tiles::unit::{TileUnit, keep_marked};
 use crate::read::{Batches, Decoding, Output};
 
 /// The minimum size of a band that one thread reads, if there are more bands.
@@ -29,10 +31,10 @@ const MAX_BAND_BYTES: u64 = 4 << 20;
 const PART_BYTES: usize = 4 << 20;
 
 /// The same for storage with high latency: as much as is requested at once.
-const FAR_PART_BYTES: usize = 16 << 20;
+const REMOTE_PART_BYTES: usize = 16 << 20;
 
 /// The most parts that are read from such storage at once, so that there are requests in flight while a part is decoded.
-const FAR_PARTS_AT_ONCE: usize = 4;
+const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
@@ -149,8 +151,8 @@ impl DenseColumn {
         let read = |(first, part): (u64, &mut [u8]), how| {
             self.read_part(first, part, how).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
         };
-        let outcomes = if self.view.array().is_far() {
-            let at_once = self.far_parts_at_once();
+        let outcomes = if self.view.array().is_remote() {
+            let at_once = self.remote_parts_at_once();
             threads::map_waiting("tilefs-part", at_once, parts, |part| read(part, Decoding::OnManyThreads))
         } else {
             threads::map(parts, |part| read(part, Decoding::OnThisThread))
@@ -160,10 +162,10 @@ impl DenseColumn {
 
     /// Returns how many parts are read from storage with high latency at once: as many as the cache can hold a tile of.
     /// Otherwise parts would evict each other's tiles, of which some are read line by line.
-    fn far_parts_at_once(&self) -> usize {
+    fn remote_parts_at_once(&self) -> usize {
         let tile = self.extents.iter().fold(self.cell_size, |size, &extent| size.saturating_mul(extent));
-        let most = self.view.array().context().budget().tiles_at_once(tile.max(FAR_PART_BYTES) as u64);
-        most.min(FAR_PARTS_AT_ONCE as u64) as usize
+        let most = self.view.array().context().budget().tiles_at_once(tile.max(REMOTE_PART_BYTES) as u64);
+        most.min(REMOTE_PARTS_AT_ONCE as u64) as usize
     }
 
     /// Returns where the parts of a large read of `bytes` end, as cells of the column. A thread reads, decodes and copies
@@ -171,16 +173,16 @@ impl DenseColumn {
     /// with high latency, where tiles are read as a whole. Returns at most one part if there are none, or if the cache is
     /// too small for several.
     fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
-        let is_far = self.view.array().is_far();
-        let least = if is_far { FAR_PART_BYTES } else { PART_BYTES };
+        let is_remote = self.view.array().is_remote();
+        let least = if is_remote { REMOTE_PART_BYTES } else { PART_BYTES };
         let mut ends = Vec::new();
-        if bytes < 2 * least || is_far && self.far_parts_at_once() < 2 {
+        if bytes < 2 * least || is_remote && self.remote_parts_at_once() < 2 {
             return ends;
         }
         let end = first.saturating_add((bytes / self.cell_size.max(1)) as u64);
         let (mut start, mut at) = (first, first);
         while at < end {
-            let band = if is_far { self.line_of_tiles(at) } else { self.band(at) };
+            let band = if is_remote { self.line_of_tiles(at) } else { self.band(at) };
             let Some(band) = band.filter(|band| band.end > at) else { return Vec::new() };
             at = band.end.min(end);
             if at == end || (at - start) as usize * self.cell_size >= least {

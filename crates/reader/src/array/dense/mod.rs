@@ -11,7 +11,6 @@ pub mod selection;
 mod summary;
 pub mod var;
 pub mod view;
-pub mod writers;
 mod written;
 
 pub use axis::AxisCoordinates;

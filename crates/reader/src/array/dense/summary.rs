@@ -11,7 +11,7 @@ use super::pieces::Source;
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
-use crate::array::fragment::FieldFile;
+use crate::array::folder::outline::FieldFile;
 
 /// Returns bounds of the values of an attribute in cells of a selection.
 pub struct CellSummary {

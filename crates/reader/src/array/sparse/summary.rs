@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::rows::{Rows, Segment};
+use super::rows::segments::{Rows, Segment};
 use super::view::SparseView;
 use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
 

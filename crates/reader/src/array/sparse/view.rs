@@ -8,20 +8,20 @@ use tilefs_format::scalar::Range;
 use tilefs_storage::{EntryKey, KeyWriter, together};
 use tilefs_threads::{LogInterval, cancellation};
 
-use super::build::build;
-use super::cells::FragmentCells;
-use super::deletes::visible_deletes;
-use super::key::{CellOrder, KeyPlan};
-use super::narrow::narrowed;
-use super::parts::{self, MapPart};
-use super::query::{Portions, Query, RowCount};
-use super::row_map::RowMap;
-use super::rows::{Rows, Segment};
-use super::saved_rows::SavedRows;
-use super::selection::{CoordinateRange, Selection, Share};
-use super::store::Store;
+use super::merge::build::build;
+use super::rows::parts::{self, MapPart};
+use super::rows::row_map::RowMap;
+use super::rows::saved_rows::SavedRows;
+use super::rows::segments::{Rows, Segment};
+use super::rows::store::Store;
+use super::select::cells::FragmentCells;
+use super::select::deletes::visible_deletes;
+use super::select::narrow::narrowed;
+use super::select::query::{Portions, Query, RowCount};
+use super::select::selection::{CoordinateRange, Selection, Share};
 use crate::array::Array;
-use crate::array::single_flight::SingleFlight;
+use crate::array::context::single_flight::SingleFlight;
+use crate::array::order::key::{CellOrder, KeyPlan};
 
 /// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
 /// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of
@@ -400,11 +400,7 @@ impl SparseView {
             found = match rows {
                 Rows::CellSlab { fragment, position, .. } => Some((fragment, position)),
                 Rows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
-                Rows::Interleaved(interleaved) => {
-                    // The row is the last cell gone through; those before it are dropped.
-                    let part = interleaved.codes.last().and_then(|code| interleaved.parts.get(usize::from(code >> 1)));
-                    part.filter(|part| part.cells > 0).map(|part| (part.fragment, part.position + part.cells - 1))
-                }
+                Rows::Interleaved(interleaved) => interleaved.last_cell(),
             };
             Ok(())
         })?;

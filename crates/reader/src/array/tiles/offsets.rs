@@ -7,10 +7,10 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::Tiles;
 
 /// Bytes of one offset.
-pub(in crate::array) const OFFSET: u64 = 8;
+pub const OFFSET: u64 = 8;
 
 /// The data about the file of offsets that is required to decode cells of variable size.
-pub(in crate::array) struct OffsetTiles {
+pub struct OffsetTiles {
     pub tiles: Arc<Tiles>,
     /// Bytes of one value; the size of a cell is a multiple of it.
     pub value_size: usize,
@@ -45,6 +45,6 @@ impl OffsetTiles {
 
     fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
         let at = cell.saturating_mul(OFFSET);
-        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(&self.tiles.path).at(at)
+        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(self.tiles.file.path()).at(at)
     }
 }

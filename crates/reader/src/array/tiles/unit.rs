@@ -3,18 +3,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Tiles;
+use super::offsets::{OFFSET, OffsetTiles};
+use super::reorder::to_row_major;
+use super::tile_file::expect_size;
+use crate::array::folder::sorted_file::SortedFile;
+use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
+use crate::cache::{Buffer, Buffers};
+use crate::memory;
+use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, Scratch, StoredOrder};
 use tilefs_format::tile::ChunkHeader;
-
-use crate::memory;
-
-use super::super::chunk_walk::{StoredChunk, chunk_count};
-use super::offsets::{OFFSET, OffsetTiles};
-use super::{Tiles, expect_size};
-use crate::array::reorder::to_row_major;
-use crate::cache::{Buffer, Buffers};
-use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
 const MAX_EXPANSION: u64 = 1 << 20;
@@ -77,7 +77,7 @@ impl TileUnit {
     fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
         match &self.form {
             Form::VariableSize(offsets, cells) => {
-                let is_folded = *cells > 0 && offsets.tiles.has_no_chunks(self.tile).unwrap_or(false);
+                let is_folded = *cells > 0 && offsets.tiles.file.has_no_chunks(self.tile).unwrap_or(false);
                 (!is_folded).then(|| (&offsets.tiles, cells.saturating_mul(OFFSET)))
             }
             _ => None,
@@ -88,7 +88,7 @@ impl TileUnit {
     fn stored_offset(&self) -> Result<u64> {
         match &self.form {
             Form::Chunk(_, chunk) => Ok(chunk.offset),
-            _ => Ok(self.tiles.stored_range(self.tile)?.0),
+            _ => Ok(self.tiles.file.stored_range(self.tile)?.0),
         }
     }
 
@@ -96,7 +96,7 @@ impl TileUnit {
         if let Form::VariableSize(..) = self.form {
             return self.decode_variable_size(stored, buffers, scratch);
         }
-        let mut bytes = self.tiles.take_buffer(self.size, buffers)?;
+        let mut bytes = self.tiles.file.take_buffer(self.size, buffers)?;
         self.decode_fixed_size(stored, &mut bytes, buffers, scratch)?;
         Ok(Decoded::of_bytes(bytes))
     }
@@ -114,7 +114,7 @@ impl TileUnit {
             Form::Sorted(decoder) => decode_chunks(stored, decoder, out, scratch),
             Form::SortedCoordinates(order, size) => order.restore(*size, stored, out),
             Form::RowMajor(extents, cell_size) => {
-                let mut column_major = tiles.take_buffer(self.size, buffers)?;
+                let mut column_major = tiles.file.take_buffer(self.size, buffers)?;
                 decode_chunks(stored, &tiles.decoder, &mut column_major, scratch)?;
                 to_row_major(&column_major, extents, *cell_size, out);
                 Ok(())
@@ -135,9 +135,9 @@ impl TileUnit {
         let (mut offsets, bytes) = match self.offset_bytes() {
             None => tiles.decode_strings(stored, self.size, *cells, buffers, scratch)?,
             Some((file, size)) => {
-                let (_, length) = file.stored_range(self.tile)?;
+                let (_, length) = file.file.stored_range(self.tile)?;
                 let (stored_offsets, stored) = stored.split_at(length as usize);
-                let decoded = file.decode_tile(stored_offsets, size, buffers, scratch).in_file(&file.path)?;
+                let decoded = file.decode_tile(stored_offsets, size, buffers, scratch).in_file(file.file.path())?;
                 let mut offsets = allocate_offsets(0)?;
                 // One for each decoded offset, and the end.
                 offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
@@ -160,7 +160,7 @@ impl Unit for TileUnit {
             Form::RowMajor(..) => UnitPart::RowMajor,
             Form::VariableSize(..) => UnitPart::VariableSize,
         };
-        UnitKey { file: self.tiles.file, tile: self.tile, part }
+        UnitKey { file: self.tiles.file.number(), tile: self.tile, part }
     }
 
     fn size(&self) -> u64 {
@@ -175,9 +175,9 @@ impl Unit for TileUnit {
         let tiles = &*self.tiles;
         if let Form::Chunk(_, chunk) = &self.form {
             let length = chunk.header.payload_size();
-            plausible(length, self.size).in_file(&tiles.path).at(chunk.offset)?;
-            tiles.expect_stored(chunk.offset, length)?;
-            visit(StoredRange { file: &tiles.path, offset: chunk.offset, length });
+            plausible(length, self.size).in_file(tiles.file.path()).at(chunk.offset)?;
+            tiles.file.expect_stored(chunk.offset, length)?;
+            visit(StoredRange { file: tiles.file.path(), offset: chunk.offset, length });
             return Ok(());
         }
         let most = match &self.form {
@@ -185,31 +185,31 @@ impl Unit for TileUnit {
             Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
             _ => self.size,
         };
-        if most > tiles.most_at_once {
+        if most > tiles.file.most_at_once() {
             let what = match &self.form {
                 Form::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
                 _ => format!("{most} bytes"),
             };
             let what = format!("{what} that can only be decoded together, more than --cache-size");
-            return Err(Error::unsupported(what).in_file(&tiles.path));
+            return Err(Error::unsupported(what).in_file(tiles.file.path()));
         }
         if let Some((offsets, size)) = self.offset_bytes() {
-            let (offset, length) = offsets.stored_range(self.tile).in_file(&offsets.path)?;
-            plausible(length, size).in_file(&offsets.path).at(offset)?;
-            offsets.expect_stored(offset, length)?;
-            visit(StoredRange { file: &offsets.path, offset, length });
+            let (offset, length) = offsets.file.stored_range(self.tile).in_file(offsets.file.path())?;
+            plausible(length, size).in_file(offsets.file.path()).at(offset)?;
+            offsets.file.expect_stored(offset, length)?;
+            visit(StoredRange { file: offsets.file.path(), offset, length });
         }
-        let (offset, length) = tiles.stored_range(self.tile).in_file(&tiles.path)?;
+        let (offset, length) = tiles.file.stored_range(self.tile).in_file(tiles.file.path())?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         match &self.form {
             Form::SortedCoordinates(..) if length != self.size => {
                 let reason = format!("{length} stored bytes instead of {}", self.size);
-                return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
+                return Err(Error::damaged(reason).in_file(tiles.file.path()).at(offset));
             }
-            _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
+            _ => plausible(length, most).in_file(tiles.file.path()).at(offset)?,
         }
-        tiles.expect_stored(offset, length)?;
-        visit(StoredRange { file: &tiles.path, offset, length });
+        tiles.file.expect_stored(offset, length)?;
+        visit(StoredRange { file: tiles.file.path(), offset, length });
         Ok(())
     }
 
@@ -224,23 +224,87 @@ impl Unit for TileUnit {
 
     fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
         let decoded = self.decode_at_place(stored, buffers, scratch);
-        decoded.in_file(&self.tiles.path).at(self.stored_offset()?)
+        decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
     fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()> {
         let decoded = self.decode_fixed_size(stored, out, buffers, scratch);
-        decoded.in_file(&self.tiles.path).at(self.stored_offset()?)
+        decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
     fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
-        self.tiles.take_buffer(self.size, buffers).in_file(&self.tiles.path)
+        self.tiles.file.take_buffer(self.size, buffers).in_file(self.tiles.file.path())
     }
 }
 
 impl Tiles {
+    /// Adds the units that contain a range of bytes of one tile, in the order of the tile; `size` is the decoded size
+    /// of the whole tile. For a large tile this may read the index of its chunks.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a range outside the tile, and for any damage in that index.
+    pub fn units(self: &Arc<Self>, tile: u64, size: u64, range: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        if range.end > size {
+            let reason = format!("byte {} of a tile of {size} wanted", range.end - 1);
+            return Err(Error::damaged(reason).in_file(self.file.path()));
+        }
+        let unit = |start: u64, size: u64, form: Form| TileUnit { tiles: self.clone(), tile, start, size, form };
+        if let Some((file, cells)) = &self.sorted {
+            let count = size / file.cell_size().max(1) as u64;
+            units.push(unit(
+                0,
+                size,
+                match file {
+                    SortedFile::Values { .. } => Form::Sorted(Arc::new(cells.decoder(tile, count)?)),
+                    SortedFile::Coordinates { size } => Form::SortedCoordinates(cells.order(tile, count)?, *size),
+                },
+            ));
+            return Ok(());
+        }
+        if size <= self.whole_tile {
+            units.push(unit(0, size, Form::Tile));
+            return Ok(());
+        }
+        let index = self.file.chunk_index(tile, size)?;
+        let first = index.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        for (number, chunk) in (0u32..).zip(&index.chunks).skip(first) {
+            if chunk.start >= range.end {
+                break;
+            }
+            units.push(unit(chunk.start, u64::from(chunk.header.original), Form::Chunk(number, *chunk)));
+        }
+        Ok(())
+    }
+
+    /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
+    pub fn row_major_unit(
+        self: &Arc<Self>,
+        tile: u64,
+        size: u64,
+        extents: &Arc<[usize]>,
+        cell_size: usize,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::RowMajor(extents.clone(), cell_size) }
+    }
+
+    /// Returns the unit of a whole tile of values of variable size, with its offsets: `size` bytes of values in `cells`
+    /// cells.
+    pub fn variable_size_unit(
+        self: &Arc<Self>,
+        offsets: &Arc<OffsetTiles>,
+        tile: u64,
+        size: u64,
+        cells: u64,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::VariableSize(offsets.clone(), cells) }
+    }
+
     /// Decodes all chunks of a tile's stored bytes to a buffer of `size` bytes.
     fn decode_tile(&self, stored: &[u8], size: u64, buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Buffer> {
-        let mut bytes = self.take_buffer(size, buffers)?;
+        let mut bytes = self.file.take_buffer(size, buffers)?;
         decode_chunks(stored, &self.decoder, &mut bytes, scratch)?;
         Ok(bytes)
     }
@@ -261,7 +325,7 @@ impl Tiles {
                 return Err(Error::damaged("several chunks of strings that hold their offsets"));
             }
             expect_size(original as u64, size)?;
-            let (mut offsets, mut bytes) = (allocate_offsets(cells)?, self.take_buffer(size, buffers)?);
+            let (mut offsets, mut bytes) = (allocate_offsets(cells)?, self.file.take_buffer(size, buffers)?);
             self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
             decoded = Some((offsets, bytes));
             Ok(())

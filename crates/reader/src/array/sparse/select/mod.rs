@@ -1,0 +1,13 @@
+//! The cells of each fragment that may be rows: those that a selection, the deletes and the time keep, and a stream of
+//! them in stored order.
+
+pub mod box_join;
+pub mod cells;
+pub mod coordinates;
+pub mod deletes;
+pub mod files;
+pub mod narrow;
+pub mod query;
+pub mod selection;
+pub mod stream;
+pub mod visible;
