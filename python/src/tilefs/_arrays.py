@@ -76,7 +76,7 @@ def open(
     options = {name: value for name, value in locals().items() if name not in (*taken, "taken") and value is not None}
     opened = _options.opened(_tilefs.open, uri, options)
     # Pin the time, so that a process that unpickles the array shows the same state.
-    return _shown(opened, (_open_again, (str(uri), {**options, "at": opened.time()})))
+    return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
 
 
 def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":

@@ -87,6 +87,10 @@ class TilefsFileSystem(AbstractFileSystem):
             f"no array or group on the way to /{path}: write tilefs:///ARRAY/FILE or tilefs://s3/BUCKET/ARRAY/FILE, or give uri=..."
         )
 
+    def __reduce__(self) -> Any:
+        make, (kind, arguments, options) = super().__reduce__()
+        return make, (kind, arguments, _options.to_pickle(options))
+
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
         if isinstance(path, list):
