@@ -74,6 +74,21 @@ fn subscripts_and_queries_are_those_of_tiledb_py() {
 }
 
 #[test]
+fn the_tests_of_tiledb_py_read_the_same() {
+    run_pytest(&["tests/test_tiledb_py.py"]);
+}
+
+#[test]
+fn experiments_are_read_as_anndata() {
+    run_pytest(&["tests/test_anndata.py"]);
+}
+
+#[test]
+fn xarray_opens_arrays_and_groups() {
+    run_pytest(&["tests/test_xarray.py"]);
+}
+
+#[test]
 fn forked_processes_read() {
     run_pytest(&["tests/test_fork.py"]);
 }

@@ -206,11 +206,7 @@ class Array(_Opened):
     def nonempty_domain(self) -> Optional[Tuple[Tuple[Any, Any], ...]]:
         """Returns the lowest and the highest coordinate of written cells along each dimension, as recorded by the
         writers; ``None`` if there are none. Texts are ``bytes``, as in TileDB-Py."""
-        if self.is_sparse:
-            ends = self.schema.get("non_empty_domain")
-        else:
-            box = self._opened.non_empty_box()
-            ends = box and [[first, last] for first, last in box]
+        ends = self._opened.non_empty_box() if not self.is_sparse else self.schema.get("non_empty_domain")
         return ends and tuple(
             _subscripts.coordinates(dimension, pair, is_position=not self.is_sparse)
             for dimension, pair in zip(self.dimensions, ends)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import importlib
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ._errors import UsageError
 
@@ -146,7 +147,7 @@ class _Parser:
 
     def _field(self, node: Any) -> Field:
         kind = None
-        if isinstance(node, ast.Call) and _is_field(node):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _is_field(node):
             kind, node = node.func.id, node.args[0]
         name = node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) and kind else None
         if not isinstance(name, str):
@@ -178,7 +179,7 @@ def _is_field(node: ast.AST) -> bool:
 
 
 def _literal(node: Any) -> Any:
-    sign = None
+    sign: Optional[int] = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "val" and len(node.args) == 1:
         node = node.args[0]
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -188,7 +189,8 @@ def _literal(node: Any) -> Any:
         is_joined = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))
         hint = "; `&` and `|` bind closer than comparisons, which need parentheses" * is_joined
         raise UsageError(f"{_shown(node)} is no value: write a number, text in quotes, True, False or None{hint}")
-    return node.value if sign is None else sign * node.value
+    value: Any = node.value
+    return value if sign is None else sign * value
 
 
 def _shown(node: ast.AST) -> str:
@@ -368,13 +370,14 @@ class _Column:
 def _compare_arrow(column: Any, operator: str, value: Any) -> "numpy.ndarray[Any, Any]":
     """Compares texts of Arrow byte by byte."""
     import pyarrow
-    import pyarrow.compute
 
+    # Its functions are made when it is imported, so type checkers do not know them.
+    compute: Any = importlib.import_module("pyarrow.compute")
     binary = column.cast(pyarrow.large_binary())
     if operator in ("in", "not in"):
-        holds = pyarrow.compute.is_in(binary, value_set=pyarrow.array(value, pyarrow.large_binary()))
+        holds = compute.is_in(binary, value_set=pyarrow.array(value, pyarrow.large_binary()))
     else:
-        holds = getattr(pyarrow.compute, _ARROW[operator])(binary, pyarrow.scalar(value, pyarrow.large_binary()))
+        holds = getattr(compute, _ARROW[operator])(binary, pyarrow.scalar(value, pyarrow.large_binary()))
     return holds.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -391,4 +394,4 @@ def _numbers(column: Any) -> "numpy.ndarray[Any, Any]":
 
 _ARROW = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 
-_FUNCTIONS: Dict[str, Any] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
+_FUNCTIONS: "Dict[str, Callable[[Any, Any], numpy.ndarray[Any, Any]]]" = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from ._arrays import Array, Attribute, Dimension
+    from ._arrays import Array, Attribute
+    from ._schema import Dimension
 
 # Cells by the names of attributes and dimensions.
 _Cells = Dict[str, Any]
@@ -401,7 +402,8 @@ def _integers(first: int, count: int) -> "numpy.ndarray[Any, Any]":
     import numpy
 
     # Modulo 2^64, which casts to any type of integers.
-    return numpy.arange(count, dtype="u8") + numpy.array(first % 2**64, dtype="u8")
+    integers: "numpy.ndarray[Any, Any]" = numpy.arange(count, dtype="u8") + numpy.uint64(first % 2**64)
+    return integers
 
 
 def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]) -> "numpy.ndarray[Any, Any]":
@@ -421,7 +423,8 @@ def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]
         *(tiles if schema.tile_order == "row-major" else tiles[::-1]),
         *(cells if schema.cell_order == "row-major" else cells[::-1]),
     ]
-    return numpy.lexsort(keys[::-1])
+    order: "numpy.ndarray[Any, Any]" = numpy.lexsort(keys[::-1])
+    return order
 
 
 def _filled(attribute: "Attribute", values: Any, kept: "numpy.ndarray[Any, Any]") -> Any:

@@ -42,7 +42,7 @@ class Dimension:
         if extent is None or self.dtype == object:
             return None
         if self.dtype.kind == "M":
-            return numpy.timedelta64(extent, numpy.datetime_data(self.dtype)[0])
+            return numpy.array(extent, dtype="int64").view(self.dtype.str.replace("M", "m"))[()]
         return self.dtype.type(extent)
 
     @property
@@ -296,9 +296,11 @@ class DimensionLabel(NamedTuple):
         """Returns the coordinate of a position along the dimension."""
         import numpy
 
-        low = array.dimensions[self.dim_index].domain
-        one: Any = low[0] if low else 0
-        return one + numpy.timedelta64(position, numpy.datetime_data(one.dtype)[0]) if hasattr(one, "dtype") else one + position
+        dimension = array.dimensions[self.dim_index]
+        first: Any = dimension.domain[0] if dimension.domain else 0
+        if dimension.dtype.kind != "M":
+            return first + position
+        return numpy.array(int(first.astype("int64")) + position, dtype="int64").view(dimension.dtype)[()]
 
     def _stored(self, array: "Array") -> Tuple[int, Any]:
         """Returns the position of the first label that was written, and the labels from there on."""
@@ -312,7 +314,7 @@ class DimensionLabel(NamedTuple):
 
 
 def _label_ranges(key: Any) -> "List[Range]":
-    several = key if isinstance(key, (list, range)) or getattr(key, "ndim", 0) else [key]
+    several = key if isinstance(key, (list, range)) or getattr(key, "ndim", False) else [key]
     found = []
     for one in several:
         if isinstance(one, slice):
