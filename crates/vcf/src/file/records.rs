@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
-use tilefs_export::compose::Concat;
+use tilefs_export::content::compose::Concat;
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
