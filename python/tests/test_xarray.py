@@ -63,8 +63,8 @@ def by_zarr(uri):
 def test_datasets_are_those_of_the_tree(group, name):
     dataset = xarray.open_dataset(group / name)
     xarray.testing.assert_identical(dataset, by_zarr(group / name))
-    for variable, expected in zip(dataset.variables.values(), by_zarr(group / name).variables.values()):
-        assert variable.encoding.get("chunks") == expected.encoding.get("chunks")
+    for variable, expected in by_zarr(group / name).variables.items():
+        assert dataset.variables[variable].encoding.get("chunks") == expected.encoding.get("chunks")
     assert {one for one in dataset} and dataset.sizes == by_zarr(group / name).sizes
 
 
