@@ -65,7 +65,7 @@ fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
 
 #[test]
 fn arrays_are_read_in_python() {
-    run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py"]);
+    run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py", "tests/test_help.py"]);
 }
 
 #[test]

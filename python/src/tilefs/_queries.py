@@ -29,7 +29,12 @@ _ORDERS = "CFGU"
 
 class Query:
     """Which columns of an array are read, of which cells, and in which order; ``array.query(...)`` makes one. A
-    subscript selects coordinates and reads: ``query[10:20]``, ``query.multi_index[[3, 7]]``, ``query.df[:]``."""
+    subscript selects coordinates and reads: ``query[10:20]``, ``query.multi_index[[3, 7]]``, ``query.df[:]``.
+
+    >>> query = tilefs.open("cells.tdb").query(attrs=["state"], dims=["id"])
+    >>> query.multi_index[[3, slice(9, 12)]]
+    {'id': array([ 3,  9, 12]), 'state': array(['off', 'off', 'on'], dtype='<U3')}
+    """
 
     def __init__(
         self,

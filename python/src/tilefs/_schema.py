@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class Dimension:
-    """A dimension of an array."""
+    """A dimension of an array.
+
+    >>> y = tilefs.open("dem.tdb").dim("y")
+    >>> print(y.name, y.domain, y.dtype, y.size)
+    y (0, 99) int64 100
+    """
 
     def __init__(self, array: "Array", name: str, datatype: str, dtype: "numpy.dtype[Any]", domain: Any) -> None:
         self._array = array
@@ -92,7 +97,12 @@ def coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
 
 
 class Enumeration:
-    """Labels, whose numbers an attribute stores."""
+    """Labels, whose numbers an attribute stores.
+
+    >>> cells = tilefs.open("cells.tdb")
+    >>> print(cells.enum(cells.attr("state").enumeration).values())
+    ['on' 'off']
+    """
 
     def __init__(self, name: str, ordered: bool, dtype: Optional[str], stored: List[Any]) -> None:
         import numpy
@@ -120,7 +130,12 @@ class Enumeration:
 
 
 class Domain(Sequence[Dimension]):
-    """The dimensions of an array, in order."""
+    """The dimensions of an array, in order.
+
+    >>> domain = tilefs.open("dem.tdb").schema.domain
+    >>> print([dimension.name for dimension in domain], domain.shape)
+    ['y', 'x'] (100, 200)
+    """
 
     def __init__(self, array: "Array") -> None:
         self._array = array
@@ -154,7 +169,12 @@ class Domain(Sequence[Dimension]):
 
 
 class Schema(Dict[str, Any]):
-    """The whole schema of an array: a dictionary as in ``schema.json`` of a mount."""
+    """The whole schema of an array: a dictionary as in ``schema.json`` of a mount.
+
+    >>> schema = tilefs.open("cells.tdb").schema
+    >>> print(schema.sparse, schema.nattr, schema["capacity"], schema.cell_order)
+    True 3 64 row-major
+    """
 
     def __init__(self, array: "Array", stored: Dict[str, Any]) -> None:
         super().__init__(stored)
