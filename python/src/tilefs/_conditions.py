@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 # The deepest nesting that is accepted. It bounds the recursion of parsing and evaluation.
 _MOST_LEVELS = 100
 
-_OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
+_OPERATORS = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
 
 # What an operator becomes if the two sides change places.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -274,7 +283,7 @@ def _date(field: Field, text: str) -> Any:
 
 def evaluate(condition: Condition, columns: Mapping[str, Any], count: int) -> "numpy.ndarray[Any, Any]":
     """Returns for each of ``count`` cells whether the condition holds. The columns are arrays of NumPy, masked where
-    cells are null, or of Arrow; those of an enumeration have its numbers or are dictionaries of Arrow."""
+    cells are null; those of an enumeration have its numbers, and text may be an array of Arrow."""
     import numpy
 
     if isinstance(condition, Comparison):
@@ -296,26 +305,19 @@ class _Column:
 
         self.valid: "Optional[numpy.ndarray[Any, Any]]" = None
         if not isinstance(column, numpy.ndarray):
-            import pyarrow
-
+            # Text of Arrow, which compares it faster than Python.
             if column.null_count:
                 self.valid = column.is_valid().to_numpy(zero_copy_only=False)
-            if isinstance(column, pyarrow.DictionaryArray):
-                column = column.indices
-            if field.is_text:
-                self.values: Any = column
-                return
-            self.values = _numbers(column)
-        else:
-            if isinstance(column, numpy.ma.MaskedArray):
-                self.valid = ~numpy.ma.getmaskarray(column).ravel()
-                column = column.data
-            self.values = column.ravel()
-            if field.is_text and self.values.dtype == object:
-                is_valid = numpy.array([one is not None for one in self.values], dtype=bool)
-                self.valid = None if is_valid.all() else is_valid
-                self.values = [b"" if one is None else one.encode() if isinstance(one, str) else one for one in self.values]
-        if not field.is_text and self.values.dtype.kind in "mM":
+            self.values: Any = column
+            return
+        if isinstance(column, numpy.ma.MaskedArray):
+            self.valid = ~numpy.ma.getmaskarray(column).ravel()
+        self.values = numpy.ma.getdata(column).ravel()
+        if field.is_text and self.values.dtype == object:
+            is_valid = numpy.array([one is not None for one in self.values], dtype=bool)
+            self.valid = None if is_valid.all() else is_valid
+            self.values = [_bytes(one) for one in self.values]
+        elif self.values.dtype.kind in "mM":
             self.values = self.values.view("int64")
 
     def compare(self, comparison: Comparison, count: int) -> "numpy.ndarray[Any, Any]":
@@ -381,15 +383,9 @@ def _compare_arrow(column: Any, operator: str, value: Any) -> "numpy.ndarray[Any
     return holds.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def _numbers(column: Any) -> "numpy.ndarray[Any, Any]":
-    import pyarrow
-
-    if pyarrow.types.is_boolean(column.type):
-        column = column.cast(pyarrow.uint8())
-    if column.null_count:
-        # A number for each null, which the mask hides.
-        column = column.fill_null(pyarrow.scalar(0, pyarrow.int64()).cast(column.type))
-    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _bytes(text: Any) -> bytes:
+    """Returns the bytes of a text; none for null."""
+    return b"" if text is None else text.encode() if isinstance(text, str) else bytes(text)
 
 
 _ARROW = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal"}

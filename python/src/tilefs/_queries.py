@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Cells by the names of attributes and dimensions.
 _Cells = Dict[str, Any]
 
-_ORDERS = "CFGU"
+_ORDERS = ("C", "F", "G", "U")
 
 
 class Query:
@@ -55,8 +55,9 @@ class Query:
         #: ``"C"``, ``"F"``, ``"G"`` or ``"U"``.
         self.order = order or ("U" if array.is_sparse else "C")
         if self.order not in _ORDERS or (self.order == "U" and not array.is_sparse):
-            meant = "'C' (row-major), 'F' (column-major) or 'G' (the array's own)"
-            raise ValueError(f"order is {meant}{', or U (any) for a sparse array' * array.is_sparse}, not {order!r}")
+            raise ValueError(
+                f"order is 'C' (row-major), 'F' (column-major), 'G' (the array's own) or, for sparse arrays, 'U' (any), not {order!r}"
+            )
         self._attributes = list(dict.fromkeys(array.attr(one).name for one in (array.attributes if attrs is None else attrs)))
         self._dimensions = _chosen_dimensions(array, dims, coords)
         self._index = index_col
