@@ -3,7 +3,7 @@
 
 use flatbuffers::FlatBufferBuilder;
 
-use super::flatbuffer::{Offset, Value, structs, table};
+use super::flatbuffer::{Offset, TableField, structs, table};
 use super::schema::{self, Schema};
 
 /// Alignment of messages, bodies and buffers.
@@ -16,7 +16,7 @@ pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The MetadataVersion that Arrow 1.0 and later write.
-const VERSION_5: Value = Value::I16(4);
+const VERSION_5: TableField = TableField::I16(4);
 
 /// The type of a message, by its number.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ pub fn record_batch(contents: &Contents, at: u64) -> Vec<u8> {
 pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
-    let dictionary = table(&mut builder, &[(0, Value::I64(number)), (1, Value::At(data))]);
+    let dictionary = table(&mut builder, &[(0, TableField::I64(number)), (1, TableField::At(data))]);
     finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
@@ -90,7 +90,7 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     let schema = schema::schema(&mut builder, schema);
     let footer = table(
         &mut builder,
-        &[(1, Value::At(schema)), (2, Value::At(dictionaries)), (3, Value::At(batches)), (0, VERSION_5)],
+        &[(1, TableField::At(schema)), (2, TableField::At(dictionaries)), (3, TableField::At(batches)), (0, VERSION_5)],
     );
     builder.finish(footer, None);
     let footer = builder.finished_data();
@@ -104,13 +104,20 @@ fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
     let nodes = contents.nodes.iter().map(|node| [node.length as i64, node.nulls as i64]);
     let buffers = structs(builder, &buffers.collect::<Vec<_>>());
     let nodes = structs(builder, &nodes.collect::<Vec<_>>());
-    table(builder, &[(0, Value::I64(contents.rows as i64)), (1, Value::At(nodes)), (2, Value::At(buffers))])
+    table(
+        builder,
+        &[(0, TableField::I64(contents.rows as i64)), (1, TableField::At(nodes)), (2, TableField::At(buffers))],
+    )
 }
 
 /// Adds the marker and length to a message, and pads it so that the bytes after it are aligned.
 fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
-    let fields =
-        [(3, Value::I64(body_length as i64)), (2, Value::At(header)), (0, VERSION_5), (1, Value::U8(kind as u8))];
+    let fields = [
+        (3, TableField::I64(body_length as i64)),
+        (2, TableField::At(header)),
+        (0, VERSION_5),
+        (1, TableField::U8(kind as u8)),
+    ];
     let message = table(&mut builder, &fields);
     builder.finish(message, None);
     let data = builder.finished_data();
