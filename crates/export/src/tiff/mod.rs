@@ -41,7 +41,7 @@ use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::pam_text::pam_file;
 use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
 use crate::xml::escape;
-use directory::{HEADER, REDUCED, SUBFILE_TYPE, Value};
+use directory::{HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use images::Images;
 pub use overviews::OverviewStore;
 use overviews::overviews;
@@ -76,13 +76,13 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
         if level == 0 {
             geo::add(&mut directory, scene.place.as_ref(), scene.has_points());
             if let Some(text) = gdal_items(scene, page.bands) {
-                directory.add(42112, Value::text(&text));
+                directory.add(42112, TagValues::text(&text));
             }
         } else {
-            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
+            directory.add(SUBFILE_TYPE, TagValues::Long(vec![REDUCED]));
         }
         if let Some(no_data) = &no_data {
-            directory.add(42113, Value::text(no_data));
+            directory.add(42113, TagValues::text(no_data));
         }
         directory
     };

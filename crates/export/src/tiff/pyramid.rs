@@ -20,7 +20,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
-use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, Value};
+use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
 use super::ome::{self, Image};
 use super::page::{Page, Photometric};
@@ -66,7 +66,7 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
         }
     }
     let planes = first.page.layout.planes();
-    let description = Value::text(&first.image(pyramid, name)?.xml());
+    let description = TagValues::text(&first.image(pyramid, name)?.xml());
     let directories = Directories::new(planned.iter().map(|level| level.page.clone()).collect(), planes, description);
     let directories = directories.ok_or_else(too_large)?;
     let starts = directories.starts.clone();
@@ -166,7 +166,7 @@ struct Directories {
     starts: Vec<u64>,
     planes: u64,
     /// For the first directory.
-    description: Value,
+    description: TagValues,
     /// Length in bytes of the directory of a plane in each level; `each` is their sum.
     lengths: Vec<u64>,
     each: u64,
@@ -176,7 +176,7 @@ struct Directories {
 
 impl Directories {
     /// Creates the directories; `None` if the file would be too long.
-    fn new(levels: Vec<Page>, planes: u64, description: Value) -> Option<Self> {
+    fn new(levels: Vec<Page>, planes: u64, description: TagValues) -> Option<Self> {
         let none = vec![0; levels.len()];
         let (starts, lengths) = (none.clone(), none);
         let mut all = Directories { levels, starts, planes, description, lengths, each: 0, first: 0 };
@@ -215,7 +215,7 @@ impl Directories {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
         if level > 0 {
-            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
+            directory.add(SUBFILE_TYPE, TagValues::Long(vec![REDUCED]));
             return directory;
         }
         if plane == 0 {
@@ -228,7 +228,7 @@ impl Directories {
         });
         let places: Vec<u64> = places.collect();
         if !places.is_empty() {
-            directory.add(330, Value::Directories(places));
+            directory.add(330, TagValues::Directories(places));
         }
         directory
     }
