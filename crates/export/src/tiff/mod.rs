@@ -47,7 +47,7 @@ pub use overviews::OverviewStore;
 use overviews::overviews;
 use page::{Page, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
-use tiles::{Axes, Layout, Tiles};
+use tiles::{Axes, TileLayout, Tiles};
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
@@ -123,7 +123,7 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResul
         _ if field.datatype == Datatype::UInt8 && (3..=4).contains(&bands) && is_picture => Photometric::Rgb,
         _ => Photometric::Grey,
     };
-    let layout = Arc::new(Layout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
+    let layout = Arc::new(TileLayout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
     Ok(Page { layout, datatype: field.datatype, bands, is_contiguous, photometric })
 }
 
@@ -176,7 +176,7 @@ fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Ax
 }
 
 /// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
-fn start_of_tiles(end: u64, layout: &Layout) -> Option<u64> {
+fn start_of_tiles(end: u64, layout: &TileLayout) -> Option<u64> {
     let start = end.checked_next_multiple_of(ALIGNMENT)?;
     start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
 }

@@ -16,7 +16,7 @@ use tilefs_storage::EntryKey;
 
 use super::page::Page;
 use super::sampling::{Sampling, Side, Storing};
-use super::tiles::{Axes, Layout, Tiles};
+use super::tiles::{Axes, TileLayout, Tiles};
 use super::too_large;
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
@@ -123,7 +123,7 @@ pub fn overviews(
     let side = side_of_tile(image.layout.pixel());
     let level = |level| {
         let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
-        let layout = Arc::new(Layout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
+        let layout = Arc::new(TileLayout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
         Ok((Page { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
     };
     let levels: Vec<(Page, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
@@ -227,7 +227,7 @@ struct OverviewTiles {
 }
 
 impl OverviewTiles {
-    fn layout(&self) -> &Layout {
+    fn layout(&self) -> &TileLayout {
         self.tiles.layout()
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 
 use super::directory::{Directory, TagValues};
-use super::tiles::Layout;
+use super::tiles::TileLayout;
 use crate::content::element::Computed;
 
 /// The interpretation of an image's values for display.
@@ -22,7 +22,7 @@ pub enum Photometric {
 /// The properties shared by all planes of an image.
 #[derive(Clone)]
 pub struct Page {
-    pub layout: Arc<Layout>,
+    pub layout: Arc<TileLayout>,
     pub datatype: Datatype,
     pub bands: u16,
     /// Whether the bands of a pixel are adjacent, rather than being a plane each.
@@ -77,15 +77,15 @@ impl Page {
                 [273, 279]
             }
         };
-        let numbers = |of: fn(&Layout, u64) -> u64, plus: u64| {
+        let numbers = |of: fn(&TileLayout, u64) -> u64, plus: u64| {
             let (layout, first) = (self.layout.clone(), tiles.start);
             let count = tiles.end.saturating_sub(first);
             TagValues::Computed(Arc::new(Computed::new(count, move |number| {
                 (plus + of(&layout, first + number)).to_le_bytes()
             })))
         };
-        directory.add(offsets, numbers(Layout::offset, start));
-        directory.add(counts, numbers(Layout::length, 0));
+        directory.add(offsets, numbers(TileLayout::offset, start));
+        directory.add(counts, numbers(TileLayout::length, 0));
         directory
     }
 }

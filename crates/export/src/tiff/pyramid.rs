@@ -24,7 +24,7 @@ use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
 use super::ome::{self, Image};
 use super::page::{Page, Photometric};
-use super::tiles::{Axes, Layout, Tiles};
+use super::tiles::{Axes, TileLayout, Tiles};
 use super::{check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
@@ -127,7 +127,7 @@ impl Planned {
             return Err(Unrepresentable::new("an OME-TIFF has a plane at least, and up to 2^31-1"));
         }
         let named = planes.iter().map(|&axis| (axes[axis], lengths[axis])).collect();
-        let layout = Layout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
+        let layout = TileLayout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
         let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;

@@ -43,7 +43,7 @@ pub struct TilePlace {
 }
 
 /// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
-pub struct Layout {
+pub struct TileLayout {
     axes: Axes,
     /// The lengths of the array's axes.
     shape: Vec<u64>,
@@ -62,7 +62,7 @@ pub struct Layout {
     plane_bytes: u64,
 }
 
-impl Layout {
+impl TileLayout {
     /// Returns the layout of cells, of which there must be at least one; `None` if they have too many bytes.
     pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
         let (shape, extents) = (cells.shape().to_vec(), cells.extents());
@@ -88,7 +88,7 @@ impl Layout {
             false => samples.checked_mul(lines)?.checked_mul(pixel)?,
         };
         plane_bytes.checked_mul(planes).filter(|&bytes| bytes <= i64::MAX as u64)?;
-        Some(Layout {
+        Some(TileLayout {
             axes,
             shape,
             samples,
@@ -220,16 +220,16 @@ impl Layout {
 /// The bytes of all tiles, end to end. Memory: the contents of recently read tiles.
 pub struct Tiles {
     cells: Arc<dyn Boxes>,
-    layout: Arc<Layout>,
+    layout: Arc<TileLayout>,
     kept: Recent<u64, Arc<dyn Content>>,
 }
 
 impl Tiles {
-    pub fn new(cells: Arc<dyn Boxes>, layout: Arc<Layout>) -> Self {
+    pub fn new(cells: Arc<dyn Boxes>, layout: Arc<TileLayout>) -> Self {
         Tiles { cells, layout, kept: Recent::new(KEPT) }
     }
 
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &TileLayout {
         &self.layout
     }
 
