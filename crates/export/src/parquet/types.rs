@@ -40,7 +40,7 @@ pub enum Logical {
 
 /// The arrangement of a column's values in its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum PageLayout {
     /// One value of this many bytes per cell.
     Values(u64),
     /// One bit per cell; `values` has one byte per cell.
@@ -58,9 +58,9 @@ pub enum Layout {
     Elements { size: u64 },
 }
 
-impl Layout {
+impl PageLayout {
     pub fn is_list(self) -> bool {
-        matches!(self, Layout::List { .. } | Layout::VaryingList { .. } | Layout::Elements { .. })
+        matches!(self, PageLayout::List { .. } | PageLayout::VaryingList { .. } | PageLayout::Elements { .. })
     }
 }
 
@@ -102,13 +102,13 @@ impl Leaf {
     }
 
     /// Returns the arrangement of cells with one value each.
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> PageLayout {
         match self.physical {
-            Physical::Boolean => Layout::Bits,
-            Physical::ByteArray => Layout::Bytes,
-            Physical::Int32 | Physical::Float => Layout::Values(4),
-            Physical::Int64 | Physical::Double => Layout::Values(8),
-            Physical::FixedLenByteArray => Layout::Values(self.length.unwrap_or(0).unsigned_abs().into()),
+            Physical::Boolean => PageLayout::Bits,
+            Physical::ByteArray => PageLayout::Bytes,
+            Physical::Int32 | Physical::Float => PageLayout::Values(4),
+            Physical::Int64 | Physical::Double => PageLayout::Values(8),
+            Physical::FixedLenByteArray => PageLayout::Values(self.length.unwrap_or(0).unsigned_abs().into()),
         }
     }
 }
@@ -121,15 +121,15 @@ pub struct ParquetColumn {
     /// The Arrow field, for readers that convert Parquet to Arrow.
     pub field: ArrowField,
     pub leaf: Leaf,
-    pub layout: Layout,
+    pub layout: PageLayout,
     /// The values of all rows as the column stores them, of `size` bytes each, or all bytes if there are offsets.
     pub values: Arc<dyn Content>,
     pub size: u64,
     /// Applied to the values that are not null.
     pub conversion: Option<Conversion>,
-    /// For [`Layout::Bytes`] and lists of varying length, as in [`Column`].
+    /// For [`PageLayout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
-    /// For [`Layout::Elements`].
+    /// For [`PageLayout::Elements`].
     pub elements: Option<Elements>,
     /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
@@ -160,9 +160,9 @@ impl ParquetColumn {
             Some(elements) => Stored::of_elements(field, elements)?,
             None => Stored::of(field)?,
         };
-        let is_codes = matches!(stored.layout, Layout::Indices(_));
+        let is_codes = matches!(stored.layout, PageLayout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
+        let may_lack_times = matches!(stored.layout, PageLayout::Values(_)) && Presence::may_lack_times(column);
         let present: Option<Arc<dyn Content>> = match labels {
             Some(labels) => Some(Arc::new(Presence::of_codes(column, labels))),
             None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
@@ -203,11 +203,11 @@ impl ParquetColumn {
     /// Returns the approximate size of a cell's values in a page, in bytes; `None` if it varies.
     pub fn row_length(&self) -> Option<u64> {
         match self.layout {
-            Layout::Values(size) | Layout::Indices(size) => Some(size),
-            Layout::Bits => Some(1),
-            Layout::List { values, size } => values.checked_mul(size),
-            Layout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
-            Layout::VaryingList { .. } | Layout::Bytes | Layout::Elements { .. } => None,
+            PageLayout::Values(size) | PageLayout::Indices(size) => Some(size),
+            PageLayout::Bits => Some(1),
+            PageLayout::List { values, size } => values.checked_mul(size),
+            PageLayout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
+            PageLayout::VaryingList { .. } | PageLayout::Bytes | PageLayout::Elements { .. } => None,
         }
     }
 
@@ -223,7 +223,7 @@ const MAX_LISTED: i32 = 1 << 16;
 /// The types of a field, and the conversion of its cells to values of these types.
 struct Stored {
     leaf: Leaf,
-    layout: Layout,
+    layout: PageLayout,
     conversion: Option<Conversion>,
     arrow: DataType,
 }
@@ -242,18 +242,18 @@ impl Stored {
             return Ok(Stored { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
         }
         let element = Stored::of_type(element_type(datatype));
-        let Layout::Values(size) = element.layout else {
+        let PageLayout::Values(size) = element.layout else {
             return Err(Unrepresentable::new("Parquet cannot hold such lists"));
         };
         let items = ArrowField::of_items("element", element.arrow);
         let (layout, arrow) = match field.values_per_cell {
-            None => (Layout::VaryingList { size }, DataType::LargeList(items)),
+            None => (PageLayout::VaryingList { size }, DataType::LargeList(items)),
             Some(values) => {
                 let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
                 let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
                 let layout = match field.nullable {
-                    true => Layout::VaryingList { size },
-                    false => Layout::List { values: values.into(), size },
+                    true => PageLayout::VaryingList { size },
+                    false => PageLayout::List { values: values.into(), size },
                 };
                 (layout, DataType::FixedSizeList(items, length))
             }
@@ -268,12 +268,12 @@ impl Stored {
             None => Stored::of_type(element_type(field.datatype)),
         };
         let size = match element.layout {
-            Layout::Values(size) => size,
-            Layout::Bytes => 0,
+            PageLayout::Values(size) => size,
+            PageLayout::Bytes => 0,
             _ => return Err(Unrepresentable::new("Parquet cannot hold such lists")),
         };
         let arrow = DataType::LargeList(ArrowField::of_nullable_items("element", element.arrow));
-        Ok(Stored { layout: Layout::Elements { size }, arrow, ..element })
+        Ok(Stored { layout: PageLayout::Elements { size }, arrow, ..element })
     }
 
     fn of_codes(datatype: Datatype, labels: &Labels) -> Self {
@@ -297,7 +297,7 @@ impl Stored {
         let values = label_type(labels);
         let leaf = Leaf::of(&values);
         let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
-        Stored { leaf, layout: Layout::Indices(width), conversion, arrow }
+        Stored { leaf, layout: PageLayout::Indices(width), conversion, arrow }
     }
 
     /// Returns the type of cells with one value each of an Arrow type. Parquet has no integers below 32 bits.
@@ -378,7 +378,7 @@ fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
     let stored = Stored::of_type(label_type(labels));
     let mut plain = Vec::new();
-    if stored.layout == Layout::Bytes {
+    if stored.layout == PageLayout::Bytes {
         for label in labels.utf8_or_stored() {
             plain.extend(u32::try_from(label.len()).map_err(|_| too_long())?.to_le_bytes());
             plain.extend(label);
