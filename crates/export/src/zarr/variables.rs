@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::array::{Attributes, Layout, Marks, chunk_of};
+use super::array::{ArrayLayout, Attributes, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
 use crate::cf::names::Names;
@@ -198,7 +198,7 @@ impl Builder {
     fn validity(&mut self, name: String, of: &str, column: &Arc<dyn Boxes>, chunk: Vec<u64>, axes: &[String]) {
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
-        let layout = Layout { chunk, dimensions: axes.to_vec(), attributes };
+        let layout = ArrayLayout { chunk, dimensions: axes.to_vec(), attributes };
         self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
     }
 
@@ -226,7 +226,7 @@ impl Builder {
         let field = Field::new(&name, Datatype::Int32);
         // There always is a type for a number.
         let Ok(kind) = ZarrType::of(&field) else { return };
-        let layout = Layout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
+        let layout = ArrayLayout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
         let zero = move |_: &IndexBox| Ok(Column::fixed(field.clone(), Vec::new(), Arc::new(vec![0; 4])));
         let array = Array::new(Vec::new(), kind, layout, zero);
         self.group.members.push((name, Node::Array(Arc::new(array))));
@@ -248,7 +248,7 @@ impl Builder {
         if kind.values.is_some() {
             dimensions.push(self.names.give(&format!("{name}_values")));
         }
-        let array = Array::of_values(column, kind, null, Layout { chunk, dimensions, attributes });
+        let array = Array::of_values(column, kind, null, ArrayLayout { chunk, dimensions, attributes });
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
 }

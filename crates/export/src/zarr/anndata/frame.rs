@@ -14,7 +14,7 @@ use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::Converted;
-use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
+use crate::zarr::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, LEFT_OUT, METADATA, Node};
@@ -235,8 +235,8 @@ fn nothing(datatype: Datatype) -> Option<Vec<u8>> {
     }
 }
 
-fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> Layout {
-    Layout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
+fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> ArrayLayout {
+    ArrayLayout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
 }
 
 /// Returns the values alone; `null` replaces nulls.

@@ -15,7 +15,7 @@ use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::zarr::array::{Array, Layout, chunk_of};
+use crate::zarr::array::{Array, ArrayLayout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
 
@@ -65,7 +65,7 @@ impl Matrix {
             column.check()?;
             let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, cells));
             let (dimensions, attributes) = (vec![dimension.to_owned()], encoding_of_array());
-            let layout = Layout { chunk: chunk_of(&rows), dimensions, attributes };
+            let layout = ArrayLayout { chunk: chunk_of(&rows), dimensions, attributes };
             Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
         };
         let members = vec![
@@ -113,7 +113,7 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
         Ok(Column::fixed(field.clone(), own.count.clone(), Arc::new(values)))
     };
     let dimensions = vec!["rows".to_owned(), "columns".to_owned()];
-    let layout = Layout { chunk, dimensions, attributes: encoding_of_array() };
+    let layout = ArrayLayout { chunk, dimensions, attributes: encoding_of_array() };
     Ok(Node::Array(Arc::new(Array::new(shape.to_vec(), kind, layout, cells))))
 }
 
@@ -124,7 +124,7 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
 pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
     let kind = ZarrType::of(values.field())?;
     let dimensions = (0..values.shape().len()).map(|axis| format!("axis_{axis}")).collect();
-    let layout = Layout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
+    let layout = ArrayLayout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
     Ok(Node::Array(Arc::new(Array::of_values(values, kind, None, layout))))
 }
 
