@@ -27,7 +27,7 @@ pub struct ZarrType {
     /// Number of elements per cell, which then need an axis of their own; `None` for one.
     pub values: Option<u64>,
     datatype: Datatype,
-    layout: Layout,
+    layout: CellEncoding,
     /// Whether readers decode the bytes of a cell of variable length as UTF-8.
     is_text: bool,
 }
@@ -42,7 +42,7 @@ pub struct Elements {
 
 /// The encoding of the cells of a chunk.
 #[derive(Debug, Clone)]
-enum Layout {
+enum CellEncoding {
     /// Cells of fixed size; `fill` is the padding cell.
     Fixed { fill: Vec<u8> },
     /// Each cell preceded by its length.
@@ -69,7 +69,7 @@ impl ZarrType {
                 fill_value: "".into(),
                 values: None,
                 datatype,
-                layout: Layout::Variable,
+                layout: CellEncoding::Variable,
                 is_text,
             });
         };
@@ -96,7 +96,7 @@ impl ZarrType {
             fill_value,
             values: field.values_per_cell.filter(|&values| values != 1 && !is_characters).map(u64::from),
             datatype,
-            layout: Layout::Fixed { fill },
+            layout: CellEncoding::Fixed { fill },
             is_text: false,
         })
     }
@@ -117,8 +117,8 @@ impl ZarrType {
     /// Returns the size of a cell in bytes; `None` if it varies.
     pub fn cell_size(&self) -> Option<u64> {
         match &self.layout {
-            Layout::Fixed { fill } => Some(fill.len() as u64),
-            Layout::Variable => None,
+            CellEncoding::Fixed { fill } => Some(fill.len() as u64),
+            CellEncoding::Variable => None,
         }
     }
 
@@ -130,7 +130,7 @@ impl ZarrType {
             fill_value: false.into(),
             values: None,
             datatype: Datatype::Bool,
-            layout: Layout::Fixed { fill: vec![0] },
+            layout: CellEncoding::Fixed { fill: vec![0] },
             is_text: false,
         }
     }
@@ -156,9 +156,9 @@ impl ZarrType {
         let shape = column.shape.clone();
         let Elements { values, offsets } = self.elements(column, first_row);
         match (&self.layout, offsets) {
-            (Layout::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
-            (Layout::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
-            (Layout::Variable, None) => {
+            (CellEncoding::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
+            (CellEncoding::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
+            (CellEncoding::Variable, None) => {
                 Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))
             }
         }
