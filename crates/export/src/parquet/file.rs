@@ -29,7 +29,7 @@ const READ_WITH_FOOTER: u64 = 64 << 10;
 const RECENT_CHUNKS: usize = 64;
 
 /// A Parquet file; the parts that depend on cells are made when first read.
-pub struct File {
+pub struct ParquetFile {
     columns: Vec<ParquetColumn>,
     groups: RowGroups,
     /// By key; the last is the Arrow schema, in base 64.
@@ -67,7 +67,7 @@ impl Places {
     }
 }
 
-impl File {
+impl ParquetFile {
     /// Makes everything that does not depend on cells.
     pub fn new(
         columns: Vec<ParquetColumn>,
@@ -94,7 +94,7 @@ impl File {
             let length = column.reserved_for_values(column.last_offset(), column.values.len()).ok_or_else(too_long)?;
             end = end.checked_add(length).ok_or_else(too_long)?;
         }
-        let mut file = File {
+        let mut file = ParquetFile {
             columns,
             groups,
             metadata,
@@ -270,7 +270,7 @@ const ROOM_FOR_PAGES: u64 = 3 * PAGE;
 /// Bytes of the footer's length and the magic bytes.
 const TAIL: u64 = 8;
 
-impl Content for File {
+impl Content for ParquetFile {
     fn len(&self) -> u64 {
         self.length
     }
@@ -328,7 +328,7 @@ mod tests {
             let count = texts.len() as u64;
             let column = Column::variable(field, vec![count], Arc::new(texts.concat()), Arc::new(offsets));
             let groups = RowGroups::new(count, rows_of_group, None);
-            let file = File::new(vec![ParquetColumn::new(&column).unwrap()], groups, Vec::new()).unwrap();
+            let file = ParquetFile::new(vec![ParquetColumn::new(&column).unwrap()], groups, Vec::new()).unwrap();
             let (whole, places) = (read_all(&file), file.places().unwrap());
             for (rows, end) in file.groups.iter().zip(&places.starts[1..]) {
                 let here = &texts[rows.start as usize..rows.end as usize];
@@ -354,7 +354,7 @@ mod tests {
         ];
         for columns in orders {
             let stored = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
-            let file = File::new(stored, RowGroups::new(2, 1, None), Vec::new()).unwrap();
+            let file = ParquetFile::new(stored, RowGroups::new(2, 1, None), Vec::new()).unwrap();
             let mut refused = HashSet::new();
             let mut page = vec![0; PAGE as usize];
             for start in (0..file.len()).step_by(PAGE as usize) {
