@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::message::{ALIGNMENT, Buffer, Contents, FieldNode};
+use super::message::{ALIGNMENT, BufferPlace, Contents, FieldNode};
 use super::types::{ArrowColumn, BufferLayout};
 use crate::content::Content;
 use crate::content::bits::{Bits, zeros};
@@ -98,7 +98,7 @@ impl RecordBatches {
         Contents {
             rows: 1,
             nodes: vec![FieldNode { length: 1, nulls: 1 }; nodes],
-            buffers: vec![Buffer { offset: 1, length: 1 }; buffers],
+            buffers: vec![BufferPlace { offset: 1, length: 1 }; buffers],
             body_length: 1,
         }
     }
@@ -205,7 +205,7 @@ struct Place {
 #[derive(Default)]
 struct Body {
     nodes: Vec<FieldNode>,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BufferPlace>,
     parts: Vec<Arc<dyn Content>>,
     length: u64,
 }
@@ -287,7 +287,7 @@ impl Body {
 
     /// Adds a buffer that is empty in every batch.
     fn nothing(&mut self) {
-        self.buffers.push(Buffer { offset: self.length, length: 0 });
+        self.buffers.push(BufferPlace { offset: self.length, length: 0 });
     }
 
     fn buffer(&mut self, content: Arc<dyn Content>) {
@@ -297,7 +297,7 @@ impl Body {
 
     fn padded_buffer(&mut self, content: Arc<dyn Content>, space: u64) {
         let length = content.len();
-        self.buffers.push(Buffer { offset: self.length, length });
+        self.buffers.push(BufferPlace { offset: self.length, length });
         self.parts.push(content);
         self.parts.push(Arc::new(Repeat::zeros(space.saturating_sub(length))));
         self.length += space;

@@ -8,7 +8,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 
 use super::batch::RecordBatches;
-use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
+use super::message::{self, ALIGNMENT, Block, BufferPlace, Contents, FieldNode, MAGIC};
 use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
@@ -146,7 +146,7 @@ impl Content for File {
 fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
-    let (mut body, mut buffers) = (Vec::new(), vec![Buffer { offset: 0, length: 0 }]);
+    let (mut body, mut buffers) = (Vec::new(), vec![BufferPlace { offset: 0, length: 0 }]);
     if matches!(label_type(labels), DataType::LargeUtf8 | DataType::LargeBinary) {
         let texts = labels.utf8_or_stored();
         let mut end = 0u64;
@@ -155,16 +155,16 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
             end += text.len() as u64;
             body.extend(end.to_le_bytes());
         }
-        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+        buffers.push(BufferPlace { offset: 0, length: body.len() as u64 });
         pad(&mut body);
-        buffers.push(Buffer { offset: body.len() as u64, length: end });
+        buffers.push(BufferPlace { offset: body.len() as u64, length: end });
         texts.iter().for_each(|text| body.extend(text));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
         }
         body = labels.values.concat();
-        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+        buffers.push(BufferPlace { offset: 0, length: body.len() as u64 });
     }
     pad(&mut body);
     let nodes = vec![FieldNode { length: count, nulls: 0 }];

@@ -31,7 +31,7 @@ enum Header {
 pub struct Contents {
     pub rows: u64,
     pub nodes: Vec<FieldNode>,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferPlace>,
     pub body_length: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct FieldNode {
 
 /// The position of a buffer in the body, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
+pub struct BufferPlace {
     pub offset: u64,
     pub length: u64,
 }
