@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::message::{ALIGNMENT, BufferPlace, Contents, FieldNode};
+use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
 use super::types::{ArrowColumn, BufferLayout};
 use crate::content::Content;
 use crate::content::bits::{Bits, zeros};
@@ -36,7 +36,7 @@ pub struct RecordBatches {
 
 /// One batch: the contents of its message, and its body.
 pub struct RecordBatch {
-    pub contents: Contents,
+    pub contents: BatchContents,
     pub body: Concat,
 }
 
@@ -92,10 +92,10 @@ impl RecordBatches {
 
     /// Returns contents with the same number of nodes and buffers as every batch, from which the length of its message
     /// follows.
-    pub fn outline(&self) -> Contents {
+    pub fn outline(&self) -> BatchContents {
         let nodes = self.columns.iter().map(|column| 1 + usize::from(column.has_child())).sum();
         let buffers = self.columns.iter().map(|column| column.buffers()).sum();
-        Contents {
+        BatchContents {
             rows: 1,
             nodes: vec![FieldNode { length: 1, nulls: 1 }; nodes],
             buffers: vec![BufferPlace { offset: 1, length: 1 }; buffers],
@@ -113,7 +113,7 @@ impl RecordBatches {
         }
         let space = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&space| space == body.length);
         let body_length = space.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
-        let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
+        let contents = BatchContents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
         Ok(RecordBatch { contents, body: Concat::new(body.parts) })
     }
 

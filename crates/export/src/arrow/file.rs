@@ -8,7 +8,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 
 use super::batch::RecordBatches;
-use super::message::{self, ALIGNMENT, Block, BufferPlace, Contents, FieldNode, MAGIC};
+use super::message::{self, ALIGNMENT, BatchContents, Block, BufferPlace, FieldNode, MAGIC};
 use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
@@ -143,7 +143,7 @@ impl Content for File {
 }
 
 /// Returns the message and body of the labels of an enumeration.
-fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
+fn dictionary(labels: &Labels) -> FormatResult<(BatchContents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
     let (mut body, mut buffers) = (Vec::new(), vec![BufferPlace { offset: 0, length: 0 }]);
@@ -168,5 +168,5 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     }
     pad(&mut body);
     let nodes = vec![FieldNode { length: count, nulls: 0 }];
-    Ok((Contents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
+    Ok((BatchContents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
 }

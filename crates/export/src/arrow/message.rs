@@ -28,7 +28,7 @@ enum Header {
 
 /// Lengths and positions of the arrays and buffers of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Contents {
+pub struct BatchContents {
     pub rows: u64,
     pub nodes: Vec<FieldNode>,
     pub buffers: Vec<BufferPlace>,
@@ -65,14 +65,14 @@ pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
 }
 
 /// Returns the message of a record batch, without its body.
-pub fn record_batch(contents: &Contents, at: u64) -> Vec<u8> {
+pub fn record_batch(contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let batch = batch(&mut builder, contents);
     finish(builder, Header::RecordBatch, batch, contents.body_length, at)
 }
 
 /// Returns the message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
-pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
+pub fn dictionary(number: i64, contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
     let dictionary = table(&mut builder, &[(0, TableField::I64(number)), (1, TableField::At(data))]);
@@ -99,7 +99,7 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     [&END_OF_STREAM[..], footer, &length, &MAGIC[..6]].concat()
 }
 
-fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
+fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &BatchContents) -> Offset {
     let buffers = contents.buffers.iter().map(|buffer| [buffer.offset as i64, buffer.length as i64]);
     let nodes = contents.nodes.iter().map(|node| [node.length as i64, node.nulls as i64]);
     let buffers = structs(builder, &buffers.collect::<Vec<_>>());
