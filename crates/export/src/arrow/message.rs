@@ -20,7 +20,7 @@ const VERSION_5: TableField = TableField::I16(4);
 
 /// The type of a message, by its number.
 #[derive(Debug, Clone, Copy)]
-enum Header {
+enum MessageType {
     Schema = 1,
     DictionaryBatch = 2,
     RecordBatch = 3,
@@ -61,14 +61,14 @@ pub struct Block {
 pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let header = schema::schema(&mut builder, schema);
-    finish(builder, Header::Schema, header, 0, at)
+    finish(builder, MessageType::Schema, header, 0, at)
 }
 
 /// Returns the message of a record batch, without its body.
 pub fn record_batch(contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let batch = batch(&mut builder, contents);
-    finish(builder, Header::RecordBatch, batch, contents.body_length, at)
+    finish(builder, MessageType::RecordBatch, batch, contents.body_length, at)
 }
 
 /// Returns the message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
@@ -76,7 +76,7 @@ pub fn dictionary(number: i64, contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
     let dictionary = table(&mut builder, &[(0, TableField::I64(number)), (1, TableField::At(data))]);
-    finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
+    finish(builder, MessageType::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
 /// Returns everything after the batches: the end of the stream, the footer, its length, the magic bytes.
@@ -111,7 +111,7 @@ fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &BatchContents) -> Offse
 }
 
 /// Adds the marker and length to a message, and pads it so that the bytes after it are aligned.
-fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
+fn finish(mut builder: FlatBufferBuilder<'_>, kind: MessageType, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
     let fields = [
         (3, TableField::I64(body_length as i64)),
         (2, TableField::At(header)),
