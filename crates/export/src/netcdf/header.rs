@@ -53,14 +53,14 @@ pub struct Placed<'a> {
 }
 
 /// The contents of the header.
-pub struct Header<'a> {
+pub struct NcHeader<'a> {
     pub version: Version,
     pub dimensions: &'a [Dimension],
     pub attributes: &'a [Attribute],
     pub variables: Vec<Placed<'a>>,
 }
 
-impl Header<'_> {
+impl NcHeader<'_> {
     /// Returns the header's bytes. Their number depends only on names, attributes and the numbers of dimensions and
     /// variables.
     pub fn encode(&self) -> Vec<u8> {

@@ -45,7 +45,7 @@ use crate::column::dataset::Dataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
-use header::{Header, Placed};
+use header::{NcHeader, Placed};
 use variables::FilePlan;
 
 /// The forms of netCDF in which an array can be written.
@@ -103,7 +103,7 @@ fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
     if version == Version::Cdf2 {
         plan.move_longest_to_the_end()?;
     }
-    let mut header = Header {
+    let mut header = NcHeader {
         version,
         dimensions: &plan.dimensions,
         attributes: &plan.attributes,
