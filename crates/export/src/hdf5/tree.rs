@@ -9,7 +9,7 @@ use tilefs_threads::cancellation;
 use super::Form;
 use super::file::{Hdf5, Values};
 use crate::content::Content;
-use crate::netcdf::header::{self, Dimension};
+use crate::netcdf::header::{self, NcDimension};
 use crate::netcdf::types::NcType;
 use crate::netcdf::variables::{FilePlan, Meaning, PlannedVariable};
 
@@ -61,7 +61,7 @@ struct Builder {
 
 impl Builder {
     /// Adds the dimension scale of a dimension: its coordinates or, in netCDF-4, a dataset that only has its length.
-    fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &Dimension) -> Result<Option<ObjectId>> {
+    fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &NcDimension) -> Result<Option<ObjectId>> {
         let coordinates = plan.variables.iter().find(|variable| is_scale_of(variable, number, dimension));
         let (scale, name) = match coordinates {
             Some(variable) => (self.variable(plan, variable)?, dimension.name.clone()),
@@ -182,7 +182,7 @@ fn length_of(plan: &FilePlan, dimension: usize) -> u64 {
     plan.dimensions.get(dimension).map_or(1, |dimension| dimension.length)
 }
 
-fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &Dimension) -> bool {
+fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &NcDimension) -> bool {
     variable.name == dimension.name && variable.dimensions == [number]
 }
 

@@ -13,7 +13,7 @@ const ATTRIBUTES: u32 = 0x0c;
 /// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
 /// dimension does have length 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dimension {
+pub struct NcDimension {
     pub name: String,
     pub length: u64,
 }
@@ -55,7 +55,7 @@ pub struct Placed<'a> {
 /// The contents of the header.
 pub struct NcHeader<'a> {
     pub version: Version,
-    pub dimensions: &'a [Dimension],
+    pub dimensions: &'a [NcDimension],
     pub attributes: &'a [Attribute],
     pub variables: Vec<Placed<'a>>,
 }

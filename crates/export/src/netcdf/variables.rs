@@ -6,7 +6,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::text::is_utf8;
 
 use super::Version;
-use super::header::{Attribute, Dimension};
+use super::header::{Attribute, NcDimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
 use crate::cf::names::Names;
@@ -48,7 +48,7 @@ pub enum Meaning {
 
 impl PlannedVariable {
     /// Returns the size of the variable in bytes, or of one record if it has the unlimited dimension.
-    pub fn size(&self, dimensions: &[Dimension]) -> u64 {
+    pub fn size(&self, dimensions: &[NcDimension]) -> u64 {
         let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
         let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
         lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
@@ -75,7 +75,7 @@ const MAX_STRINGS: u64 = 1 << 26;
 
 /// Everything that the header lists.
 pub struct FilePlan {
-    pub dimensions: Vec<Dimension>,
+    pub dimensions: Vec<NcDimension>,
     pub attributes: Vec<Attribute>,
     pub variables: Vec<PlannedVariable>,
     pub left_out: LeftOut,
@@ -512,7 +512,7 @@ impl Builder {
         if length > longest {
             return Err(Unrepresentable::new(format!("a dimension of length {length} is too long for netCDF")));
         }
-        self.plan.dimensions.push(Dimension { name, length });
+        self.plan.dimensions.push(NcDimension { name, length });
         Ok(self.plan.dimensions.len() - 1)
     }
 
