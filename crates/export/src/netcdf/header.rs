@@ -20,27 +20,27 @@ pub struct NcDimension {
 
 /// A named text or list of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attribute {
+pub struct NcAttribute {
     pub name: String,
     pub nc_type: NcType,
     /// The values, big-endian.
     pub values: Vec<u8>,
 }
 
-impl Attribute {
+impl NcAttribute {
     /// Creates a text attribute.
     pub fn text(name: &str, text: impl Into<String>) -> Self {
-        Attribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
+        NcAttribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
     }
 }
 
-impl From<CfAttribute> for Attribute {
+impl From<CfAttribute> for NcAttribute {
     fn from(attribute: CfAttribute) -> Self {
         match attribute.value {
-            CfValue::Text(text) => Attribute::text(attribute.name, text),
+            CfValue::Text(text) => NcAttribute::text(attribute.name, text),
             CfValue::Numbers(numbers) => {
                 let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
-                Attribute { name: attribute.name.into(), nc_type: NcType::Double, values }
+                NcAttribute { name: attribute.name.into(), nc_type: NcType::Double, values }
             }
         }
     }
@@ -56,7 +56,7 @@ pub struct Placed<'a> {
 pub struct NcHeader<'a> {
     pub version: Version,
     pub dimensions: &'a [NcDimension],
-    pub attributes: &'a [Attribute],
+    pub attributes: &'a [NcAttribute],
     pub variables: Vec<Placed<'a>>,
 }
 
@@ -126,7 +126,7 @@ impl Encoder {
         self.pad();
     }
 
-    fn attributes(&mut self, attributes: &[Attribute]) {
+    fn attributes(&mut self, attributes: &[NcAttribute]) {
         self.list(ATTRIBUTES, attributes.len());
         for attribute in attributes {
             self.name(&attribute.name);

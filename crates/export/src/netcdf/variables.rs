@@ -6,7 +6,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::text::is_utf8;
 
 use super::Version;
-use super::header::{Attribute, NcDimension};
+use super::header::{NcAttribute, NcDimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
 use crate::cf::names::Names;
@@ -27,7 +27,7 @@ pub struct PlannedVariable {
     pub name: String,
     /// Indexes into the list of dimensions, slowest first.
     pub dimensions: Vec<usize>,
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<NcAttribute>,
     pub nc_type: NcType,
     pub content: Arc<dyn Content>,
     pub meaning: Meaning,
@@ -76,7 +76,7 @@ const MAX_STRINGS: u64 = 1 << 26;
 /// Everything that the header lists.
 pub struct FilePlan {
     pub dimensions: Vec<NcDimension>,
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<NcAttribute>,
     pub variables: Vec<PlannedVariable>,
     pub left_out: LeftOut,
 }
@@ -139,7 +139,7 @@ struct Builder {
     /// Names of variables and dimensions; only an axis has the same name as its coordinates.
     names: Names,
     /// Attributes that every variable over the cells gets.
-    shared: Vec<Attribute>,
+    shared: Vec<NcAttribute>,
 }
 
 impl Builder {
@@ -169,7 +169,7 @@ impl Builder {
             let transform = earthly.and_then(|(place, _)| place.transform).filter(|_| !are_labelled);
             let mut on_earth = match earthly {
                 Some((place, direction)) if are_labelled || transform.is_some() => {
-                    cf::axis_attributes(place, direction).into_iter().map(Attribute::from).collect()
+                    cf::axis_attributes(place, direction).into_iter().map(NcAttribute::from).collect()
                 }
                 _ => Vec::new(),
             };
@@ -275,7 +275,7 @@ impl Builder {
             _ => false,
         });
         if let Some(coordinates) = cf::list_of_names(coordinates.map(|variable| variable.name.as_str())) {
-            self.shared.push(Attribute::text("coordinates", coordinates));
+            self.shared.push(NcAttribute::text("coordinates", coordinates));
         }
     }
 
@@ -328,7 +328,7 @@ impl Builder {
         let is_decoded = is_unicode && dimensions.len() == cell_dimensions.len() + 1;
         if is_decoded {
             // Makes readers decode the characters to texts.
-            attributes.push(Attribute::text("_Encoding", "utf-8"));
+            attributes.push(NcAttribute::text("_Encoding", "utf-8"));
         }
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
         let missing = missing.filter(|_| strings.is_none());
@@ -336,7 +336,7 @@ impl Builder {
         let is_single = field.values_per_cell == Some(1) && column.validity.is_none();
         let marker = missing.as_ref().map(|(_, values)| values.clone());
         if let Some(values) = marker.or_else(|| encoding.not_a_time().filter(|_| is_single)) {
-            attributes.push(Attribute { name: "_FillValue".into(), nc_type: encoding.nc_type, values });
+            attributes.push(NcAttribute { name: "_FillValue".into(), nc_type: encoding.nc_type, values });
         }
         if dimensions.starts_with(cell_dimensions) {
             attributes.extend(self.shared.iter().cloned());
@@ -345,12 +345,12 @@ impl Builder {
         if let Some(validity) = &column.validity {
             let valid_name = self.names.give(&format!("{}_valid", field.name));
             attributes.extend(
-                cf::list_of_names([valid_name.as_str()]).map(|names| Attribute::text("ancillary_variables", names)),
+                cf::list_of_names([valid_name.as_str()]).map(|names| NcAttribute::text("ancillary_variables", names)),
             );
-            let mut flags = vec![Attribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
-            flags.push(Attribute::text("flag_meanings", "null valid"));
-            flags.push(Attribute::text("standard_name", "status_flag"));
-            flags.push(Attribute::text("long_name", format!("whether {name} has a value")));
+            let mut flags = vec![NcAttribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
+            flags.push(NcAttribute::text("flag_meanings", "null valid"));
+            flags.push(NcAttribute::text("standard_name", "status_flag"));
+            flags.push(NcAttribute::text("long_name", format!("whether {name} has a value")));
             let dimensions = cell_dimensions.to_vec();
             self.add(valid_name, dimensions, NcType::Byte, validity.clone(), flags, Meaning::Booleans);
             if let (Some((value, _)), Some(per_cell)) = (missing, field.values_per_cell) {
@@ -387,13 +387,13 @@ impl Builder {
     }
 
     /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of its values.
-    fn add_notes(&self, attributes: &mut Vec<Attribute>, column: &Column, encoding: Option<Encoding>) {
+    fn add_notes(&self, attributes: &mut Vec<NcAttribute>, column: &Column, encoding: Option<Encoding>) {
         let mut names = Names::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
         for note in &column.field.notes {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
             match (Note::of(note, &column.field, ours.is_some()), ours) {
-                (Note::Text(text), Some(ours)) => *ours = Attribute::text(&note.key, text),
+                (Note::Text(text), Some(ours)) => *ours = NcAttribute::text(&note.key, text),
                 (Note::Names(more), Some(ours)) => {
                     ours.values.push(b' ');
                     ours.values.extend(more.into_bytes());
@@ -403,7 +403,7 @@ impl Builder {
                     let values = encoding.filter(|_| like_the_values).and_then(|encoding| {
                         let each = note.value.chunks_exact(note.datatype.size());
                         let values = each.map(|value| encoding.apply_to(value)).collect::<Option<Vec<_>>>()?;
-                        Some(Attribute { name: name.clone(), nc_type: encoding.nc_type, values: values.concat() })
+                        Some(NcAttribute { name: name.clone(), nc_type: encoding.nc_type, values: values.concat() })
                     });
                     attributes.push(values.unwrap_or_else(|| metadata::attribute(name, note, self.version)));
                 }
@@ -421,7 +421,7 @@ impl Builder {
         // Signed in CDF-5 too: no length exceeds 2^63, and the type is more common.
         let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
-        let attributes = vec![Attribute::text("long_name", text)];
+        let attributes = vec![NcAttribute::text("long_name", text)];
         let content = self.stored(encoding, offsets.clone(), name);
         self.add(offsets_name, vec![dimension], encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
@@ -435,7 +435,7 @@ impl Builder {
             return Ok(());
         }
         let variable_name = self.names.give(&format!("{name}_labels"));
-        let long_name = Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"));
+        let long_name = NcAttribute::text("long_name", format!("labels of the codes of {name}, from 0 on"));
         let column = labels.column(name);
         // Strings end at a NUL, and must be valid text.
         let are_strings = labels.are_text() && labels.shown().iter().all(|label| !label.contains(&0));
@@ -469,7 +469,7 @@ impl Builder {
         let mut attributes = vec![long_name];
         if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
             // Makes readers decode the characters to texts.
-            attributes.push(Attribute::text("_Encoding", "utf-8"));
+            attributes.push(NcAttribute::text("_Encoding", "utf-8"));
         }
         let content = self.stored(encoding, Arc::new(padded), name);
         self.add(variable_name, dimensions, encoding.nc_type, content, attributes, Meaning::Values);
@@ -479,8 +479,8 @@ impl Builder {
     /// Adds the variable that describes the coordinate system for GDAL and CF readers.
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
-        self.shared.push(Attribute::text("grid_mapping", name.clone()));
-        let attributes = cf::grid_mapping(place).into_iter().map(Attribute::from).collect();
+        self.shared.push(NcAttribute::text("grid_mapping", name.clone()));
+        let attributes = cf::grid_mapping(place).into_iter().map(NcAttribute::from).collect();
         self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes, Meaning::Values);
     }
 
@@ -495,7 +495,7 @@ impl Builder {
     /// Adds the attribute `Conventions`, unless the array's metadata contain one.
     fn add_conventions(&mut self, metadata: &[Metadatum]) {
         if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
-            self.plan.attributes.push(Attribute::text("Conventions", "CF-1.8"));
+            self.plan.attributes.push(NcAttribute::text("Conventions", "CF-1.8"));
         }
     }
 
@@ -522,7 +522,7 @@ impl Builder {
         dimensions: Vec<usize>,
         nc_type: NcType,
         content: Arc<dyn Content>,
-        attributes: Vec<Attribute>,
+        attributes: Vec<NcAttribute>,
         meaning: Meaning,
     ) {
         self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content, meaning });
@@ -543,9 +543,9 @@ impl Builder {
 }
 
 /// Returns the attributes that the values of any column get.
-fn attributes_of(column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
-    let attributes = cf::field_attributes(&column.field, name).into_iter().map(Attribute::from);
-    attributes.chain(encoding.unsigned.then(|| Attribute::text("_Unsigned", "true"))).collect()
+fn attributes_of(column: &Column, name: &str, encoding: Encoding) -> Vec<NcAttribute> {
+    let attributes = cf::field_attributes(&column.field, name).into_iter().map(NcAttribute::from);
+    attributes.chain(encoding.unsigned.then(|| NcAttribute::text("_Unsigned", "true"))).collect()
 }
 
 fn unrepresentable(column: &Column) -> Unrepresentable {
@@ -573,13 +573,13 @@ fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
 }
 
 /// Returns CF's `flag_values` and `flag_meanings` of up to 256 text labels.
-fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<Attribute> {
+fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<NcAttribute> {
     let Some(meanings) = cf::flag_meanings(labels) else { return Vec::new() };
     let values = (0..labels.values.len() as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
     match values.collect::<Option<Vec<_>>>() {
         Some(values) => vec![
-            Attribute { name: "flag_values".into(), nc_type: encoding.nc_type, values: values.concat() },
-            Attribute::text("flag_meanings", meanings),
+            NcAttribute { name: "flag_values".into(), nc_type: encoding.nc_type, values: values.concat() },
+            NcAttribute::text("flag_meanings", meanings),
         ],
         None => Vec::new(),
     }
