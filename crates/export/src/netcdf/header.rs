@@ -47,7 +47,7 @@ impl From<CfAttribute> for NcAttribute {
 }
 
 /// A variable and the offset of its data in the file.
-pub struct Placed<'a> {
+pub struct PlacedVariable<'a> {
     pub variable: &'a PlannedVariable,
     pub begin: u64,
 }
@@ -57,7 +57,7 @@ pub struct NcHeader<'a> {
     pub version: Version,
     pub dimensions: &'a [NcDimension],
     pub attributes: &'a [NcAttribute],
-    pub variables: Vec<Placed<'a>>,
+    pub variables: Vec<PlacedVariable<'a>>,
 }
 
 impl NcHeader<'_> {
@@ -75,7 +75,7 @@ impl NcHeader<'_> {
         }
         out.attributes(self.attributes);
         out.list(VARIABLES, self.variables.len());
-        for Placed { variable, begin } in &self.variables {
+        for PlacedVariable { variable, begin } in &self.variables {
             out.name(&variable.name);
             out.count(variable.dimensions.len() as u64);
             for &dimension in &variable.dimensions {

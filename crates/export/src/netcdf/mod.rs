@@ -45,7 +45,7 @@ use crate::column::dataset::Dataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
-use header::{NcHeader, Placed};
+use header::{NcHeader, PlacedVariable};
 use variables::FilePlan;
 
 /// The forms of netCDF in which an array can be written.
@@ -107,7 +107,7 @@ fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
         version,
         dimensions: &plan.dimensions,
         attributes: &plan.attributes,
-        variables: plan.variables.iter().map(|variable| Placed { variable, begin: 0 }).collect(),
+        variables: plan.variables.iter().map(|variable| PlacedVariable { variable, begin: 0 }).collect(),
     };
     // The positions do not affect the header's length.
     let too_long = || Unrepresentable::new("netCDF has no files over 2^63 bytes");
