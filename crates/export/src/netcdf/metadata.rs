@@ -7,7 +7,7 @@ use tilefs_format::text;
 
 use super::Version;
 use super::header::NcAttribute;
-use super::types::{Encoding, NcType};
+use super::types::{NcEncoding, NcType};
 use crate::column::Metadatum;
 use crate::content::Content;
 use crate::number;
@@ -21,11 +21,11 @@ pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> NcAtt
     let values = metadatum.value.chunks_exact(datatype.size());
     let widened = datatype.size() == 8 && datatype != Datatype::Float64 || datatype.kind() == Kind::Unsigned;
     if version == Version::Cdf5 || !widened {
-        return encoded(name, Encoding::of(datatype, None, version), values.flatten().copied().collect());
+        return encoded(name, NcEncoding::of(datatype, None, version), values.flatten().copied().collect());
     }
     let integers: Vec<i128> = values.filter_map(|value| number::integer(datatype, value)).collect();
     let bounds = (integers.iter().min().copied().unwrap_or(0), integers.iter().max().copied().unwrap_or(0));
-    match Encoding::of(Datatype::Int64, Some(bounds), version) {
+    match NcEncoding::of(Datatype::Int64, Some(bounds), version) {
         // The bounds fit in 64 bits, or no encoding was found.
         Some(encoding) => {
             encoded(name, Some(encoding), integers.iter().flat_map(|&value| (value as i64).to_le_bytes()).collect())
@@ -50,7 +50,7 @@ fn plain(metadatum: &Metadatum) -> Datatype {
     }
 }
 
-fn encoded(name: String, encoding: Option<Encoding>, bytes: Vec<u8>) -> NcAttribute {
+fn encoded(name: String, encoding: Option<NcEncoding>, bytes: Vec<u8>) -> NcAttribute {
     let content: Option<(NcType, Arc<dyn Content>)> =
         encoding.map(|encoding| (encoding.nc_type, encoding.apply(Arc::new(bytes), "")));
     let encoded = content.and_then(|(nc_type, content)| {

@@ -8,7 +8,7 @@ use tilefs_format::text::is_utf8;
 use super::Version;
 use super::header::{NcAttribute, NcDimension};
 use super::metadata;
-use super::types::{Encoding, NcType};
+use super::types::{NcEncoding, NcType};
 use crate::cf::names::Names;
 use crate::cf::{self, Direction, Note};
 use crate::column::dataset::{Dataset, Variable};
@@ -387,7 +387,7 @@ impl Builder {
     }
 
     /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of its values.
-    fn add_notes(&self, attributes: &mut Vec<NcAttribute>, column: &Column, encoding: Option<Encoding>) {
+    fn add_notes(&self, attributes: &mut Vec<NcAttribute>, column: &Column, encoding: Option<NcEncoding>) {
         let mut names = Names::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
         for note in &column.field.notes {
@@ -419,7 +419,7 @@ impl Builder {
         let dimension = self.dimension(dimension, column.cells().saturating_add(1))?;
         let bounds = Some((0, i128::from(column.values.len())));
         // Signed in CDF-5 too: no length exceeds 2^63, and the type is more common.
-        let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
+        let encoding = NcEncoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![NcAttribute::text("long_name", text)];
         let content = self.stored(encoding, offsets.clone(), name);
@@ -452,7 +452,7 @@ impl Builder {
             return Ok(());
         }
         // Only the type matters; no bounds would allow a narrower type than the values' own.
-        let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
+        let Some(encoding) = NcEncoding::of(labels.datatype, label_bounds(labels), self.version) else {
             return Err(Unrepresentable::new("CDF-2 cannot hold the labels"));
         };
         let padded: Vec<u8> = labels
@@ -499,8 +499,8 @@ impl Builder {
         }
     }
 
-    fn encoding(&self, column: &Column) -> FormatResult<Encoding> {
-        Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
+    fn encoding(&self, column: &Column) -> FormatResult<NcEncoding> {
+        NcEncoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
     }
 
     /// Adds a dimension of a name that is already legal and reserved.
@@ -529,7 +529,7 @@ impl Builder {
     }
 
     /// Converts values of the column `name` to the representation of this form.
-    fn stored(&self, encoding: Encoding, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
+    fn stored(&self, encoding: NcEncoding, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         match self.version.is_classic() {
             true => encoding.apply(values, name),
             false => encoding.apply_little_endian(values, name),
@@ -543,7 +543,7 @@ impl Builder {
 }
 
 /// Returns the attributes that the values of any column get.
-fn attributes_of(column: &Column, name: &str, encoding: Encoding) -> Vec<NcAttribute> {
+fn attributes_of(column: &Column, name: &str, encoding: NcEncoding) -> Vec<NcAttribute> {
     let attributes = cf::field_attributes(&column.field, name).into_iter().map(NcAttribute::from);
     attributes.chain(encoding.unsigned.then(|| NcAttribute::text("_Unsigned", "true"))).collect()
 }
@@ -573,7 +573,7 @@ fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
 }
 
 /// Returns CF's `flag_values` and `flag_meanings` of up to 256 text labels.
-fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<NcAttribute> {
+fn flags(labels: &Labels, encoding: NcEncoding, codes: Datatype) -> Vec<NcAttribute> {
     let Some(meanings) = cf::flag_meanings(labels) else { return Vec::new() };
     let values = (0..labels.values.len() as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
     match values.collect::<Option<Vec<_>>>() {
