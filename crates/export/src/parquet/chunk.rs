@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::lists::{CountedLists, Lengths, Lists, most_levels_length};
-use super::metadata::{Chunk, Encoding, data_page, dictionary_page};
+use super::metadata::{Chunk, PageEncoding, data_page, dictionary_page};
 use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
@@ -54,17 +54,17 @@ const LENGTH: u64 = 4;
 
 impl ParquetColumn {
     /// Returns the encodings in the column's pages.
-    pub fn encodings(&self) -> &'static [Encoding] {
+    pub fn encodings(&self) -> &'static [PageEncoding] {
         match self.layout {
-            PageLayout::Indices(_) => &[Encoding::Plain, Encoding::Rle, Encoding::RleDictionary],
-            _ => &[Encoding::Plain, Encoding::Rle],
+            PageLayout::Indices(_) => &[PageEncoding::Plain, PageEncoding::Rle, PageEncoding::RleDictionary],
+            _ => &[PageEncoding::Plain, PageEncoding::Rle],
         }
     }
 
-    fn encoding(&self) -> Encoding {
+    fn encoding(&self) -> PageEncoding {
         match self.layout {
-            PageLayout::Indices(_) => Encoding::RleDictionary,
-            _ => Encoding::Plain,
+            PageLayout::Indices(_) => PageEncoding::RleDictionary,
+            _ => PageEncoding::Plain,
         }
     }
 

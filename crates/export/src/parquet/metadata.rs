@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 4] = *b"PAR1";
 
 /// Encodings, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub enum PageEncoding {
     Plain = 0,
     /// Runs, and bit-packed numbers between them.
     Rle = 3,
@@ -21,14 +21,14 @@ const REPEATED: i32 = 2;
 const REQUIRED: i32 = 0;
 
 /// Returns the header of a data page with this many values, including nulls.
-pub fn data_page(bytes: i32, values: i32, encoding: Encoding) -> Vec<u8> {
+pub fn data_page(bytes: i32, values: i32, encoding: PageEncoding) -> Vec<u8> {
     structure(|header| {
         page(header, 0, bytes);
         header.structure(5, |data| {
             data.i32(1, values);
             data.i32(2, encoding as i32);
-            data.i32(3, Encoding::Rle as i32);
-            data.i32(4, Encoding::Rle as i32);
+            data.i32(3, PageEncoding::Rle as i32);
+            data.i32(4, PageEncoding::Rle as i32);
         });
     })
 }
@@ -39,7 +39,7 @@ pub fn dictionary_page(bytes: i32, values: i32) -> Vec<u8> {
         page(header, 2, bytes);
         header.structure(7, |dictionary| {
             dictionary.i32(1, values);
-            dictionary.i32(2, Encoding::Plain as i32);
+            dictionary.i32(2, PageEncoding::Plain as i32);
         });
     })
 }
@@ -59,7 +59,7 @@ pub struct SchemaColumn<'a> {
     pub is_list: bool,
     /// Whether elements of a list can be null.
     pub has_nullable_elements: bool,
-    pub encodings: &'a [Encoding],
+    pub encodings: &'a [PageEncoding],
 }
 
 impl SchemaColumn<'_> {
