@@ -10,7 +10,7 @@ use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
+use super::metadata::{ColumnChunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
@@ -137,21 +137,25 @@ impl ParquetFile {
     /// Returns the maximum length in bytes of the footer, its length and the magic bytes.
     fn reserved_for_tail(&self) -> Option<u64> {
         let columns = self.schema_columns();
-        let most = Chunk {
+        let most = ColumnChunk {
             values: i64::MAX as u64,
             dictionary: None,
             data: i64::MAX as u64,
             bytes: i64::MAX as u64,
             statistics: None,
         };
-        let chunks: Vec<Chunk> = self
+        let chunks: Vec<ColumnChunk> = self
             .columns
             .iter()
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
                     column.summaries.as_ref().map(|_| Statistics { least: longest.clone(), greatest: longest });
-                Chunk { dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64), statistics, ..most.clone() }
+                ColumnChunk {
+                    dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64),
+                    statistics,
+                    ..most.clone()
+                }
             })
             .collect();
         let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns).len() as u64;
@@ -231,7 +235,7 @@ impl ParquetFile {
                     let chunk = group * self.columns.len() + number;
                     let of = self.rows_of(chunk, places);
                     let statistics = statistics(column, of.rows.clone());
-                    chunks.push(Chunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
+                    chunks.push(ColumnChunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
                 }
                 groups.push(row_group(group, rows.end - rows.start, &chunks, &columns));
             }

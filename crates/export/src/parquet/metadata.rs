@@ -137,7 +137,7 @@ fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
 
 /// A column of a row group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct ColumnChunk {
     /// Number of values, including nulls; for lists, the values of all of them.
     pub values: u64,
     /// The start of the dictionary page, if there is one.
@@ -157,7 +157,7 @@ pub struct Statistics {
     pub greatest: Vec<u8>,
 }
 
-impl Chunk {
+impl ColumnChunk {
     fn write(&self, column: &SchemaColumn<'_>) -> Vec<u8> {
         structure(|chunk| {
             chunk.i64(2, self.dictionary.unwrap_or(self.data) as i64);
@@ -193,7 +193,7 @@ impl Chunk {
 }
 
 /// Returns a row group with all its columns.
-pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
+pub fn row_group(number: usize, rows: u64, chunks: &[ColumnChunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
     structure(|group| {
         let bytes = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.bytes)).min(i64::MAX as u64);
         group.structures(1, chunks.iter().zip(columns).map(|(chunk, column)| chunk.write(column)));
