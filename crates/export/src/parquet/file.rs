@@ -10,7 +10,7 @@ use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{ColumnChunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
+use super::metadata::{ChunkStatistics, ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
@@ -150,7 +150,7 @@ impl ParquetFile {
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
-                    column.summaries.as_ref().map(|_| Statistics { least: longest.clone(), greatest: longest });
+                    column.summaries.as_ref().map(|_| ChunkStatistics { least: longest.clone(), greatest: longest });
                 ColumnChunk {
                     dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64),
                     statistics,

@@ -146,12 +146,12 @@ pub struct ColumnChunk {
     pub data: u64,
     /// Total length of the pages with their headers.
     pub bytes: u64,
-    pub statistics: Option<Statistics>,
+    pub statistics: Option<ChunkStatistics>,
 }
 
 /// Bounds of the values of a chunk that are not null.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct ChunkStatistics {
     /// PLAIN, without a length.
     pub least: Vec<u8>,
     pub greatest: Vec<u8>,

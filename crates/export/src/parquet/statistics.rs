@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
 
-use super::metadata::Statistics;
+use super::metadata::ChunkStatistics;
 use super::types::{PageLayout, ParquetColumn};
 use crate::column::Summary;
 use crate::content::Content;
@@ -18,7 +18,7 @@ pub const MAX_STATISTIC: usize = 64;
 /// be determined.
 ///
 /// Labels and lists have none: labels are ordered differently from their codes, and lists have no order.
-pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics> {
+pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<ChunkStatistics> {
     let summaries = column.summaries.as_ref()?;
     let summary = match summaries.summary(rows.clone()) {
         Ok(summary) => summary?,
@@ -41,7 +41,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
             return None;
         }
     };
-    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(Statistics { least, greatest })
+    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(ChunkStatistics { least, greatest })
 }
 
 #[derive(Clone, Copy)]
