@@ -1,7 +1,7 @@
 //! The metadata of a Parquet file: the headers of pages and the footer. Structures, field numbers and encodings follow
 //! `parquet.thrift` of the format's specification.
 
-use super::thrift::{Fields, structure};
+use super::thrift::{StructFields, structure};
 use super::types::{Leaf, Logical};
 
 /// The first and the last bytes of the file.
@@ -44,7 +44,7 @@ pub fn dictionary_page(bytes: i32, values: i32) -> Vec<u8> {
     })
 }
 
-fn page(header: &mut Fields<'_>, kind: i32, bytes: i32) {
+fn page(header: &mut StructFields<'_>, kind: i32, bytes: i32) {
     header.i32(1, kind);
     header.i32(2, bytes);
     header.i32(3, bytes);

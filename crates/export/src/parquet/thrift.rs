@@ -17,21 +17,21 @@ enum Kind {
 }
 
 /// Writes a struct. Fields must be written in ascending order of their numbers.
-pub struct Fields<'a> {
+pub struct StructFields<'a> {
     out: &'a mut Vec<u8>,
     last: i16,
 }
 
 /// Returns the bytes of a struct.
-pub fn structure(fill: impl FnOnce(&mut Fields<'_>)) -> Vec<u8> {
+pub fn structure(fill: impl FnOnce(&mut StructFields<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, fill);
     out
 }
 
 /// Appends the bytes of a struct.
-fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut Fields<'_>)) {
-    let mut fields = Fields { out, last: 0 };
+fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut StructFields<'_>)) {
+    let mut fields = StructFields { out, last: 0 };
     fill(&mut fields);
     fields.out.push(0);
 }
@@ -50,7 +50,7 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-impl Fields<'_> {
+impl StructFields<'_> {
     fn head(&mut self, number: i16, kind: Kind) {
         debug_assert!(number > self.last);
         match number - self.last {
@@ -96,7 +96,7 @@ impl Fields<'_> {
         length_and_bytes(self.out, value);
     }
 
-    pub fn structure(&mut self, number: i16, fill: impl FnOnce(&mut Fields<'_>)) {
+    pub fn structure(&mut self, number: i16, fill: impl FnOnce(&mut StructFields<'_>)) {
         self.head(number, Kind::Struct);
         append(self.out, fill);
     }
