@@ -133,7 +133,7 @@ pub struct ParquetColumn {
     pub elements: Option<Elements>,
     /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
-    pub dictionary: Option<Dictionary>,
+    pub dictionary: Option<LabelDictionary>,
     /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
     pub may_refuse: bool,
     /// Known bounds of the column's own values.
@@ -142,7 +142,7 @@ pub struct ParquetColumn {
 }
 
 /// The labels of an enumeration, stored end to end.
-pub struct Dictionary {
+pub struct LabelDictionary {
     pub count: i32,
     pub plain: Arc<Vec<u8>>,
 }
@@ -373,7 +373,7 @@ fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, wh
 }
 
 /// Returns the labels, PLAIN.
-fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
+fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
     let stored = Stored::of_type(label_type(labels));
@@ -396,5 +396,5 @@ fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     if i32::try_from(plain.len()).is_err() {
         return Err(too_long());
     }
-    Ok(Dictionary { count, plain: Arc::new(plain) })
+    Ok(LabelDictionary { count, plain: Arc::new(plain) })
 }
