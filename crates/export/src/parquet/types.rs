@@ -150,15 +150,15 @@ pub struct LabelDictionary {
 impl ParquetColumn {
     /// Checks whether a field has a Parquet type; returns the reason if not.
     pub fn check(field: &Field) -> FormatResult<()> {
-        Stored::of(field).map(drop)
+        StoredType::of(field).map(drop)
     }
 
     /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let stored = match &column.elements {
-            Some(elements) => Stored::of_elements(field, elements)?,
-            None => Stored::of(field)?,
+            Some(elements) => StoredType::of_elements(field, elements)?,
+            None => StoredType::of(field)?,
         };
         let is_codes = matches!(stored.layout, PageLayout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
@@ -221,27 +221,27 @@ impl ParquetColumn {
 const MAX_LISTED: i32 = 1 << 16;
 
 /// The types of a field, and the conversion of its cells to values of these types.
-struct Stored {
+struct StoredType {
     leaf: Leaf,
     layout: PageLayout,
     conversion: Option<Conversion>,
     arrow: DataType,
 }
 
-impl Stored {
+impl StoredType {
     fn of(field: &Field) -> FormatResult<Self> {
         if let Some(bytes) = bytes_type(field, "Parquet")? {
-            return Ok(Stored::of_type(bytes));
+            return Ok(StoredType::of_type(bytes));
         }
         let datatype = field.datatype;
         if let Some(labels) = code_labels(field) {
-            return Ok(Stored::of_codes(datatype, labels));
+            return Ok(StoredType::of_codes(datatype, labels));
         }
         if field.values_per_cell == Some(1) {
-            let stored = Stored::of_type(single_type(datatype));
-            return Ok(Stored { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
+            let stored = StoredType::of_type(single_type(datatype));
+            return Ok(StoredType { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
         }
-        let element = Stored::of_type(element_type(datatype));
+        let element = StoredType::of_type(element_type(datatype));
         let PageLayout::Values(size) = element.layout else {
             return Err(Unrepresentable::new("Parquet cannot hold such lists"));
         };
@@ -258,14 +258,14 @@ impl Stored {
                 (layout, DataType::FixedSizeList(items, length))
             }
         };
-        Ok(Stored { layout, arrow, ..element })
+        Ok(StoredType { layout, arrow, ..element })
     }
 
     /// Returns the type of lists of texts, or of numbers that can be null.
     fn of_elements(field: &Field, elements: &Elements) -> FormatResult<Self> {
         let element = match elements.offsets {
-            Some(_) => Stored::of(field)?,
-            None => Stored::of_type(element_type(field.datatype)),
+            Some(_) => StoredType::of(field)?,
+            None => StoredType::of_type(element_type(field.datatype)),
         };
         let size = match element.layout {
             PageLayout::Values(size) => size,
@@ -273,7 +273,7 @@ impl Stored {
             _ => return Err(Unrepresentable::new("Parquet cannot hold such lists")),
         };
         let arrow = DataType::LargeList(ArrowField::of_nullable_items("element", element.arrow));
-        Ok(Stored { layout: PageLayout::Elements { size }, arrow, ..element })
+        Ok(StoredType { layout: PageLayout::Elements { size }, arrow, ..element })
     }
 
     fn of_codes(datatype: Datatype, labels: &Labels) -> Self {
@@ -297,7 +297,7 @@ impl Stored {
         let values = label_type(labels);
         let leaf = Leaf::of(&values);
         let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
-        Stored { leaf, layout: PageLayout::Indices(width), conversion, arrow }
+        StoredType { leaf, layout: PageLayout::Indices(width), conversion, arrow }
     }
 
     /// Returns the type of cells with one value each of an Arrow type. Parquet has no integers below 32 bits.
@@ -310,7 +310,7 @@ impl Stored {
             DataType::UInt16 => Some(widened::<2, false>),
             _ => None,
         };
-        Stored { layout: leaf.layout(), leaf, conversion, arrow }
+        StoredType { layout: leaf.layout(), leaf, conversion, arrow }
     }
 }
 
@@ -376,7 +376,7 @@ fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, wh
 fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
-    let stored = Stored::of_type(label_type(labels));
+    let stored = StoredType::of_type(label_type(labels));
     let mut plain = Vec::new();
     if stored.layout == PageLayout::Bytes {
         for label in labels.utf8_or_stored() {
