@@ -114,7 +114,7 @@ impl Leaf {
 }
 
 /// A conversion of the values before they are stored.
-pub type Conversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Content>;
+pub type ValueConversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Content>;
 
 /// A column and its Parquet type.
 pub struct ParquetColumn {
@@ -126,7 +126,7 @@ pub struct ParquetColumn {
     pub values: Arc<dyn Content>,
     pub size: u64,
     /// Applied to the values that are not null.
-    pub conversion: Option<Conversion>,
+    pub conversion: Option<ValueConversion>,
     /// For [`PageLayout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
     /// For [`PageLayout::Elements`].
@@ -224,7 +224,7 @@ const MAX_LISTED: i32 = 1 << 16;
 struct StoredType {
     leaf: Leaf,
     layout: PageLayout,
-    conversion: Option<Conversion>,
+    conversion: Option<ValueConversion>,
     arrow: DataType,
 }
 
@@ -282,7 +282,7 @@ impl StoredType {
             0x101..=0x1_0000 => 2,
             _ => 4,
         };
-        let conversion: (u64, Option<Conversion>) = match (datatype.size(), wanted) {
+        let conversion: (u64, Option<ValueConversion>) = match (datatype.size(), wanted) {
             (1, _) => (1, None),
             (2, 1) => (1, Some(narrowed::<2, 1>)),
             (2, _) => (2, None),
@@ -303,7 +303,7 @@ impl StoredType {
     /// Returns the type of cells with one value each of an Arrow type. Parquet has no integers below 32 bits.
     fn of_type(arrow: DataType) -> Self {
         let leaf = Leaf::of(&arrow);
-        let conversion: Option<Conversion> = match arrow {
+        let conversion: Option<ValueConversion> = match arrow {
             DataType::Int8 => Some(widened::<1, true>),
             DataType::Int16 => Some(widened::<2, true>),
             DataType::UInt8 => Some(widened::<1, false>),
@@ -324,7 +324,7 @@ fn single_type(datatype: Datatype) -> DataType {
 }
 
 /// Returns the conversion of dates and times to the unit of their type.
-fn time_conversion(datatype: Datatype) -> Option<Conversion> {
+fn time_conversion(datatype: Datatype) -> Option<ValueConversion> {
     match (datatype.is_datetime(), datatype.time_unit()?) {
         (true, "Y") => Some(|values, column| days(values, column, calendar::days_of_years)),
         (true, "M") => Some(|values, column| days(values, column, calendar::days_of_months)),
