@@ -20,7 +20,7 @@ use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentabl
 use crate::content::Content;
 pub use from_front::forward;
 pub use measured::{Measured, Position, TextRows};
-use rows::{Rows, TextColumn};
+use rows::{TextColumn, TextLines};
 pub use style::Style;
 pub use table::Table;
 use table::TableColumn;
@@ -45,7 +45,7 @@ pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     check_grid(&column.field)?;
     let across = if column.shape.len() > 1 { column.shape.last().copied().unwrap_or(1) } else { 1 };
     let text = TextColumn::new(column, shown_labels(&column.field, |label| word(one_line(label))))?;
-    Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
+    Ok(Arc::new(TextLines::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
 }
 
 /// Checks whether [`lines`] can hold a field; returns the reason if not.
@@ -67,7 +67,7 @@ pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_lines(&column.field)?;
     let text = TextColumn::new(column, None)?;
-    Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
+    Ok(Arc::new(TextLines::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
 }
 
 /// Returns the labels of the codes of a column, one per line, in the form of [`lines`]. A null or a code without a

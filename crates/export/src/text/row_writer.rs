@@ -5,7 +5,7 @@ use std::ops::Range;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::rows::{Rows, TextColumn};
+use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;
 
 /// The requested characters, the current rows, and buffers that are reused for each batch.
@@ -44,7 +44,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Computes the positions of `count` rows from `first`, which is at `place`, and keeps those of requested rows.
-    pub fn lay_out(&mut self, rows: &Rows, first: u64, count: u64, place: u64) -> Result<()> {
+    pub fn lay_out(&mut self, rows: &TextLines, first: u64, count: u64, place: u64) -> Result<()> {
         self.elements.resize_with(rows.columns.len(), Vec::new);
         self.places.clear();
         self.places.extend((0..=count).map(|row| rows.header.len() as u64 + (first + row) * rows.fixed));
@@ -78,7 +78,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Writes the requested part of the current rows, of which `first` is the first.
-    pub fn write(&mut self, rows: &Rows, first: u64) -> Result<()> {
+    pub fn write(&mut self, rows: &TextLines, first: u64) -> Result<()> {
         self.places.pop();
         let elements = std::mem::take(&mut self.elements);
         let last = rows.columns.len() - 1;

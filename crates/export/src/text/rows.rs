@@ -80,7 +80,7 @@ impl TextColumn {
 }
 
 /// Lines of text made of columns.
-pub struct Rows {
+pub struct TextLines {
     pub(super) header: Vec<u8>,
     pub(super) columns: Vec<TextColumn>,
     rows: u64,
@@ -94,7 +94,7 @@ pub struct Rows {
     last: [Mutex<(u64, u64)>; 2],
 }
 
-impl Rows {
+impl TextLines {
     /// Creates the text. All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
     pub fn new(
         header: Vec<u8>,
@@ -111,7 +111,7 @@ impl Rows {
         let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
         let fixed = columns.iter().map(|column| column.cells.each().unwrap_or(0) * column.width + 1).sum();
         let last = [0, 1].map(|_| Mutex::new((0, header.len() as u64)));
-        Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
+        Ok(TextLines { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
     }
 
     /// Returns the position of a row's first character.
@@ -163,7 +163,7 @@ impl Rows {
     }
 }
 
-impl Content for Rows {
+impl Content for TextLines {
     fn len(&self) -> u64 {
         self.length
     }
