@@ -13,7 +13,7 @@ use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Tre
 use serde_json::Value;
 use tilefs_format::error::Result;
 
-use super::file::{Hdf5, Values};
+use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
@@ -33,7 +33,7 @@ pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
 struct Builder {
     tree: Tree,
     /// The values of each object of the tree.
-    values: Vec<Option<Values>>,
+    values: Vec<Option<DatasetValues>>,
 }
 
 impl Builder {
@@ -84,7 +84,7 @@ impl Builder {
             dataset = dataset.heap(heap_plan(&**offsets)?);
         }
         let added = self.tree.dataset(parent, name, dataset).map_err(unsupported)?;
-        self.values.push(Some(Values { values, offsets }));
+        self.values.push(Some(DatasetValues { values, offsets }));
         for (name, value) in array.attributes() {
             self.tree.attribute(added, name, attribute(value)).map_err(unsupported)?;
         }

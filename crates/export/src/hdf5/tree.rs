@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use super::Form;
-use super::file::{Hdf5, Values};
+use super::file::{DatasetValues, Hdf5};
 use crate::content::Content;
 use crate::netcdf::header::{self, NcDimension};
 use crate::netcdf::types::NcType;
@@ -56,7 +56,7 @@ struct Builder {
     form: Form,
     tree: Tree,
     /// Indexed by the tree's objects.
-    values: Vec<Option<Values>>,
+    values: Vec<Option<DatasetValues>>,
 }
 
 impl Builder {
@@ -93,7 +93,7 @@ impl Builder {
         if let Some(fill_value) = fill_value(variable).filter(|_| !is_boolean) {
             dataset = dataset.fill_value(little_endian(variable.nc_type, &fill_value));
         }
-        let mut values = Values { values: variable.content.clone(), offsets: None };
+        let mut values = DatasetValues { values: variable.content.clone(), offsets: None };
         if let Meaning::Strings { offsets } = &variable.meaning {
             dataset = dataset.heap(heap_plan(&**offsets)?);
             values.offsets = Some(offsets.clone());
@@ -103,7 +103,7 @@ impl Builder {
         Ok(dataset)
     }
 
-    fn add(&mut self, name: &str, dataset: Dataset, values: Option<Values>) -> Result<ObjectId> {
+    fn add(&mut self, name: &str, dataset: Dataset, values: Option<DatasetValues>) -> Result<ObjectId> {
         let added = self.tree.dataset(ObjectId::ROOT, name, dataset).map_err(unsupported)?;
         self.values.push(values);
         Ok(added)
