@@ -34,7 +34,7 @@ const OFFSETS: u64 = 1 << 20;
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold something.
 pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
-    let mut builder = Builder { form, tree: Tree::new(), values: vec![None] };
+    let mut builder = TreeBuilder { form, tree: Tree::new(), values: vec![None] };
     builder.attributes(ObjectId::ROOT, &plan.attributes)?;
     let mut scales = Vec::new();
     for (number, dimension) in plan.dimensions.iter().enumerate() {
@@ -52,14 +52,14 @@ pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
     Ok(Hdf5::new(layout, builder.values))
 }
 
-struct Builder {
+struct TreeBuilder {
     form: Form,
     tree: Tree,
     /// Indexed by the tree's objects.
     values: Vec<Option<DatasetValues>>,
 }
 
-impl Builder {
+impl TreeBuilder {
     /// Adds the dimension scale of a dimension: its coordinates or, in netCDF-4, a dataset that only has its length.
     fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &NcDimension) -> Result<Option<ObjectId>> {
         let coordinates = plan.variables.iter().find(|variable| is_scale_of(variable, number, dimension));
