@@ -24,19 +24,19 @@ use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the data.
 pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
-    let mut builder = Builder { tree: Tree::new(), values: vec![None] };
+    let mut builder = AnnotatedBuilder { tree: Tree::new(), values: vec![None] };
     builder.group(ObjectId::ROOT, group)?;
     let layout = Layout::build(builder.tree).map_err(unsupported)?;
     Ok(Arc::new(Hdf5::new(layout, builder.values)))
 }
 
-struct Builder {
+struct AnnotatedBuilder {
     tree: Tree,
     /// The values of each object of the tree.
     values: Vec<Option<DatasetValues>>,
 }
 
-impl Builder {
+impl AnnotatedBuilder {
     /// Adds the attributes and members of a group.
     fn group(&mut self, object: ObjectId, group: &Group) -> Result<()> {
         let mut attributes = group.attributes.clone();
