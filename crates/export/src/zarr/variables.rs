@@ -21,7 +21,7 @@ const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
 
 /// Returns the group of an array.
 pub fn group(columns: &BoxedColumns) -> Group {
-    let mut builder = Builder::new(&columns.metadata);
+    let mut builder = GroupBuilder::new(&columns.metadata);
     builder.group.attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
     match columns.sparse {
         true => builder.sparse(columns),
@@ -32,7 +32,7 @@ pub fn group(columns: &BoxedColumns) -> Group {
 
 /// Returns the group of variables that share dimensions.
 pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
-    let mut builder = Builder::new(&dataset.metadata);
+    let mut builder = GroupBuilder::new(&dataset.metadata);
     let dimensions: Vec<String> = dataset.dimensions.iter().map(|(name, _)| builder.names.give(name)).collect();
     for Variable { axes, column } in &dataset.variables {
         let along: Vec<String> = axes.iter().filter_map(|&axis| dimensions.get(axis).cloned()).collect();
@@ -45,7 +45,7 @@ pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
     builder.group
 }
 
-struct Builder {
+struct GroupBuilder {
     group: Group,
     /// Names of arrays and dimensions; only an axis has the same name as its coordinates.
     names: Names,
@@ -53,13 +53,13 @@ struct Builder {
     shared: Attributes,
 }
 
-impl Builder {
+impl GroupBuilder {
     fn new(metadata: &[Metadatum]) -> Self {
         let mut names = Names::of_zarr();
         names.give(super::METADATA);
         let attributes =
             metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
-        Builder { group: Group { attributes, ..Group::default() }, names, shared: Map::new() }
+        GroupBuilder { group: Group { attributes, ..Group::default() }, names, shared: Map::new() }
     }
 
     fn dense(&mut self, columns: &BoxedColumns) {
