@@ -76,7 +76,7 @@ impl DataFrame {
     /// # Errors
     /// Fails if the validity cannot be read.
     pub fn group(&self) -> Result<Group> {
-        let mut builder = Builder { group: Group::default(), names: Names::of_zarr(), given: HashMap::new() };
+        let mut builder = FrameBuilder { group: Group::default(), names: Names::of_zarr(), given: HashMap::new() };
         builder.names.give(METADATA);
         builder.names.give(INDEX);
         let columns: Vec<&FrameColumn> =
@@ -133,14 +133,14 @@ fn has_nulls(column: &FrameColumn) -> Result<bool> {
     Ok(false)
 }
 
-struct Builder {
+struct FrameBuilder {
     group: Group,
     names: Names,
     /// The names of columns here, by their names in the array.
     given: HashMap<String, String>,
 }
 
-impl Builder {
+impl FrameBuilder {
     /// Adds a column and returns its name.
     fn column(&mut self, column: &FrameColumn) -> Result<String> {
         let own = &column.cells.field().name;
