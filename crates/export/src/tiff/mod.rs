@@ -45,7 +45,7 @@ use directory::{HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use images::Images;
 pub use overviews::OverviewStore;
 use overviews::overviews;
-use page::{Page, Photometric};
+use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
 use tiles::{Axes, TileLayout, Tiles};
 
@@ -67,8 +67,9 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
     let axes = axes(cells.shape().len(), scene.band_axis, is_contiguous(cells, scene)?).ok_or_else(too_large)?;
     let page = page(cells, scene, &axes)?;
     let overviews = overviews(cells, &page, &axes, store)?;
-    let image: (Page, Arc<dyn Content>) = (page.clone(), Arc::new(Tiles::new(cells.clone(), page.layout.clone())));
-    let levels: Vec<(Page, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
+    let image: (PageProperties, Arc<dyn Content>) =
+        (page.clone(), Arc::new(Tiles::new(cells.clone(), page.layout.clone())));
+    let levels: Vec<(PageProperties, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
     let no_data = common_no_data(field, scene, page.bands.into());
     let directory = |level: usize, start: u64| {
         let page = &levels[level].0;
@@ -111,7 +112,7 @@ fn is_contiguous(cells: &Arc<dyn SpacedBoxes>, scene: &Scene) -> FormatResult<bo
 }
 
 /// Returns the form of the image.
-fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<Page> {
+fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<PageProperties> {
     let field = cells.field();
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
@@ -124,7 +125,7 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResul
         _ => Photometric::Grey,
     };
     let layout = Arc::new(TileLayout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
-    Ok(Page { layout, datatype: field.datatype, bands, is_contiguous, photometric })
+    Ok(PageProperties { layout, datatype: field.datatype, bands, is_contiguous, photometric })
 }
 
 /// Returns the PAM file beside the image, which GDAL reads with it; `None` if the tags of the image say everything.

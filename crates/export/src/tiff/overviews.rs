@@ -14,7 +14,7 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
 
-use super::page::Page;
+use super::page::PageProperties;
 use super::sampling::{Sampling, Side, Storing};
 use super::tiles::{Axes, TileLayout, Tiles};
 use super::too_large;
@@ -114,23 +114,23 @@ impl Boxes for Overview {
 /// Fails if one of them is too large.
 pub fn overviews(
     cells: &Arc<dyn SpacedBoxes>,
-    image: &Page,
+    image: &PageProperties,
     axes: &Axes,
     store: OverviewStore,
-) -> FormatResult<Vec<(Page, Arc<dyn Content>)>> {
+) -> FormatResult<Vec<(PageProperties, Arc<dyn Content>)>> {
     let storing = storing(image);
     let sampling = Arc::new(Sampling::of(image.layout.size(), storing));
     let side = side_of_tile(image.layout.pixel());
     let level = |level| {
         let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
         let layout = Arc::new(TileLayout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
-        Ok((Page { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
+        Ok((PageProperties { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
     };
-    let levels: Vec<(Page, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
+    let levels: Vec<(PageProperties, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
     let first_saved = first_saved(&levels, store.context.saved.most_of_one());
     let key = store.key.map(|key| key.of(format_args!("overviews {storing:?} {axes:?} {side}")));
     let store = Arc::new(OverviewStore { key, ..store });
-    let mut all: Vec<(Page, Arc<dyn Content>)> = Vec::new();
+    let mut all: Vec<(PageProperties, Arc<dyn Content>)> = Vec::new();
     let mut larger: Option<Arc<OverviewTiles>> = None;
     for (level, (page, tiles)) in (1..).zip(levels) {
         if page.layout.length(0) > MOST_KEPT {
@@ -149,7 +149,7 @@ pub fn overviews(
 }
 
 /// Returns how the pixels of an image are stored.
-fn storing(image: &Page) -> Storing {
+fn storing(image: &PageProperties) -> Storing {
     let [columns, _] = image.layout.size();
     let strip = [columns, image.layout.lines_of_strip().into()];
     Storing {
@@ -202,9 +202,9 @@ fn step(extent: u64, factor: u64) -> Option<u64> {
 }
 
 /// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
-fn first_saved(levels: &[(Page, Tiles)], most: u64) -> usize {
+fn first_saved(levels: &[(PageProperties, Tiles)], most: u64) -> usize {
     let mut bytes = 0u64;
-    let fits = |(page, _): &&(Page, Tiles)| {
+    let fits = |(page, _): &&(PageProperties, Tiles)| {
         bytes = bytes.saturating_add(page.layout.bytes());
         bytes <= most
     };

@@ -21,7 +21,7 @@ pub enum Photometric {
 
 /// The properties shared by all planes of an image.
 #[derive(Clone)]
-pub struct Page {
+pub struct PageProperties {
     pub layout: Arc<TileLayout>,
     pub datatype: Datatype,
     pub bands: u16,
@@ -30,7 +30,7 @@ pub struct Page {
     pub photometric: Photometric,
 }
 
-impl Page {
+impl PageProperties {
     /// Returns the directory of these tiles; the first tile of the first plane is at the byte `start`. The directory's
     /// length does not depend on the position of the tiles.
     pub fn directory(&self, tiles: Range<u64>, start: u64) -> Directory {

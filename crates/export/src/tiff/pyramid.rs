@@ -23,7 +23,7 @@ use tilefs_reader::read::Output;
 use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
 use super::ome::{self, Image};
-use super::page::{Page, Photometric};
+use super::page::{PageProperties, Photometric};
 use super::tiles::{Axes, TileLayout, Tiles};
 use super::{check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
@@ -79,7 +79,7 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
 /// A level that an image can hold.
 struct Planned {
     cells: Arc<dyn Boxes>,
-    page: Page,
+    page: PageProperties,
     /// OME's name of the type of its values.
     kind: &'static str,
     /// The axes of the planes and their lengths, in the order of the array.
@@ -131,7 +131,7 @@ impl Planned {
         let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;
-        let page = Page { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
+        let page = PageProperties { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
         Ok(Planned { cells, page, kind, planes: named })
     }
 
@@ -161,7 +161,7 @@ impl Planned {
 /// The directories of all planes, each followed by those of its smaller levels. They are made when read.
 struct Directories {
     /// All levels, largest first.
-    levels: Vec<Page>,
+    levels: Vec<PageProperties>,
     /// The start of the tiles of each level.
     starts: Vec<u64>,
     planes: u64,
@@ -176,7 +176,7 @@ struct Directories {
 
 impl Directories {
     /// Creates the directories; `None` if the file would be too long.
-    fn new(levels: Vec<Page>, planes: u64, description: TagValues) -> Option<Self> {
+    fn new(levels: Vec<PageProperties>, planes: u64, description: TagValues) -> Option<Self> {
         let none = vec![0; levels.len()];
         let (starts, lengths) = (none.clone(), none);
         let mut all = Directories { levels, starts, planes, description, lengths, each: 0, first: 0 };
