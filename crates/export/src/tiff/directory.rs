@@ -64,11 +64,11 @@ impl TagValues {
 
 /// The tags of an image.
 #[derive(Default)]
-pub struct Directory {
+pub struct ImageDirectory {
     tags: Vec<(u16, TagValues)>,
 }
 
-impl Directory {
+impl ImageDirectory {
     /// Adds a tag in ascending order.
     pub fn add(&mut self, tag: u16, value: TagValues) {
         let place = self.tags.partition_point(|(known, _)| *known < tag);
@@ -131,7 +131,7 @@ mod tests {
     fn directory_has_its_declared_length() {
         for tags in 1..5 {
             for length in 1..20 {
-                let mut directory = Directory::default();
+                let mut directory = ImageDirectory::default();
                 (0..tags).for_each(|tag| directory.add(256 + tag, TagValues::Text(Arc::new(vec![1; length]))));
                 let contents = Concat::new(directory.contents(16, 0));
                 assert_eq!(directory.length(), Some(contents.len()), "{tags} tags of {length} bytes");

@@ -1,6 +1,6 @@
 //! GeoTIFF: the position of the pixels, and their coordinate system.
 
-use super::directory::{Directory, TagValues};
+use super::directory::{ImageDirectory, TagValues};
 use crate::geo::georeference::Georeference;
 use crate::geo::wkt::CoordinateSystem;
 
@@ -49,7 +49,7 @@ impl Keys {
 }
 
 /// Adds the tags of a georeference. `are_points`: the coordinates of a pixel are those of its centre.
-pub fn add(directory: &mut Directory, place: Option<&Georeference>, are_points: bool) {
+pub fn add(directory: &mut ImageDirectory, place: Option<&Georeference>, are_points: bool) {
     if let Some((place, [x, x_column, x_row, y, y_column, y_row])) =
         place.and_then(|place| Some((place, place.transform?)))
     {

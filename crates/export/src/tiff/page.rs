@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::directory::{Directory, TagValues};
+use super::directory::{ImageDirectory, TagValues};
 use super::tiles::TileLayout;
 use crate::content::element::Computed;
 
@@ -33,7 +33,7 @@ pub struct PageProperties {
 impl PageProperties {
     /// Returns the directory of these tiles; the first tile of the first plane is at the byte `start`. The directory's
     /// length does not depend on the position of the tiles.
-    pub fn directory(&self, tiles: Range<u64>, start: u64) -> Directory {
+    pub fn directory(&self, tiles: Range<u64>, start: u64) -> ImageDirectory {
         let bands = self.bands;
         let form = match self.datatype.kind() {
             Kind::Float => 3,
@@ -41,7 +41,7 @@ impl PageProperties {
             _ => 1,
         };
         let [samples, lines] = self.layout.size().map(|length| u32::try_from(length).unwrap_or(u32::MAX));
-        let mut directory = Directory::default();
+        let mut directory = ImageDirectory::default();
         directory.add(256, TagValues::Long(vec![samples]));
         directory.add(257, TagValues::Long(vec![lines]));
         directory.add(258, TagValues::Short(vec![8 * self.datatype.size() as u16; bands.into()]));

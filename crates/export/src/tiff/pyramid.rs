@@ -20,7 +20,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
-use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, TagValues};
+use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
 use super::ome::{self, Image};
 use super::page::{PageProperties, Photometric};
@@ -211,7 +211,7 @@ impl Directories {
 
     /// Returns the directory of a plane in a level. `behind` is the position in the file of the directory of the next
     /// level.
-    fn directory(&self, level: usize, plane: u64, behind: u64) -> Directory {
+    fn directory(&self, level: usize, plane: u64, behind: u64) -> ImageDirectory {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
         if level > 0 {
