@@ -47,7 +47,7 @@ pub use overviews::OverviewStore;
 use overviews::overviews;
 use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
-use tiles::{Axes, TileLayout, Tiles};
+use tiles::{Axes, TileBytes, TileLayout};
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
@@ -68,7 +68,7 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
     let page = page(cells, scene, &axes)?;
     let overviews = overviews(cells, &page, &axes, store)?;
     let image: (PageProperties, Arc<dyn Content>) =
-        (page.clone(), Arc::new(Tiles::new(cells.clone(), page.layout.clone())));
+        (page.clone(), Arc::new(TileBytes::new(cells.clone(), page.layout.clone())));
     let levels: Vec<(PageProperties, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
     let no_data = common_no_data(field, scene, page.bands.into());
     let directory = |level: usize, start: u64| {

@@ -16,7 +16,7 @@ use tilefs_storage::EntryKey;
 
 use super::page::PageProperties;
 use super::sampling::{Sampling, Side, Storing};
-use super::tiles::{Axes, TileLayout, Tiles};
+use super::tiles::{Axes, TileBytes, TileLayout};
 use super::too_large;
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
@@ -124,9 +124,10 @@ pub fn overviews(
     let level = |level| {
         let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
         let layout = Arc::new(TileLayout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
-        Ok((PageProperties { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
+        Ok((PageProperties { layout: layout.clone(), ..image.clone() }, TileBytes::new(cells, layout)))
     };
-    let levels: Vec<(PageProperties, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
+    let levels: Vec<(PageProperties, TileBytes)> =
+        (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
     let first_saved = first_saved(&levels, store.context.saved.most_of_one());
     let key = store.key.map(|key| key.of(format_args!("overviews {storing:?} {axes:?} {side}")));
     let store = Arc::new(OverviewStore { key, ..store });
@@ -202,9 +203,9 @@ fn step(extent: u64, factor: u64) -> Option<u64> {
 }
 
 /// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
-fn first_saved(levels: &[(PageProperties, Tiles)], most: u64) -> usize {
+fn first_saved(levels: &[(PageProperties, TileBytes)], most: u64) -> usize {
     let mut bytes = 0u64;
-    let fits = |(page, _): &&(PageProperties, Tiles)| {
+    let fits = |(page, _): &&(PageProperties, TileBytes)| {
         bytes = bytes.saturating_add(page.layout.bytes());
         bytes <= most
     };
@@ -217,7 +218,7 @@ struct OverviewTiles {
     level: usize,
     sampling: Arc<Sampling>,
     /// Computes tiles from the array.
-    tiles: Tiles,
+    tiles: TileBytes,
     store: Arc<OverviewStore>,
     /// The number of the first tile among those of all overviews.
     first: u64,

@@ -24,7 +24,7 @@ use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues}
 use super::images::Images;
 use super::ome::{self, Image};
 use super::page::{PageProperties, Photometric};
-use super::tiles::{Axes, TileLayout, Tiles};
+use super::tiles::{Axes, TileBytes, TileLayout};
 use super::{check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
@@ -72,7 +72,7 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
     let starts = directories.starts.clone();
     let head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
     let tiles =
-        planned.into_iter().map(|level| Arc::new(Tiles::new(level.cells, level.page.layout)) as Arc<dyn Content>);
+        planned.into_iter().map(|level| Arc::new(TileBytes::new(level.cells, level.page.layout)) as Arc<dyn Content>);
     Ok(Arc::new(Images::new(head, starts.into_iter().zip(tiles))))
 }
 

@@ -218,15 +218,15 @@ impl TileLayout {
 }
 
 /// The bytes of all tiles, end to end. Memory: the contents of recently read tiles.
-pub struct Tiles {
+pub struct TileBytes {
     cells: Arc<dyn Boxes>,
     layout: Arc<TileLayout>,
     kept: Recent<u64, Arc<dyn Content>>,
 }
 
-impl Tiles {
+impl TileBytes {
     pub fn new(cells: Arc<dyn Boxes>, layout: Arc<TileLayout>) -> Self {
-        Tiles { cells, layout, kept: Recent::new(KEPT) }
+        TileBytes { cells, layout, kept: Recent::new(KEPT) }
     }
 
     pub fn layout(&self) -> &TileLayout {
@@ -254,7 +254,7 @@ impl Tiles {
     }
 }
 
-impl Content for Tiles {
+impl Content for TileBytes {
     fn len(&self) -> u64 {
         self.layout.bytes()
     }
