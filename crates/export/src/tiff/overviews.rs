@@ -15,7 +15,7 @@ use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
 
 use super::page::PageProperties;
-use super::sampling::{Sampling, Side, Storing};
+use super::sampling::{ImageSide, Sampling, Storing};
 use super::tiles::{Axes, TileBytes, TileLayout};
 use super::too_large;
 use crate::column::boxes::{Boxes, SpacedBoxes};
@@ -96,8 +96,8 @@ impl Boxes for Overview {
         let axes = cells.first.iter().zip(&cells.count).zip(self.of.shape()).enumerate();
         let axes = axes.map(|(axis, ((&first, &count), &length))| {
             let side = match axis {
-                axis if axis == self.axes.samples => Side::Columns,
-                axis if axis == self.axes.lines => Side::Lines,
+                axis if axis == self.axes.samples => ImageSide::Columns,
+                axis if axis == self.axes.lines => ImageSide::Lines,
                 _ => return Ok(AxisSelection::contiguous(first, count)),
             };
             let pixels =
@@ -279,10 +279,11 @@ impl OverviewTiles {
     fn sample_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
         let outside = || Error::internal(format!("there is no tile {number} of an overview"));
         let place = self.layout().place(number).ok_or_else(outside)?;
-        let of_side = |side: Side, pixels: Range<u64>| -> Option<Vec<u64>> {
+        let of_side = |side: ImageSide, pixels: Range<u64>| -> Option<Vec<u64>> {
             pixels.map(|pixel| self.sampling.in_larger(self.level, side, pixel)).collect()
         };
-        let Some((columns, lines)) = of_side(Side::Columns, place.columns).zip(of_side(Side::Lines, place.lines))
+        let Some((columns, lines)) =
+            of_side(ImageSide::Columns, place.columns).zip(of_side(ImageSide::Lines, place.lines))
         else {
             return Ok(None);
         };
