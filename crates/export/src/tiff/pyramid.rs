@@ -22,7 +22,7 @@ use tilefs_reader::read::Output;
 
 use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
-use super::ome::{self, Image};
+use super::ome::{self, OmeImage};
 use super::page::{PageProperties, Photometric};
 use super::tiles::{Axes, TileBytes, TileLayout};
 use super::{check_size, start_of_tiles, too_large};
@@ -136,7 +136,7 @@ impl Planned {
     }
 
     /// Returns the OME-XML description of the image whose largest level this is.
-    fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<Image<'a>> {
+    fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<OmeImage<'a>> {
         let [columns, lines] = self.page.layout.size();
         let bands = u64::from(self.page.bands);
         let mut lengths = vec![('X', columns), ('Y', lines)];
@@ -145,7 +145,7 @@ impl Planned {
         if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MAX_CHANNELS) {
             return Err(Unrepresentable::new(format!("an OME-TIFF may have up to {MAX_CHANNELS} channels")));
         }
-        Ok(Image {
+        Ok(OmeImage {
             name,
             order: self.planes.iter().rev().map(|(axis, _)| *axis).collect(),
             lengths,
