@@ -17,7 +17,7 @@ use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
+use crate::zarr::{Array, Group, LEFT_OUT, Node, WholeElements};
 
 /// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.
 ///
@@ -78,7 +78,7 @@ impl AnnotatedBuilder {
             [] => Dataspace::Scalar,
             shape => Dataspace::Simple(shape.to_vec()),
         };
-        let Elements { values, offsets } = array.elements()?;
+        let WholeElements { values, offsets } = array.elements()?;
         let mut dataset = Dataset::new(datatype, space);
         if let Some(offsets) = &offsets {
             dataset = dataset.heap(heap_plan(&**offsets)?);

@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
-use super::types::{Elements, ZarrType};
+use super::types::{WholeElements, ZarrType};
 use crate::column::boxes::{Boxes, box_of_tile};
 use crate::column::{Column, Field};
 use crate::content::Content;
@@ -116,7 +116,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::chunk`].
-    pub fn elements(&self) -> Result<Elements> {
+    pub fn elements(&self) -> Result<WholeElements> {
         let shape = self.cell_axes(&self.shape);
         let all = IndexBox { first: vec![0; shape.len()], count: shape.to_vec() };
         Ok(self.kind.elements((self.cells)(&all)?, self.first_row(&all)))

@@ -40,7 +40,7 @@ use crate::pyramid::Pyramid;
 use array::Attributes;
 
 pub use array::Array;
-pub use types::Elements;
+pub use types::WholeElements;
 
 /// The name of the file that describes an array or group.
 pub const METADATA: &str = "zarr.json";

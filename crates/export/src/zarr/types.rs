@@ -33,7 +33,7 @@ pub struct ZarrType {
 }
 
 /// The elements of an array in one piece.
-pub struct Elements {
+pub struct WholeElements {
     /// Little-endian; elements of variable length are concatenated.
     pub values: Arc<dyn Content>,
     /// The offsets of elements of variable length, as in a [`Column`].
@@ -137,7 +137,7 @@ impl ZarrType {
 
     /// Returns the elements of the cells of a column. Errors name the row of an element if the first element is that of
     /// `first_row`.
-    pub fn elements(&self, column: Column, first_row: Option<u64>) -> Elements {
+    pub fn elements(&self, column: Column, first_row: Option<u64>) -> WholeElements {
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if self.is_text => {
                 Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name))
@@ -145,7 +145,7 @@ impl ZarrType {
             Some(_) => column.values,
             None => self.encoded(column.values, ConvertedColumn::new(&column.field.name).from_row(first_row)),
         };
-        Elements { values, offsets: column.offsets }
+        WholeElements { values, offsets: column.offsets }
     }
 
     /// Returns the chunk with these lengths that holds the cells of a column; see [`ZarrType::elements`].
@@ -154,7 +154,7 @@ impl ZarrType {
     /// Fails if offsets cannot be read.
     pub fn chunk(&self, column: Column, chunk: &[u64], first_row: Option<u64>) -> Result<Arc<dyn Content>> {
         let shape = column.shape.clone();
-        let Elements { values, offsets } = self.elements(column, first_row);
+        let WholeElements { values, offsets } = self.elements(column, first_row);
         match (&self.layout, offsets) {
             (CellEncoding::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
             (CellEncoding::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
