@@ -188,13 +188,13 @@ impl RunFinder {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// In stored order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StoredPart>,
     copies: Vec<Copy>,
 }
 
 /// Consecutive stored cells.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct StoredPart {
     /// Their numbers in the band.
     pub stored: Range<u32>,
     copies: Range<usize>,
@@ -244,7 +244,7 @@ impl Runs {
 }
 
 /// Adds a copy from a number among all stored cells, which is behind those of the copies before.
-fn add(parts: &mut Vec<Part>, copies: &mut Vec<Copy>, copy: Copy) {
+fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<Copy>, copy: Copy) {
     let end = copy.from + copy.count;
     match parts.last_mut() {
         Some(part) if copy.from - part.stored.end <= GAP => {
@@ -253,7 +253,7 @@ fn add(parts: &mut Vec<Part>, copies: &mut Vec<Copy>, copy: Copy) {
             part.copies.end = copies.len();
         }
         _ => {
-            parts.push(Part { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
+            parts.push(StoredPart { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
             copies.push(Copy { from: 0, ..copy });
         }
     }
@@ -267,7 +267,7 @@ impl Parts {
 
     /// Copies the wanted cells of a part, each `size` bytes, from `cells`, all cells of the part, to `out`, all that are
     /// wanted. `None` if one of them is shorter.
-    pub fn copy(&self, part: &Part, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
+    pub fn copy(&self, part: &StoredPart, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
         for Copy { from, to, count } in self.copies.get(part.copies.clone())? {
             let [from, to, count] = [from, to, count].map(|number| *number as usize * size);
             out.get_mut(to..to + count)?.copy_from_slice(cells.get(from..from + count)?);
