@@ -186,7 +186,7 @@ impl RunFinder {
 
 /// Stored cells that contain some wanted ones.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct StoredParts {
     /// In stored order.
     pub parts: Vec<StoredPart>,
     copies: Vec<Copy>,
@@ -222,8 +222,8 @@ impl Runs {
     }
 
     /// Returns what to read to get cells whose numbers in row order are given.
-    pub fn parts_of(&self, wanted: Range<u32>) -> Parts {
-        let Parts { mut parts, mut copies } = Parts::default();
+    pub fn parts_of(&self, wanted: Range<u32>) -> StoredParts {
+        let StoredParts { mut parts, mut copies } = StoredParts::default();
         for ascent in self.ascents.windows(2) {
             // With the run behind, which is the end of the last one.
             let Some(runs) = self.runs.get(ascent[0]..=ascent[1]) else { continue };
@@ -239,7 +239,7 @@ impl Runs {
                 }
             }
         }
-        Parts { parts, copies }
+        StoredParts { parts, copies }
     }
 }
 
@@ -259,7 +259,7 @@ fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<Copy>, copy: Copy) {
     }
 }
 
-impl Parts {
+impl StoredParts {
     /// Returns the number of stored cells, with those that are only read along.
     pub fn cells(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.stored.end - part.stored.start)).sum()
