@@ -98,7 +98,7 @@ pub fn out_of_order() -> Error {
 
 /// A run, by the numbers of its first cell among the cells of its band: as stored, and in row order. It ends where the
 /// next one, as stored, begins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, CellCopy)]
 struct Run {
     from: u32,
     to: u32,
@@ -189,7 +189,7 @@ impl RunFinder {
 pub struct StoredParts {
     /// In stored order.
     pub parts: Vec<StoredPart>,
-    copies: Vec<Copy>,
+    copies: Vec<CellCopy>,
 }
 
 /// Consecutive stored cells.
@@ -201,8 +201,8 @@ pub struct StoredPart {
 }
 
 /// Cells that are copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Copy {
+#[derive(Debug, Clone, CellCopy, PartialEq, Eq)]
+struct CellCopy {
     /// The number of the first one in its part.
     from: u32,
     /// The number of the first one among those wanted.
@@ -235,7 +235,11 @@ impl Runs {
                 let skipped = wanted.start.saturating_sub(to).min(behind - from);
                 let count = (behind - from - skipped).min(wanted.end - to - skipped);
                 if count > 0 {
-                    add(&mut parts, &mut copies, Copy { from: from + skipped, to: to + skipped - wanted.start, count });
+                    add(
+                        &mut parts,
+                        &mut copies,
+                        CellCopy { from: from + skipped, to: to + skipped - wanted.start, count },
+                    );
                 }
             }
         }
@@ -244,17 +248,17 @@ impl Runs {
 }
 
 /// Adds a copy from a number among all stored cells, which is behind those of the copies before.
-fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<Copy>, copy: Copy) {
+fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<CellCopy>, copy: CellCopy) {
     let end = copy.from + copy.count;
     match parts.last_mut() {
         Some(part) if copy.from - part.stored.end <= GAP => {
-            copies.push(Copy { from: copy.from - part.stored.start, ..copy });
+            copies.push(CellCopy { from: copy.from - part.stored.start, ..copy });
             part.stored.end = end;
             part.copies.end = copies.len();
         }
         _ => {
             parts.push(StoredPart { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
-            copies.push(Copy { from: 0, ..copy });
+            copies.push(CellCopy { from: 0, ..copy });
         }
     }
 }
@@ -268,7 +272,7 @@ impl StoredParts {
     /// Copies the wanted cells of a part, each `size` bytes, from `cells`, all cells of the part, to `out`, all that are
     /// wanted. `None` if one of them is shorter.
     pub fn copy(&self, part: &StoredPart, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
-        for Copy { from, to, count } in self.copies.get(part.copies.clone())? {
+        for CellCopy { from, to, count } in self.copies.get(part.copies.clone())? {
             let [from, to, count] = [from, to, count].map(|number| *number as usize * size);
             out.get_mut(to..to + count)?.copy_from_slice(cells.get(from..from + count)?);
         }
