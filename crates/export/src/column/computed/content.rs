@@ -14,13 +14,13 @@ pub struct PartOfColumn {
     pub of: Arc<ComputedColumns>,
     /// The number of the column.
     pub number: usize,
-    pub part: Part,
+    pub part: ColumnPart,
     pub length: u64,
 }
 
 /// The part of a column that a content holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ColumnPart {
     Values,
     Offsets,
     Validity,
@@ -32,11 +32,11 @@ impl PartOfColumn {
     /// Returns where a block begins in this content, given its first row and the size of all blocks before it.
     fn start(&self, row: u64, before: Size) -> u64 {
         match self.part {
-            Part::Values => before.bytes,
-            Part::Offsets => row * 8,
-            Part::Validity => row,
-            Part::ElementOffsets => before.elements * 8,
-            Part::ElementValidity => before.elements,
+            ColumnPart::Values => before.bytes,
+            ColumnPart::Offsets => row * 8,
+            ColumnPart::Validity => row,
+            ColumnPart::ElementOffsets => before.elements * 8,
+            ColumnPart::ElementValidity => before.elements,
         }
     }
 
@@ -52,13 +52,13 @@ impl PartOfColumn {
         let lost = || Error::damaged("cells that have another length than they had");
         let skipped = usize::try_from(skipped).map_err(|_| lost())?;
         let bytes = match self.part {
-            Part::Values => &cells.values,
-            Part::Validity => &cells.validity,
-            Part::ElementValidity => &cells.element_validity,
-            Part::Offsets | Part::ElementOffsets => {
+            ColumnPart::Values => &cells.values,
+            ColumnPart::Validity => &cells.validity,
+            ColumnPart::ElementValidity => &cells.element_validity,
+            ColumnPart::Offsets | ColumnPart::ElementOffsets => {
                 // The start of each cell is the end of the one before it.
                 let (ends, base) = match (self.part, cells.is_list()) {
-                    (Part::ElementOffsets, _) => (&cells.element_ends, before.bytes),
+                    (ColumnPart::ElementOffsets, _) => (&cells.element_ends, before.bytes),
                     (_, true) => (&cells.ends, before.elements),
                     (_, false) => (&cells.ends, before.bytes),
                 };
@@ -125,7 +125,7 @@ impl Content for PartOfColumn {
                     self.copy(&cells, before, at - start(block), out)?;
                 } else {
                     // Behind all blocks is the last offset.
-                    let last = if self.part == Part::Offsets && self.of.is_list(self.number) {
+                    let last = if self.part == ColumnPart::Offsets && self.of.is_list(self.number) {
                         before.elements
                     } else {
                         before.bytes

@@ -16,7 +16,7 @@ use tilefs_reader::recent::Recent;
 use tilefs_threads::for_all;
 
 use crate::column::{Column, Elements, Field};
-use content::{Part, PartOfColumn};
+use content::{ColumnPart, PartOfColumn};
 
 pub use cells::{CellKind, Cells};
 
@@ -113,20 +113,20 @@ impl ComputedColumns {
             let part = |part, length| Arc::new(PartOfColumn { of: self.clone(), number, part, length });
             let rows = self.compute.rows();
             let shape = vec![rows];
-            let values = part(Part::Values, all.bytes);
+            let values = part(ColumnPart::Values, all.bytes);
             let field = field.clone().with_values_per_cell(kind.values_per_cell());
-            let offsets = || part(Part::Offsets, (rows + 1).saturating_mul(8));
-            let elements = |offsets| Elements { offsets, validity: part(Part::ElementValidity, all.elements) };
+            let offsets = || part(ColumnPart::Offsets, (rows + 1).saturating_mul(8));
+            let elements = |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements) };
             let column = match kind {
                 CellKind::Value(_) => Column::fixed(field, shape, values),
                 CellKind::Text => Column::variable(field, shape, values, offsets()),
                 CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
                 CellKind::Texts => {
-                    let ends = part(Part::ElementOffsets, (all.elements + 1).saturating_mul(8));
+                    let ends = part(ColumnPart::ElementOffsets, (all.elements + 1).saturating_mul(8));
                     Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
                 }
             };
-            if column.field.nullable { column.with_validity(part(Part::Validity, rows)) } else { column }
+            if column.field.nullable { column.with_validity(part(ColumnPart::Validity, rows)) } else { column }
         };
         Ok(self.compute.columns().iter().enumerate().map(column).collect())
     }
