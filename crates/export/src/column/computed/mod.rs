@@ -75,13 +75,13 @@ pub struct ComputedField {
 /// more. In addition, up to 8 MiB of recently computed cells; while lengths are measured, one block on each thread.
 pub struct ComputedColumns {
     compute: Box<dyn Compute>,
-    measured: SingleFlight<Measured>,
+    measured: SingleFlight<MeasuredBlocks>,
     /// Recently computed blocks, by column and number.
     kept: Recent<(usize, usize), Arc<Cells>>,
 }
 
 /// The blocks of a table, and the offsets at which each begins.
-struct Measured {
+struct MeasuredBlocks {
     /// The first row of each block, and the number of rows.
     rows: Vec<u64>,
     /// By column: the bytes and elements before each block, and of all.
@@ -136,7 +136,7 @@ impl ComputedColumns {
         self.compute.columns().get(column).is_some_and(|column| column.kind.is_list())
     }
 
-    fn measured(&self) -> Result<&Measured> {
+    fn measured(&self) -> Result<&MeasuredBlocks> {
         self.measured.get_or_retry(|| {
             let rows = self.blocks()?;
             let columns = self.compute.columns();
@@ -158,7 +158,7 @@ impl ComputedColumns {
                     });
                 }
             }
-            Ok(Measured { rows, before })
+            Ok(MeasuredBlocks { rows, before })
         })
     }
 
