@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, PartialEq)]
 struct Element<'a> {
     keyword: &'a str,
-    values: Vec<Value<'a>>,
+    values: Vec<WktValue<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value<'a> {
+enum WktValue<'a> {
     Text(&'a str),
     /// A number, or a word like `NORTH`.
     Word(&'a str),
@@ -114,7 +114,7 @@ impl<'a> CoordinateSystem<'a> {
                 // The horizontal part comes first.
                 "COMPD_CS" | "COMPOUNDCRS" | "BOUNDCRS" | "SOURCECRS" => {
                     element = element.values.into_iter().find_map(|value| match value {
-                        Value::Element(inner) => Some(inner),
+                        WktValue::Element(inner) => Some(inner),
                         _ => None,
                     })?;
                     continue;
@@ -136,8 +136,8 @@ impl<'a> CoordinateSystem<'a> {
             child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))
         })?;
         match identifier.values.get(1)? {
-            Value::Text(number) | Value::Word(number) => number.parse().ok(),
-            Value::Element(_) => None,
+            WktValue::Text(number) | WktValue::Word(number) => number.parse().ok(),
+            WktValue::Element(_) => None,
         }
     }
 
@@ -220,7 +220,7 @@ impl<'a> Element<'a> {
 
     fn children(&self) -> impl Iterator<Item = &Element<'a>> {
         self.values.iter().filter_map(|value| match value {
-            Value::Element(element) => Some(element),
+            WktValue::Element(element) => Some(element),
             _ => None,
         })
     }
@@ -232,14 +232,14 @@ impl<'a> Element<'a> {
     /// Returns the first value, which is the name of most elements.
     fn text(&self) -> Option<&'a str> {
         match self.values.first()? {
-            Value::Text(text) => Some(text),
+            WktValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     fn number(&self, place: usize) -> Option<f64> {
         match self.values.get(place)? {
-            Value::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
+            WktValue::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
             _ => None,
         }
     }
@@ -271,13 +271,13 @@ impl<'a> Parser<'a> {
                 Some(_) => {
                     let (text, rest) = self.rest.split_once('"')?;
                     self.rest = rest;
-                    Value::Text(text)
+                    WktValue::Text(text)
                 }
                 None => {
                     let word = self.word()?;
                     match self.take(&['[', '(']) {
-                        Some(_) => Value::Element(self.values(word, depth + 1)?),
-                        None => Value::Word(word),
+                        Some(_) => WktValue::Element(self.values(word, depth + 1)?),
+                        None => WktValue::Word(word),
                     }
                 }
             };
