@@ -2,7 +2,7 @@
 
 /// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
 #[derive(Debug, Clone, PartialEq)]
-struct Element<'a> {
+struct WktElement<'a> {
     keyword: &'a str,
     values: Vec<WktValue<'a>>,
 }
@@ -12,7 +12,7 @@ enum WktValue<'a> {
     Text(&'a str),
     /// A number, or a word like `NORTH`.
     Word(&'a str),
-    Element(Element<'a>),
+    Element(WktElement<'a>),
 }
 
 /// Radians in a degree.
@@ -78,7 +78,7 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinateSystem<'a> {
     /// The horizontal part, if the system is compound.
-    element: Element<'a>,
+    element: WktElement<'a>,
     /// Whether the coordinates are longitude and latitude.
     pub is_geographic: bool,
 }
@@ -143,7 +143,7 @@ impl<'a> CoordinateSystem<'a> {
 
     /// Returns the unit of the coordinates: its name, and its size in metres or, for a geographic system, radians.
     pub fn unit(&self) -> Option<(&'a str, f64)> {
-        let of = |element: &Element<'a>| {
+        let of = |element: &WktElement<'a>| {
             let unit = element.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"])?;
             Some((unit.text()?, unit.number(1)?))
         };
@@ -167,11 +167,11 @@ impl<'a> CoordinateSystem<'a> {
     }
 
     /// Returns the projection of the second version, which gives each parameter its own unit.
-    fn converted(&self, conversion: &Element<'a>) -> Option<Projection<'a>> {
+    fn converted(&self, conversion: &WktElement<'a>) -> Option<Projection<'a>> {
         let wanted = conversion.child(&["METHOD", "PROJECTION"])?.text()?;
         let (_, method, names) = METHODS.into_iter().find(|(name, ..)| name.eq_ignore_ascii_case(wanted))?;
         let (_, metres) = self.unit()?;
-        let parameter = |child: &Element<'a>| {
+        let parameter = |child: &WktElement<'a>| {
             let name = child.text()?;
             let (_, name) = names.iter().chain(&SHARED).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
             let unit = child.children().find_map(|unit| Some((unit.keyword, unit.number(1)?)));
@@ -213,19 +213,19 @@ impl Projection<'_> {
     }
 }
 
-impl<'a> Element<'a> {
+impl<'a> WktElement<'a> {
     fn is(&self, keywords: &[&str]) -> bool {
         keywords.iter().any(|keyword| self.keyword.eq_ignore_ascii_case(keyword))
     }
 
-    fn children(&self) -> impl Iterator<Item = &Element<'a>> {
+    fn children(&self) -> impl Iterator<Item = &WktElement<'a>> {
         self.values.iter().filter_map(|value| match value {
             WktValue::Element(element) => Some(element),
             _ => None,
         })
     }
 
-    fn child(&self, keywords: &[&str]) -> Option<&Element<'a>> {
+    fn child(&self, keywords: &[&str]) -> Option<&WktElement<'a>> {
         self.children().find(|child| child.is(keywords))
     }
 
@@ -251,18 +251,18 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// Parses `KEYWORD[value, ...]`; round brackets are allowed too.
-    fn element(&mut self, depth: usize) -> Option<Element<'a>> {
+    fn element(&mut self, depth: usize) -> Option<WktElement<'a>> {
         let keyword = self.word()?;
         self.take(&['[', '('])?;
         self.values(keyword, depth)
     }
 
     /// Parses the values after the opening bracket, and the closing bracket.
-    fn values(&mut self, keyword: &'a str, depth: usize) -> Option<Element<'a>> {
+    fn values(&mut self, keyword: &'a str, depth: usize) -> Option<WktElement<'a>> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let mut element = Element { keyword, values: Vec::new() };
+        let mut element = WktElement { keyword, values: Vec::new() };
         if self.take(&[']', ')']).is_some() {
             return Some(element);
         }
