@@ -152,16 +152,16 @@ pub(crate) fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Optio
 
 /// A box of cells at the origin of a larger box, both numbered in row-major order.
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub struct PaddedBox {
     shape: Vec<u64>,
     frame: Vec<u64>,
 }
 
-impl Frame {
+impl PaddedBox {
     /// Creates a box with the lengths `shape` in a box with the lengths `frame`, none of which is smaller. Each has
     /// fewer than 2^63 cells.
     pub fn new(shape: &[u64], frame: &[u64]) -> Self {
-        let mut own = Frame { shape: Vec::new(), frame: Vec::new() };
+        let mut own = PaddedBox { shape: Vec::new(), frame: Vec::new() };
         for (&length, &framed) in shape.iter().zip(frame) {
             match (own.shape.last_mut(), own.frame.last_mut()) {
                 // Along an axis that the box fills, its cells continue where those of the axis before end.
@@ -207,7 +207,7 @@ impl Frame {
 /// The values of a box at the origin of a larger one; all other cells hold a fill value.
 pub struct Framed {
     of: Arc<dyn Content>,
-    frame: Frame,
+    frame: PaddedBox,
     /// The bytes of one cell; not empty.
     fill: Vec<u8>,
 }
@@ -218,7 +218,7 @@ impl Framed {
         if shape == frame {
             return of;
         }
-        Arc::new(Framed { of, frame: Frame::new(shape, frame), fill })
+        Arc::new(Framed { of, frame: PaddedBox::new(shape, frame), fill })
     }
 
     /// Reads whole cells starting at cell `first`.

@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::column::boxes::Frame;
+use crate::column::boxes::PaddedBox;
 use crate::content::var::read_offset;
 use crate::content::{Content, read_head};
 
@@ -22,7 +22,7 @@ pub struct Interleaved {
     values: Arc<dyn Content>,
     /// As in [`Column`](crate::Column): the start of each cell's value, and the end of the last.
     offsets: Arc<dyn Content>,
-    frame: Frame,
+    frame: PaddedBox,
     cells: u32,
 }
 
@@ -32,7 +32,7 @@ impl Interleaved {
     /// # Errors
     /// Fails if there are more cells than such a chunk can count.
     pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, shape: &[u64], chunk: &[u64]) -> Result<Self> {
-        let frame = Frame::new(shape, chunk);
+        let frame = PaddedBox::new(shape, chunk);
         let cells = frame.cells();
         let cells = u32::try_from(cells)
             .map_err(|_| Error::unsupported(format!("a chunk of {cells} texts, where Zarr counts 2^32 - 1")))?;
