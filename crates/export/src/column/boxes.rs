@@ -65,7 +65,7 @@ pub struct BoxedColumns {
 type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
 
 /// A column with one axis, whose boxes are parts of its contents.
-pub struct Rows {
+pub struct BoxedRows {
     field: Field,
     shape: [u64; 1],
     extent: u64,
@@ -76,17 +76,17 @@ pub struct Rows {
 /// Preferred size of a box of rows in bytes. For values of variable length it counts only the offsets.
 const BYTES_OF_ROWS: u64 = 1 << 20;
 
-impl Rows {
+impl BoxedRows {
     /// Creates a column with `rows` rows; `make` returns all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
-        Rows { field, shape: [rows], extent, make: Box::new(make), made: SingleFlight::new() }
+        BoxedRows { field, shape: [rows], extent, make: Box::new(make), made: SingleFlight::new() }
     }
 
     /// Serves all rows of a column in boxes of `extent` rows.
     pub fn of(column: Column, extent: u64) -> Self {
         let (field, rows) = (column.field.clone(), column.cells());
-        Rows { extent: extent.max(1), ..Rows::new(field, rows, move || Ok(column.clone())) }
+        BoxedRows { extent: extent.max(1), ..BoxedRows::new(field, rows, move || Ok(column.clone())) }
     }
 
     fn all(&self) -> Result<Column> {
@@ -94,7 +94,7 @@ impl Rows {
     }
 }
 
-impl Boxes for Rows {
+impl Boxes for BoxedRows {
     fn field(&self) -> &Field {
         &self.field
     }
@@ -277,7 +277,7 @@ mod tests {
         let field = Field::new("a", Datatype::Int16);
         let column = Column::fixed(field, vec![5], Arc::new((0..10).collect::<Vec<u8>>()))
             .with_validity(Arc::new(vec![1, 0, 1, 1, 0]));
-        let rows = Rows::of(column, 2);
+        let rows = BoxedRows::of(column, 2);
         let part = rows.column(&one_box(1, 2)).unwrap();
         assert!(part.check().is_ok());
         assert_eq!(read_all(&*part.values), [2, 3, 4, 5]);
@@ -289,7 +289,7 @@ mod tests {
         let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
         let offsets: Vec<u8> = [0u64, 1, 3, 3, 6].iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let rows = |offsets: Vec<u8>| {
-            Rows::of(Column::variable(field.clone(), vec![4], Arc::new(b"abbccc".to_vec()), Arc::new(offsets)), 9)
+            BoxedRows::of(Column::variable(field.clone(), vec![4], Arc::new(b"abbccc".to_vec()), Arc::new(offsets)), 9)
         };
         let part = rows(offsets.clone()).column(&one_box(1, 3)).unwrap();
         assert!(part.check().is_ok());

@@ -11,7 +11,7 @@ use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
 use crate::cf::names::Names;
 use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
-use crate::column::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::geo::georeference::{Georeference, GeoreferencedAxes};
@@ -130,7 +130,7 @@ impl GroupBuilder {
                 let field = Field::new(name, Datatype::Float64);
                 let centres = cf::coordinates(transform, direction, length);
                 let column = Column::fixed(field, vec![length], centres);
-                Arc::new(Rows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
+                Arc::new(BoxedRows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
             }
             _ => {
                 attributes = named(cf::field_attributes(field, name));
@@ -214,7 +214,7 @@ impl GroupBuilder {
         let array = self.names.give(&format!("{name}_labels"));
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("labels of the codes of {name}, from 0 on").into());
-        let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, count));
+        let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, count));
         self.add(array, &rows, vec![count.max(1)], kind, attributes, &[axis], None);
     }
 

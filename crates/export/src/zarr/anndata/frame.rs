@@ -10,7 +10,7 @@ use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};
 use crate::cf::names::Names;
-use crate::column::boxes::{Boxes, Rows};
+use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::Converted;
@@ -263,7 +263,7 @@ fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: boo
     let signed = if nulls { Signed::of(cells) } else { cells.clone() };
     // For a signed integer of any width, all bytes of -1 are the same.
     let null = nulls.then(|| vec![0xff; signed.field().datatype.size()]);
-    let categories: Arc<dyn Boxes> = Arc::new(Rows::of(labels, labels_at_once));
+    let categories: Arc<dyn Boxes> = Arc::new(BoxedRows::of(labels, labels_at_once));
     let mut attributes = encoding("categorical", "0.2.0");
     attributes.insert("ordered".to_owned(), ordered.into());
     let members =

@@ -10,7 +10,7 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::column::boxes::{Boxes, Rows};
+use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 use crate::content::compose::Slice;
@@ -63,7 +63,7 @@ impl Matrix {
         let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
             let kind = ZarrType::of(&column.field)?;
             column.check()?;
-            let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, cells));
+            let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, cells));
             let (dimensions, attributes) = (vec![dimension.to_owned()], encoding_of_array());
             let layout = ArrayLayout { chunk: chunk_of(&rows), dimensions, attributes };
             Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
