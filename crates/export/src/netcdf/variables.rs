@@ -9,7 +9,7 @@ use super::Version;
 use super::header::{NcAttribute, NcDimension};
 use super::metadata;
 use super::types::{NcEncoding, NcType};
-use crate::cf::names::Names;
+use crate::cf::names::UniqueNames;
 use crate::cf::{self, Direction, Note};
 use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
@@ -137,7 +137,7 @@ struct Builder {
     version: Version,
     plan: FilePlan,
     /// Names of variables and dimensions; only an axis has the same name as its coordinates.
-    names: Names,
+    names: UniqueNames,
     /// Attributes that every variable over the cells gets.
     shared: Vec<NcAttribute>,
 }
@@ -146,7 +146,7 @@ impl Builder {
     fn new(version: Version) -> Self {
         let plan =
             FilePlan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
-        Builder { version, plan, names: Names::of_netcdf(), shared: Vec::new() }
+        Builder { version, plan, names: UniqueNames::of_netcdf(), shared: Vec::new() }
     }
 
     fn dense(&mut self, columns: &Columns) -> FormatResult<()> {
@@ -388,7 +388,7 @@ impl Builder {
 
     /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of its values.
     fn add_notes(&self, attributes: &mut Vec<NcAttribute>, column: &Column, encoding: Option<NcEncoding>) {
-        let mut names = Names::of_netcdf();
+        let mut names = UniqueNames::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
         for note in &column.field.notes {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
@@ -485,7 +485,7 @@ impl Builder {
     }
 
     fn global_attributes(&mut self, metadata: &[Metadatum]) {
-        let mut names = Names::of_netcdf();
+        let mut names = UniqueNames::of_netcdf();
         for metadatum in metadata {
             let name = names.give(&metadatum.key);
             self.plan.attributes.push(metadata::attribute(name, metadatum, self.version));

@@ -9,7 +9,7 @@ use tilefs_reader::array::dense::IndexBox;
 use super::array::{ArrayLayout, Attributes, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
-use crate::cf::names::Names;
+use crate::cf::names::UniqueNames;
 use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::dataset::{Dataset, Variable};
@@ -48,14 +48,14 @@ pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
 struct GroupBuilder {
     group: Group,
     /// Names of arrays and dimensions; only an axis has the same name as its coordinates.
-    names: Names,
+    names: UniqueNames,
     /// Attributes of every array over the cells.
     shared: Attributes,
 }
 
 impl GroupBuilder {
     fn new(metadata: &[Metadatum]) -> Self {
-        let mut names = Names::of_zarr();
+        let mut names = UniqueNames::of_zarr();
         names.give(super::METADATA);
         let attributes =
             metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();

@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};
-use crate::cf::names::Names;
+use crate::cf::names::UniqueNames;
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
@@ -76,7 +76,8 @@ impl DataFrame {
     /// # Errors
     /// Fails if the validity cannot be read.
     pub fn group(&self) -> Result<Group> {
-        let mut builder = FrameBuilder { group: Group::default(), names: Names::of_zarr(), given: HashMap::new() };
+        let mut builder =
+            FrameBuilder { group: Group::default(), names: UniqueNames::of_zarr(), given: HashMap::new() };
         builder.names.give(METADATA);
         builder.names.give(INDEX);
         let columns: Vec<&FrameColumn> =
@@ -135,7 +136,7 @@ fn has_nulls(column: &FrameColumn) -> Result<bool> {
 
 struct FrameBuilder {
     group: Group,
-    names: Names,
+    names: UniqueNames,
     /// The names of columns here, by their names in the array.
     given: HashMap<String, String>,
 }
@@ -159,7 +160,7 @@ const MAX_PARTS: usize = 16;
 ///
 /// AnnData reads columns with slashes from groups in groups: `a/b` is `b` in the group `a`. Such a name is possible if no
 /// other column is at `a`. A name that is not possible becomes a similar one.
-fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut Names) -> HashMap<String, String> {
+fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut UniqueNames) -> HashMap<String, String> {
     let (legal, others): (Vec<&str>, Vec<&str>) = columns.partition(|name| *name != METADATA && names.is_legal(name));
     let is_path = |name: &&str| {
         let is_short = (2..=MAX_PARTS).contains(&name.split('/').take(MAX_PARTS + 1).count());
