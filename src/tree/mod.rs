@@ -48,7 +48,7 @@ pub mod recent;
 mod row_labels;
 pub mod shown;
 pub mod slice;
-mod soma;
+pub mod soma;
 pub mod sparse;
 pub mod subarray;
 pub mod suggest;
