@@ -135,7 +135,7 @@ impl TreeBuilder {
         }
     }
 
-    fn attributes(&mut self, object: ObjectId, attributes: &[header::Attribute]) -> Result<()> {
+    fn attributes(&mut self, object: ObjectId, attributes: &[header::NcAttribute]) -> Result<()> {
         for attribute in attributes {
             let is_reserved = RESERVED.contains(&attribute.name.as_str());
             let free = |name: &String| attributes.iter().all(|other| other.name != *name);
@@ -148,7 +148,7 @@ impl TreeBuilder {
         Ok(())
     }
 
-    fn attribute(&self, header::Attribute { nc_type, values, .. }: &header::Attribute) -> Attribute {
+    fn attribute(&self, header::NcAttribute { nc_type, values, .. }: &header::NcAttribute) -> Attribute {
         let datatype = datatype_of(*nc_type);
         if values.is_empty() && !(*nc_type == NcType::Char && self.form == Form::Plain) {
             return Attribute::null(datatype);
