@@ -19,7 +19,7 @@ use crate::content::{Content, read_head, read_parts};
 const RECENT_BATCHES: usize = 4;
 
 /// An Arrow IPC file; the parts that depend on cells are made when first read.
-pub struct File {
+pub struct IpcFile {
     schema: Schema,
     batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
@@ -36,7 +36,7 @@ pub struct File {
     recent: Recent<usize, Arc<dyn Content>>,
 }
 
-impl File {
+impl IpcFile {
     /// Makes everything that does not depend on cells.
     pub fn new(batches: RecordBatches, metadata: Vec<(String, String)>) -> FormatResult<Self> {
         let fields = batches.columns.iter().map(|column| column.field.clone()).collect();
@@ -64,7 +64,7 @@ impl File {
             batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
         let length = batches_end.and_then(|end| end.checked_add(tail_length)).filter(|&end| end <= i64::MAX as u64);
         let too_long = || Unrepresentable::new("the Arrow file would be longer than 2^63 bytes");
-        Ok(File {
+        Ok(IpcFile {
             schema,
             head,
             dictionaries,
@@ -122,7 +122,7 @@ impl File {
     }
 }
 
-impl Content for File {
+impl Content for IpcFile {
     fn len(&self) -> u64 {
         self.length
     }

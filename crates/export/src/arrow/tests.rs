@@ -198,7 +198,7 @@ fn several_batches_are_one_table() {
     let columns = sample(1800);
     for rows_of_batch in [512, 1024] {
         let stored = columns.iter().map(|column| ArrowColumn::new(column).unwrap()).collect();
-        let file = File::new(RecordBatches::of(stored, 1800, rows_of_batch), Vec::new()).unwrap();
+        let file = IpcFile::new(RecordBatches::of(stored, 1800, rows_of_batch), Vec::new()).unwrap();
         let batches = read(&file);
         assert_eq!(batches.len() as u64, 1800u64.div_ceil(rows_of_batch));
         check_sample(&batches, 1800);
@@ -220,7 +220,7 @@ fn columns_are_prefetched() {
             }
         };
         let stored = columns.iter().map(|column| ArrowColumn::new(&watch(column)).unwrap()).collect();
-        Arc::new(File::new(RecordBatches::of(stored, 1800, 512), Vec::new()).unwrap())
+        Arc::new(IpcFile::new(RecordBatches::of(stored, 1800, 512), Vec::new()).unwrap())
     });
 }
 
@@ -349,7 +349,7 @@ proptest! {
     fn texts_of_any_length_read_back(texts in proptest::collection::vec(".{0,20}", 0..1600), batch in 1u64..3) {
         let cells: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
         let stored = vec![ArrowColumn::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
-        let file = File::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch), Vec::new()).unwrap();
+        let file = IpcFile::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch), Vec::new()).unwrap();
         let found: Vec<String> = read(&file)
             .iter()
             .flat_map(|batch| batch.column(0).as_string::<i64>().iter().map(|t| t.unwrap().to_owned()).collect::<Vec<_>>())
