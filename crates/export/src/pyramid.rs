@@ -20,7 +20,7 @@ const DATASET: &str = "bioimg";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pyramid {
     /// At least one, largest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<PyramidLevel>,
     /// In order; only as many as are described.
     pub channels: Vec<Channel>,
     /// The distances of pixels along each axis.
@@ -29,7 +29,7 @@ pub struct Pyramid {
 
 /// One level of a pyramid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct PyramidLevel {
     /// The number of the level; level 0 is the finest.
     pub number: u64,
     /// The name of the group's member.
@@ -114,8 +114,8 @@ impl Pyramid {
             return None;
         }
         let depths = json("pixel_depth").unwrap_or_default();
-        let mut levels: Vec<Level> =
-            json("levels")?.as_array()?.iter().map(|level| Level::of(level, &depths)).collect::<Option<_>>()?;
+        let mut levels: Vec<PyramidLevel> =
+            json("levels")?.as_array()?.iter().map(|level| PyramidLevel::of(level, &depths)).collect::<Option<_>>()?;
         levels.sort_by_key(|level| level.number);
         if levels.is_empty() {
             return None;
@@ -127,10 +127,10 @@ impl Pyramid {
     }
 }
 
-impl Level {
+impl PyramidLevel {
     fn of(json: &Value, depths: &Value) -> Option<Self> {
         let number = json.get("level")?.as_u64()?;
-        let level = Level {
+        let level = PyramidLevel {
             number,
             name: json.get("name")?.as_str()?.to_owned(),
             axes: json.get("axes")?.as_str()?.to_owned(),

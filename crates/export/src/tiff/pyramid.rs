@@ -30,7 +30,7 @@ use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;
-use crate::pyramid::{Level, Pyramid};
+use crate::pyramid::{Pyramid, PyramidLevel};
 
 /// Maximum number of planes: OME-XML numbers them with 31 bits.
 const MAX_PLANES: u64 = i32::MAX as u64;
@@ -87,7 +87,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn of(level: &Level, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
+    fn of(level: &PyramidLevel, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
         let refused = |reason: String| Unrepresentable::new(reason);
         let mut axes: Vec<char> = level.axes.chars().collect();
         let field = cells.field();

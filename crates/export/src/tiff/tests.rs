@@ -19,7 +19,7 @@ use crate::column::{Column, Field};
 use crate::content::Content;
 use crate::geo::georeference::Georeference;
 use crate::geo::pam::Band;
-use crate::pyramid::{Level, Pyramid, Steps};
+use crate::pyramid::{Pyramid, PyramidLevel, Steps};
 use crate::raster::Scene;
 use crate::testing::{assert_random_access, read_all};
 
@@ -269,7 +269,7 @@ fn palette_is_a_colour_map() {
 
 /// The levels of a pyramid, with all cells of each.
 fn levels(axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64) -> (Pyramid, Vec<Arc<dyn Boxes>>) {
-    let level = |(number, shape): (usize, &&[u64])| Level {
+    let level = |(number, shape): (usize, &&[u64])| PyramidLevel {
         number: number as u64,
         name: format!("l_{number}.tdb"),
         axes: axes.to_owned(),
