@@ -55,11 +55,11 @@ pub struct Channel {
 
 /// The distances between values along each axis.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Steps(Vec<(char, Step)>);
+pub struct Steps(Vec<(char, AxisStep)>);
 
 /// A length or, along the axis T, a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct AxisStep {
     /// Above 0.
     pub size: f64,
     /// The unit of the distance.
@@ -167,13 +167,13 @@ impl Steps {
             let is_it =
                 |known: &&Unit| known.symbol == unit || known.name == unit || known.symbol.replace('µ', "u") == unit;
             let unit = units.iter().find(is_it)?;
-            (size.is_finite() && size > 0.0).then_some((axis, Step { size, unit }))
+            (size.is_finite() && size > 0.0).then_some((axis, AxisStep { size, unit }))
         };
         Steps("TZYX".chars().filter_map(step).collect())
     }
 
     /// Returns the step along an axis, if known.
-    pub fn along(&self, axis: char) -> Option<Step> {
+    pub fn along(&self, axis: char) -> Option<AxisStep> {
         self.0.iter().find(|(known, _)| *known == axis).map(|(_, step)| *step)
     }
 }
