@@ -63,24 +63,24 @@ pub struct AxisStep {
     /// Above 0.
     pub size: f64,
     /// The unit of the distance.
-    pub unit: &'static Unit,
+    pub unit: &'static OmeUnit,
 }
 
 /// A unit in the spellings of OME-XML and OME-NGFF.
 #[derive(Debug, PartialEq)]
-pub struct Unit {
+pub struct OmeUnit {
     /// The abbreviation: `um`.
     pub symbol: &'static str,
     /// The name that OME-NGFF requires: `micrometer`.
     pub name: &'static str,
 }
 
-const fn unit(symbol: &'static str, name: &'static str) -> Unit {
-    Unit { symbol, name }
+const fn unit(symbol: &'static str, name: &'static str) -> OmeUnit {
+    OmeUnit { symbol, name }
 }
 
 /// The first is the default.
-const LENGTHS: [Unit; 8] = [
+const LENGTHS: [OmeUnit; 8] = [
     unit("µm", "micrometer"),
     unit("nm", "nanometer"),
     unit("mm", "millimeter"),
@@ -92,7 +92,7 @@ const LENGTHS: [Unit; 8] = [
 ];
 
 /// The first is the default.
-const TIMES: [Unit; 7] = [
+const TIMES: [OmeUnit; 7] = [
     unit("s", "second"),
     unit("ms", "millisecond"),
     unit("µs", "microsecond"),
@@ -165,7 +165,7 @@ impl Steps {
             let (size, unit) = own.or_else(original)?;
             let unit = unit.replace('\u{3BC}', "µ");
             let is_it =
-                |known: &&Unit| known.symbol == unit || known.name == unit || known.symbol.replace('µ', "u") == unit;
+                |known: &&OmeUnit| known.symbol == unit || known.name == unit || known.symbol.replace('µ', "u") == unit;
             let unit = units.iter().find(is_it)?;
             (size.is_finite() && size > 0.0).then_some((axis, AxisStep { size, unit }))
         };
