@@ -41,8 +41,8 @@ pub enum DataType {
     Float32,
     Float64,
     Date32,
-    Timestamp(TimeUnit),
-    Duration(TimeUnit),
+    Timestamp(ArrowTimeUnit),
+    Duration(ArrowTimeUnit),
     FixedSizeBinary(i32),
     LargeBinary,
     LargeUtf8,
@@ -54,7 +54,7 @@ pub enum DataType {
 
 /// The units of times, by their numbers in Arrow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeUnit {
+pub enum ArrowTimeUnit {
     Second = 0,
     Millisecond = 1,
     Microsecond = 2,
@@ -131,7 +131,7 @@ impl DataType {
         let integer = |bits, is_signed| (2, vec![(0, TableField::I32(bits)), (1, TableField::Bool(is_signed))]);
         let precision = |precision| (3, vec![(0, TableField::I16(precision))]);
         let of_length = |number, length: &i32| (number, vec![(0, TableField::I32(*length))]);
-        let in_unit = |number, unit: &TimeUnit| (number, vec![(0, TableField::I16(*unit as i16))]);
+        let in_unit = |number, unit: &ArrowTimeUnit| (number, vec![(0, TableField::I16(*unit as i16))]);
         match self {
             DataType::Boolean => (6, Vec::new()),
             DataType::Int8 => integer(8, true),

@@ -73,8 +73,8 @@ fn sample(rows: usize) -> Vec<Column> {
 
 /// Fields of all types, and their equivalents in the arrow crates.
 fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
-    use arrow_schema::{DataType as Theirs, TimeUnit as TheirUnit};
-    use schema::{DataType as Ours, TimeUnit};
+    use arrow_schema::{ArrowTimeUnit as TheirUnit, DataType as Theirs};
+    use schema::{ArrowTimeUnit, DataType as Ours};
     let theirs = |data_type| Arc::new(arrow_schema::Field::new("item", data_type, false));
     let types = [
         (Ours::Boolean, Theirs::Boolean),
@@ -89,12 +89,12 @@ fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
         (Ours::Float32, Theirs::Float32),
         (Ours::Float64, Theirs::Float64),
         (Ours::Date32, Theirs::Date32),
-        (Ours::Timestamp(TimeUnit::Second), Theirs::Timestamp(TheirUnit::Second, None)),
-        (Ours::Timestamp(TimeUnit::Millisecond), Theirs::Timestamp(TheirUnit::Millisecond, None)),
-        (Ours::Timestamp(TimeUnit::Microsecond), Theirs::Timestamp(TheirUnit::Microsecond, None)),
-        (Ours::Timestamp(TimeUnit::Nanosecond), Theirs::Timestamp(TheirUnit::Nanosecond, None)),
-        (Ours::Duration(TimeUnit::Second), Theirs::Duration(TheirUnit::Second)),
-        (Ours::Duration(TimeUnit::Nanosecond), Theirs::Duration(TheirUnit::Nanosecond)),
+        (Ours::Timestamp(ArrowTimeUnit::Second), Theirs::Timestamp(TheirUnit::Second, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Millisecond), Theirs::Timestamp(TheirUnit::Millisecond, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Microsecond), Theirs::Timestamp(TheirUnit::Microsecond, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Nanosecond), Theirs::Timestamp(TheirUnit::Nanosecond, None)),
+        (Ours::Duration(ArrowTimeUnit::Second), Theirs::Duration(TheirUnit::Second)),
+        (Ours::Duration(ArrowTimeUnit::Nanosecond), Theirs::Duration(TheirUnit::Nanosecond)),
         (Ours::FixedSizeBinary(7), Theirs::FixedSizeBinary(7)),
         (Ours::LargeBinary, Theirs::LargeBinary),
         (Ours::LargeUtf8, Theirs::LargeUtf8),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 
-use super::schema::{DataType, Field as ArrowField, TimeUnit};
+use super::schema::{ArrowTimeUnit, DataType, Field as ArrowField};
 use crate::calendar;
 use crate::column::presence::Presence;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
@@ -181,11 +181,11 @@ pub fn element_type(datatype: Datatype) -> DataType {
 /// Returns the type of one value that is not a byte of text.
 pub fn value_type(datatype: Datatype) -> DataType {
     let unit = match datatype.time_unit() {
-        Some("ms") => Some(TimeUnit::Millisecond),
-        Some("us") => Some(TimeUnit::Microsecond),
-        Some("ns") => Some(TimeUnit::Nanosecond),
+        Some("ms") => Some(ArrowTimeUnit::Millisecond),
+        Some("us") => Some(ArrowTimeUnit::Microsecond),
+        Some("ns") => Some(ArrowTimeUnit::Nanosecond),
         Some("ps" | "fs" | "as") | None => None,
-        Some(_) => Some(TimeUnit::Second),
+        Some(_) => Some(ArrowTimeUnit::Second),
     };
     match (unit, datatype.kind(), datatype.size()) {
         (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 
-use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
+use crate::arrow::schema::{ArrowTimeUnit, DataType, Field as ArrowField};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
 use crate::column::presence::Presence;
@@ -35,7 +35,7 @@ pub enum Logical {
     },
     Date,
     /// In a unit other than seconds, which Parquet lacks. The numbers of the others are those of Arrow.
-    Timestamp(TimeUnit),
+    Timestamp(ArrowTimeUnit),
 }
 
 /// The arrangement of a column's values in its pages.
@@ -318,7 +318,7 @@ impl StoredType {
 fn single_type(datatype: Datatype) -> DataType {
     match (value_type(datatype), datatype.time_unit()) {
         (DataType::Timestamp(_), Some("Y" | "M" | "W" | "D")) => DataType::Date32,
-        (DataType::Timestamp(TimeUnit::Second), _) => DataType::Timestamp(TimeUnit::Millisecond),
+        (DataType::Timestamp(ArrowTimeUnit::Second), _) => DataType::Timestamp(ArrowTimeUnit::Millisecond),
         (other, _) => other,
     }
 }
