@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
 use file::IpcFile;
-use schema::{Field as ArrowField, Schema};
+use schema::{ArrowField, Schema};
 use types::ArrowColumn;
 
 /// Checks whether an Arrow file can hold a field; returns the reason if not.

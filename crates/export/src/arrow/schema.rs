@@ -8,7 +8,7 @@ use super::flatbuffer::{Offset, TableField, table, tables, text};
 
 /// A column of a table, or the items of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct ArrowField {
     pub name: String,
     pub data_type: DataType,
     pub is_nullable: bool,
@@ -21,7 +21,7 @@ pub struct Field {
 /// The columns of a table, and its metadata.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schema {
-    pub fields: Vec<Field>,
+    pub fields: Vec<ArrowField>,
     /// By key.
     pub metadata: Vec<(String, String)>,
 }
@@ -46,8 +46,8 @@ pub enum DataType {
     FixedSizeBinary(i32),
     LargeBinary,
     LargeUtf8,
-    FixedSizeList(Box<Field>, i32),
-    LargeList(Box<Field>),
+    FixedSizeList(Box<ArrowField>, i32),
+    LargeList(Box<ArrowField>),
     /// The types of the indices and of the values.
     Dictionary(Box<DataType>, Box<DataType>),
 }
@@ -61,18 +61,18 @@ pub enum ArrowTimeUnit {
     Nanosecond = 3,
 }
 
-impl Field {
+impl ArrowField {
     /// Creates the items of a list, none of which is null.
     pub fn of_items(name: &str, data_type: DataType) -> Box<Self> {
         let name = name.to_owned();
-        Box::new(Field { name, data_type, is_nullable: false, is_ordered: false, datatype: None })
+        Box::new(ArrowField { name, data_type, is_nullable: false, is_ordered: false, datatype: None })
     }
 }
 
-impl Field {
+impl ArrowField {
     /// Creates the items of a list, any of which can be null.
     pub fn of_nullable_items(name: &str, data_type: DataType) -> Box<Self> {
-        Box::new(Field { is_nullable: true, ..*Field::of_items(name, data_type) })
+        Box::new(ArrowField { is_nullable: true, ..*ArrowField::of_items(name, data_type) })
     }
 }
 
@@ -93,7 +93,11 @@ fn pair(builder: &mut FlatBufferBuilder<'_>, key: &str, value: &str) -> Offset {
 
 const LITTLE_ENDIAN: i16 = 0;
 
-fn field(builder: &mut FlatBufferBuilder<'_>, field: &Field, dictionaries: &mut impl Iterator<Item = i64>) -> Offset {
+fn field(
+    builder: &mut FlatBufferBuilder<'_>,
+    field: &ArrowField,
+    dictionaries: &mut impl Iterator<Item = i64>,
+) -> Offset {
     let children: Vec<Offset> = match &field.data_type {
         DataType::FixedSizeList(items, _) | DataType::LargeList(items) => {
             vec![self::field(builder, items, dictionaries)]

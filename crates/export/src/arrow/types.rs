@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 
-use super::schema::{ArrowTimeUnit, DataType, Field as ArrowField};
+use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::calendar;
 use crate::column::presence::Presence;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 
-use crate::arrow::schema::{ArrowTimeUnit, DataType, Field as ArrowField};
+use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
 use crate::column::presence::Presence;
