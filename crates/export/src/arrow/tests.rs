@@ -73,7 +73,7 @@ fn sample(rows: usize) -> Vec<Column> {
 
 /// Fields of all types, and their equivalents in the arrow crates.
 fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
-    use arrow_schema::{ArrowTimeUnit as TheirUnit, DataType as Theirs};
+    use arrow_schema::{DataType as Theirs, TimeUnit as TheirUnit};
     use schema::{ArrowTimeUnit, DataType as Ours};
     let theirs = |data_type| Arc::new(arrow_schema::Field::new("item", data_type, false));
     let types = [
