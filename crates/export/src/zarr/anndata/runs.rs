@@ -98,7 +98,7 @@ pub fn out_of_order() -> Error {
 
 /// A run, by the numbers of its first cell among the cells of its band: as stored, and in row order. It ends where the
 /// next one, as stored, begins.
-#[derive(Debug, Clone, CellCopy)]
+#[derive(Debug, Clone, Copy)]
 struct Run {
     from: u32,
     to: u32,
@@ -201,7 +201,7 @@ pub struct StoredPart {
 }
 
 /// Cells that are copied.
-#[derive(Debug, Clone, CellCopy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CellCopy {
     /// The number of the first one in its part.
     from: u32,
