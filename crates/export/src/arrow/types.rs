@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
+use tilefs_format::time_unit::TimeUnit;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::calendar;
@@ -180,13 +181,13 @@ pub fn element_type(datatype: Datatype) -> DataType {
 
 /// Returns the type of one value that is not a byte of text.
 pub fn value_type(datatype: Datatype) -> DataType {
-    let unit = match datatype.time_unit() {
-        Some("ms") => Some(ArrowTimeUnit::Millisecond),
-        Some("us") => Some(ArrowTimeUnit::Microsecond),
-        Some("ns") => Some(ArrowTimeUnit::Nanosecond),
-        Some("ps" | "fs" | "as") | None => None,
-        Some(_) => Some(ArrowTimeUnit::Second),
-    };
+    let unit = datatype.time_unit().and_then(|unit| match unit {
+        TimeUnit::Millisecond => Some(ArrowTimeUnit::Millisecond),
+        TimeUnit::Microsecond => Some(ArrowTimeUnit::Microsecond),
+        TimeUnit::Nanosecond => Some(ArrowTimeUnit::Nanosecond),
+        finer if finer > TimeUnit::Nanosecond => None,
+        _ => Some(ArrowTimeUnit::Second),
+    });
     match (unit, datatype.kind(), datatype.size()) {
         (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit),
         (Some(unit), ..) => DataType::Duration(unit),
@@ -208,12 +209,12 @@ pub fn value_type(datatype: Datatype) -> DataType {
 fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     const DAY: i64 = 86_400;
     match datatype.time_unit()? {
-        "Y" => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
-        "M" => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
-        "W" => Some(|weeks| weeks.checked_mul(7 * DAY)),
-        "D" => Some(|days| days.checked_mul(DAY)),
-        "h" => Some(|hours| hours.checked_mul(3600)),
-        "m" => Some(|minutes| minutes.checked_mul(60)),
+        TimeUnit::Year => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
+        TimeUnit::Month => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
+        TimeUnit::Week => Some(|weeks| weeks.checked_mul(7 * DAY)),
+        TimeUnit::Day => Some(|days| days.checked_mul(DAY)),
+        TimeUnit::Hour => Some(|hours| hours.checked_mul(3600)),
+        TimeUnit::Minute => Some(|minutes| minutes.checked_mul(60)),
         _ => None,
     }
 }

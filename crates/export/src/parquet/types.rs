@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
+use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
@@ -317,7 +318,7 @@ impl StoredType {
 /// Returns the Arrow type of single values that are not bytes of text. Parquet has dates, and no seconds.
 fn single_type(datatype: Datatype) -> DataType {
     match (value_type(datatype), datatype.time_unit()) {
-        (DataType::Timestamp(_), Some("Y" | "M" | "W" | "D")) => DataType::Date32,
+        (DataType::Timestamp(_), Some(unit)) if unit <= TimeUnit::Day => DataType::Date32,
         (DataType::Timestamp(ArrowTimeUnit::Second), _) => DataType::Timestamp(ArrowTimeUnit::Millisecond),
         (other, _) => other,
     }
@@ -326,15 +327,15 @@ fn single_type(datatype: Datatype) -> DataType {
 /// Returns the conversion of dates and times to the unit of their type.
 fn time_conversion(datatype: Datatype) -> Option<ValueConversion> {
     match (datatype.is_datetime(), datatype.time_unit()?) {
-        (true, "Y") => Some(|values, column| days(values, column, calendar::days_of_years)),
-        (true, "M") => Some(|values, column| days(values, column, calendar::days_of_months)),
-        (true, "W") => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
-        (true, "D") => Some(|values, column| days(values, column, Some)),
-        (true, "h") => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
-        (true, "m") => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
-        (true, "s") => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
-        (false, "h") => Some(|values, column| multiplied(values, column, 3600, "seconds")),
-        (false, "m") => Some(|values, column| multiplied(values, column, 60, "seconds")),
+        (true, TimeUnit::Year) => Some(|values, column| days(values, column, calendar::days_of_years)),
+        (true, TimeUnit::Month) => Some(|values, column| days(values, column, calendar::days_of_months)),
+        (true, TimeUnit::Week) => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
+        (true, TimeUnit::Day) => Some(|values, column| days(values, column, Some)),
+        (true, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
+        (true, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
+        (true, TimeUnit::Second) => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
+        (false, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3600, "seconds")),
+        (false, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60, "seconds")),
         _ => None,
     }
 }

@@ -108,7 +108,7 @@ impl ZarrType {
         if let (DateTimeSec | DateTimeMs | DateTimeUs | DateTimeNs, Some(unit)) =
             (field.datatype, field.datatype.time_unit())
         {
-            let configuration = json!({"unit": unit, "scale_factor": 1});
+            let configuration = json!({"unit": unit.symbol(), "scale_factor": 1});
             kind.data_type = json!({"name": "numpy.datetime64", "configuration": configuration});
         }
         Ok(kind)
