@@ -208,7 +208,7 @@ impl Table {
 }
 
 impl TextRows for Table {
-    type LoadedRows = LoadedRows;
+    type Scratch = LoadedRows;
 
     fn header(&self) -> &[u8] {
         &self.header
