@@ -2,6 +2,7 @@
 //! of a raster on the Earth (coordinates of rows and columns, and a variable that describes the coordinate system).
 
 pub(crate) mod names;
+pub(crate) mod plan;
 
 use std::sync::Arc;
 

@@ -8,12 +8,11 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::read::Output;
 
-use crate::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
+use crate::column::{Column, Columns, Field};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::content::var::read_offset;
-use crate::geo::georeference::GeoreferencedAxes;
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
@@ -44,22 +43,8 @@ pub trait SpacedBoxes: Boxes {
     fn spaced_column(&self, indexes: &Selection) -> Result<Column>;
 }
 
-/// All columns of one array or slice, read box by box; the counterpart of [`Columns`](crate::Columns).
-#[derive(Clone)]
-pub struct BoxedColumns {
-    /// Whether there is one row per cell, rather than a grid.
-    pub sparse: bool,
-    /// By dimension.
-    pub dimensions: Vec<Arc<dyn Boxes>>,
-    /// By attribute.
-    pub attributes: Vec<Arc<dyn Boxes>>,
-    /// The array's metadata.
-    pub metadata: Vec<Metadatum>,
-    /// Dense: additional coordinates along axes.
-    pub auxiliary: Vec<AuxiliaryCoordinates<Arc<dyn Boxes>>>,
-    /// Dense: the axes that have a georeference, if the metadata contains one.
-    pub georeference: Option<GeoreferencedAxes>,
-}
+/// All columns of one array or slice, read box by box.
+pub type BoxedColumns = Columns<Arc<dyn Boxes>>;
 
 /// Makes the whole column when any part of it is first needed.
 type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
