@@ -6,12 +6,19 @@ use hdf5_layout::{
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
-use super::Form;
 use super::file::{DatasetValues, Hdf5};
 use crate::content::Content;
-use crate::netcdf::header::{self, NcDimension};
+use crate::netcdf::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
 use crate::netcdf::types::NcType;
-use crate::netcdf::variables::{FilePlan, Meaning, PlannedVariable};
+
+/// The conventions that a file follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The conventions of netCDF's library.
+    NetCdf4,
+    /// The conventions of h5py.
+    Plain,
+}
 
 /// Attributes that are reserved by libraries.
 const RESERVED: [&str; 9] = [
@@ -135,7 +142,7 @@ impl TreeBuilder {
         }
     }
 
-    fn attributes(&mut self, object: ObjectId, attributes: &[header::NcAttribute]) -> Result<()> {
+    fn attributes(&mut self, object: ObjectId, attributes: &[NcAttribute]) -> Result<()> {
         for attribute in attributes {
             let is_reserved = RESERVED.contains(&attribute.name.as_str());
             let free = |name: &String| attributes.iter().all(|other| other.name != *name);
@@ -148,7 +155,7 @@ impl TreeBuilder {
         Ok(())
     }
 
-    fn attribute(&self, header::NcAttribute { nc_type, values, .. }: &header::NcAttribute) -> Attribute {
+    fn attribute(&self, NcAttribute { nc_type, values, .. }: &NcAttribute) -> Attribute {
         let datatype = datatype_of(*nc_type);
         if values.is_empty() && !(*nc_type == NcType::Char && self.form == Form::Plain) {
             return Attribute::null(datatype);

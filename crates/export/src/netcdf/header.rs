@@ -1,50 +1,12 @@
 //! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global attributes,
 //! variables.
 
-use super::Version;
-use super::types::NcType;
-use super::variables::PlannedVariable;
-use crate::cf::{CfAttribute, CfValue};
+use super::plan::{NcAttribute, NcDimension, PlannedVariable};
+use super::types::{NcType, Version};
 
 const DIMENSIONS: u32 = 0x0a;
 const VARIABLES: u32 = 0x0b;
 const ATTRIBUTES: u32 = 0x0c;
-
-/// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
-/// dimension does have length 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NcDimension {
-    pub name: String,
-    pub length: u64,
-}
-
-/// A named text or list of numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NcAttribute {
-    pub name: String,
-    pub nc_type: NcType,
-    /// The values, big-endian.
-    pub values: Vec<u8>,
-}
-
-impl NcAttribute {
-    /// Creates a text attribute.
-    pub fn text(name: &str, text: impl Into<String>) -> Self {
-        NcAttribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
-    }
-}
-
-impl From<CfAttribute> for NcAttribute {
-    fn from(attribute: CfAttribute) -> Self {
-        match attribute.value {
-            CfValue::Text(text) => NcAttribute::text(attribute.name, text),
-            CfValue::Numbers(numbers) => {
-                let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
-                NcAttribute { name: attribute.name.into(), nc_type: NcType::Double, values }
-            }
-        }
-    }
-}
 
 /// A variable and the offset of its data in the file.
 pub struct PlacedVariable<'a> {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 
-use super::Version;
-use super::header::NcAttribute;
-use super::types::{NcEncoding, NcType};
+use super::plan::NcAttribute;
+use super::types::{NcEncoding, NcType, Version};
 use crate::column::Metadatum;
 use crate::content::Content;
 use crate::number;

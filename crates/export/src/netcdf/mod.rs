@@ -34,10 +34,11 @@
 //! netCDF's library itself treats one value of every type wider than a byte as unwritten (-32767 for 16 bits,
 //! -2147483647 for 32), unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
-pub(super) mod header;
+mod header;
 mod metadata;
+pub(super) mod plan;
 pub(super) mod types;
-pub(super) mod variables;
+mod variables;
 
 use std::sync::Arc;
 
@@ -46,25 +47,9 @@ use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
 use header::{NcHeader, PlacedVariable};
-use variables::FilePlan;
+use plan::FilePlan;
 
-/// The forms of netCDF in which an array can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// 64-bit offsets: six types, at most 4 GiB per variable except the last.
-    Cdf2,
-    /// 64-bit data: unsigned and 64-bit integers, any size.
-    Cdf5,
-    /// HDF5: the types of CDF-5 and strings, with little-endian values.
-    NetCdf4,
-}
-
-impl Version {
-    /// Returns whether it is one of the two classic formats.
-    pub(crate) fn is_classic(self) -> bool {
-        self != Version::NetCdf4
-    }
-}
+pub use types::Version;
 
 /// A netCDF file and its form.
 #[derive(Clone)]

@@ -5,10 +5,27 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_text;
 
-use super::Version;
 use crate::cf::{NOT_A_TIME, counted_days, days_of};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn, Swapped};
+
+/// The forms of netCDF in which an array can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// 64-bit offsets: six types, at most 4 GiB per variable except the last.
+    Cdf2,
+    /// 64-bit data: unsigned and 64-bit integers, any size.
+    Cdf5,
+    /// HDF5: the types of CDF-5 and strings, with little-endian values.
+    NetCdf4,
+}
+
+impl Version {
+    /// Returns whether it is one of the two classic formats.
+    pub(crate) fn is_classic(self) -> bool {
+        self != Version::NetCdf4
+    }
+}
 
 /// The external types of netCDF, by their numbers. CDF-2 lacks those from `UByte` on, and only netCDF-4 has `String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

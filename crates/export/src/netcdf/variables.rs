@@ -5,17 +5,14 @@ use std::sync::Arc;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::text::is_utf8;
 
-use super::Version;
-use super::header::{NcAttribute, NcDimension};
 use super::metadata;
-use super::types::{NcEncoding, NcType};
+use super::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
+use super::types::{NcEncoding, NcType, Version};
 use crate::cf::names::UniqueNames;
 use crate::cf::plan::{CfVariables, EarthAxis, add_array, add_dataset};
 use crate::cf::{self, Note};
 use crate::column::dataset::{Dataset, Variable};
-use crate::column::{
-    AuxiliaryCoordinates, Column, Columns, Field, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable,
-};
+use crate::column::{AuxiliaryCoordinates, Column, Columns, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::content::element::Swapped;
@@ -24,42 +21,6 @@ use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
 use crate::geo::georeference::Georeference;
 use crate::number;
-
-/// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.
-pub struct PlannedVariable {
-    pub name: String,
-    /// Indexes into the list of dimensions, slowest first.
-    pub dimensions: Vec<usize>,
-    pub attributes: Vec<NcAttribute>,
-    pub nc_type: NcType,
-    pub content: Arc<dyn Content>,
-    pub meaning: Meaning,
-}
-
-/// The meaning of a variable's values that netCDF's types do not express.
-#[derive(Clone)]
-pub enum Meaning {
-    /// The values mean what their type says.
-    Values,
-    /// Bytes that are 0 or 1.
-    Booleans,
-    /// The last dimension is that of the characters of a text.
-    Characters,
-    /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
-    Strings { offsets: Arc<dyn Content> },
-}
-
-impl PlannedVariable {
-    /// Returns the size of the variable in bytes, or of one record if it has the unlimited dimension.
-    pub fn size(&self, dimensions: &[NcDimension]) -> u64 {
-        let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
-        let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
-        lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
-    }
-}
-
-/// The longest variable of CDF-2 that another may follow.
-const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
 
 /// The longest dimension of CDF-2.
 const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
@@ -75,14 +36,6 @@ const MAX_PADDING_RATIO: u64 = 16;
 /// Maximum number of texts stored as strings of netCDF-4, which requires the length of each. More are stored as one
 /// variable of all values.
 const MAX_STRINGS: u64 = 1 << 26;
-
-/// Everything that the header lists.
-pub struct FilePlan {
-    pub dimensions: Vec<NcDimension>,
-    pub attributes: Vec<NcAttribute>,
-    pub variables: Vec<PlannedVariable>,
-    pub left_out: LeftOut,
-}
 
 impl FilePlan {
     /// Plans an array's file in a version; returns the reason if that version cannot hold it.
@@ -102,17 +55,6 @@ impl FilePlan {
         builder.global_attributes(&dataset.metadata);
         add_dataset(&mut builder, dataset)?;
         Ok(builder.plan)
-    }
-
-    /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it.
-    pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
-        let too_long = |variable: &PlannedVariable| variable.content.len() > LONGEST_IN_CDF2;
-        match self.variables.iter().filter(|variable| too_long(variable)).count() {
-            0 => {}
-            1 => self.variables.sort_by_key(too_long),
-            _ => return Err(Unrepresentable::new("CDF-2 has only one variable over 4 GiB")),
-        }
-        Ok(())
     }
 }
 

@@ -13,9 +13,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::lists::{CountedLists, Lengths, Lists, most_levels_length};
+use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
 use super::metadata::{ColumnChunk, PageEncoding, data_page, dictionary_page};
-use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
 use crate::column::Elements;
@@ -297,13 +296,6 @@ impl ParquetColumn {
             | PageLayout::Elements { .. } => values,
         })
     }
-}
-
-/// Returns the head of bit-packed numbers: their count, in groups of eight.
-pub fn packed_head(values: u64) -> Vec<u8> {
-    let mut head = Vec::new();
-    varint(&mut head, values.div_ceil(8) << 1 | 1);
-    head
 }
 
 /// Returns the length in bytes of this many packed numbers of `bits` bits, with their head.

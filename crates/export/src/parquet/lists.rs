@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::chunk::packed_head;
+use super::thrift::varint;
 use super::values::BLOCK_ROWS;
 use crate::content::Content;
 use crate::content::bits::zeros;
@@ -20,6 +20,13 @@ const BLOCKS_AT_ONCE: u64 = 32;
 
 /// Size of the length before levels, in bytes.
 const LENGTH: u64 = 4;
+
+/// Returns the head of bit-packed numbers: their count, in groups of eight.
+pub fn packed_head(values: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    varint(&mut head, values.div_ceil(8) << 1 | 1);
+    head
+}
 
 /// The lists of a range of rows of a column.
 #[derive(Clone)]

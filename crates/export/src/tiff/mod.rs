@@ -47,7 +47,7 @@ pub use overviews::OverviewStore;
 use overviews::overviews;
 use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
-use tiles::{Axes, TileBytes, TileLayout};
+use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
@@ -155,18 +155,6 @@ fn common_no_data(field: &Field, scene: &Scene, bands: u64) -> Option<String> {
     (1..bands).all(|band| scene.no_data(field, band).as_deref() == Some(&*first)).then_some(first)
 }
 
-fn too_large() -> Unrepresentable {
-    Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
-}
-
-/// Checks whether an image may have this many columns and lines.
-fn check_size(size: [u64; 2]) -> FormatResult<()> {
-    match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
-        true => Ok(()),
-        false => Err(Unrepresentable::new("a TIFF has a column and a line at least, and up to 2^31-1 of each")),
-    }
-}
-
 /// Returns the role of each axis of an array of rank `rank` in its image.
 fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Axes> {
     // With two axes, the bands are the values of a cell.
@@ -175,15 +163,6 @@ fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Ax
     let planes = band_axis.filter(|_| !is_contiguous);
     Some(Axes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
 }
-
-/// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
-fn start_of_tiles(end: u64, layout: &TileLayout) -> Option<u64> {
-    let start = end.checked_next_multiple_of(ALIGNMENT)?;
-    start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
-}
-
-/// Alignment of the tiles, so that a reader's pages hold whole values.
-const ALIGNMENT: u64 = 64;
 
 fn are_colours(scene: &Scene) -> bool {
     let colours = scene.bands.iter().take(3).map(|band| band.colour.as_deref());

@@ -16,8 +16,7 @@ use tilefs_storage::EntryKey;
 
 use super::page::PageProperties;
 use super::sampling::{ImageSide, Sampling, Storing};
-use super::tiles::{Axes, TileBytes, TileLayout};
-use super::too_large;
+use super::tiles::{Axes, TileBytes, TileLayout, too_large};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;

@@ -24,8 +24,7 @@ use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues}
 use super::images::Images;
 use super::ome::{self, OmeImage};
 use super::page::{PageProperties, Photometric};
-use super::tiles::{Axes, TileBytes, TileLayout};
-use super::{check_size, start_of_tiles, too_large};
+use super::tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;

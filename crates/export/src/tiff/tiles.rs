@@ -9,6 +9,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 
 use crate::column::boxes::{Boxes, Framed};
+use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
 
 /// TIFF requires the sides of tiles to be multiples of this.
@@ -277,5 +278,27 @@ impl Content for TileBytes {
         let first = self.layout.at(offset) / together * together;
         let last = (first + together).min(self.layout.count()) - 1;
         self.layout.offset(first)..self.layout.offset(last) + self.layout.length(last)
+    }
+}
+
+/// Alignment of the tiles, so that a reader's pages hold whole values.
+const ALIGNMENT: u64 = 64;
+
+/// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
+pub fn start_of_tiles(end: u64, layout: &TileLayout) -> Option<u64> {
+    let start = end.checked_next_multiple_of(ALIGNMENT)?;
+    start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
+}
+
+/// Returns the reason for an image with too many bands, or with too many bytes.
+pub fn too_large() -> Unrepresentable {
+    Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
+}
+
+/// Checks whether an image may have this many columns and lines.
+pub fn check_size(size: [u64; 2]) -> FormatResult<()> {
+    match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
+        true => Ok(()),
+        false => Err(Unrepresentable::new("a TIFF has a column and a line at least, and up to 2^31-1 of each")),
     }
 }

@@ -25,6 +25,8 @@ pub mod anndata;
 mod array;
 mod json;
 mod ngff;
+mod node;
+mod numbers;
 pub mod second;
 mod strings;
 mod types;
@@ -37,63 +39,12 @@ use crate::column::dataset::Dataset;
 use crate::column::{Field, FormatResult, Metadatum};
 use crate::pyramid::Pyramid;
 
-use array::Attributes;
-
 pub use array::Array;
+pub use node::{Group, LEFT_OUT, METADATA, Node};
 pub use types::WholeElements;
-
-/// The name of the file that describes an array or group.
-pub const METADATA: &str = "zarr.json";
 
 /// The folder of an array's chunks; for an array without axes, the chunk itself.
 pub const CHUNKS: &str = "c";
-
-/// The attribute that gives the reasons why expected members are missing.
-pub const LEFT_OUT: &str = "left_out";
-
-/// A group or an array.
-#[derive(Clone)]
-pub enum Node {
-    /// A group.
-    Group(Arc<Group>),
-    /// An array.
-    Array(Arc<Array>),
-}
-
-/// A group: attributes, and members by name.
-#[derive(Default)]
-pub struct Group {
-    /// The user's attributes.
-    pub attributes: Attributes,
-    /// The members of the group, by name.
-    pub members: Vec<(String, Node)>,
-}
-
-impl Group {
-    /// Returns the text of its `zarr.json` without the metadata of its members, which readers look up one by one.
-    pub fn own_metadata(&self) -> String {
-        json::pretty(&json::of_group(self))
-    }
-
-    /// Records why something is missing.
-    pub fn leave_out(&mut self, what: &str, reason: String) {
-        leave_out(&mut self.attributes, what, reason);
-    }
-}
-
-fn leave_out(attributes: &mut Attributes, what: &str, reason: String) {
-    let reasons = attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());
-    if let Some(reasons) = reasons.as_object_mut() {
-        reasons.insert(what.to_owned(), reason.into());
-    }
-}
-
-impl Node {
-    /// Returns the text of its `zarr.json`.
-    pub fn metadata(&self) -> String {
-        json::text(self)
-    }
-}
 
 /// Checks whether a Zarr array can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {

@@ -9,7 +9,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::text::{self, is_utf8};
 
-use super::json::number;
+use super::numbers::number;
 use super::strings::Interleaved;
 use crate::cf;
 use crate::column::boxes::Framed;

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::array::{ArrayLayout, Attributes, Marks, chunk_of};
+use super::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
+use super::json as texts;
+use super::node::{Group, METADATA, Node};
 use super::types::ZarrType;
-use super::{Array, Group, Node, json as texts};
 use crate::cf::names::UniqueNames;
 use crate::cf::plan::{CfColumn, CfVariables, EarthAxis, add_array, add_dataset};
 use crate::cf::{self, CfAttribute, CfValue, Note};
@@ -168,7 +169,7 @@ impl CfVariables for GroupBuilder {
 impl GroupBuilder {
     fn new(metadata: &[Metadatum]) -> Self {
         let mut names = UniqueNames::of_zarr();
-        names.give(super::METADATA);
+        names.give(METADATA);
         let attributes =
             metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
         let group = Group { attributes, ..Group::default() };
