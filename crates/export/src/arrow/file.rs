@@ -13,6 +13,7 @@ use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::content::compose::Concat;
+use crate::content::var::wrong_offsets;
 use crate::content::{Content, read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.
@@ -86,7 +87,7 @@ impl IpcFile {
                 let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
                 let least = places.last().copied().unwrap_or(self.head.len() as u64);
                 if place < least || batch == 0 && place != least {
-                    return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
+                    return Err(wrong_offsets());
                 }
                 places.push(place);
             }

@@ -12,7 +12,7 @@ use crate::column::{Column, Columns, Field};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::content::var::read_offset;
+use crate::content::var::{read_offset, wrong_offsets};
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
@@ -106,7 +106,7 @@ impl Boxes for BoxedRows {
             (Some(offsets), _) => {
                 let (start, end) = (read_offset(&offsets, first)?, read_offset(&offsets, first.saturating_add(count))?);
                 let length = end.checked_sub(start).filter(|_| end <= all.values.len());
-                let length = length.ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
+                let length = length.ok_or_else(wrong_offsets)?;
                 let own =
                     Arc::new(Slice::new(offsets, first.saturating_mul(8), count.saturating_add(1).saturating_mul(8)));
                 let named = ConvertedColumn::new(&all.field.name).from_row(Some(first));

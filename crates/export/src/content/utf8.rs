@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::content::var::{read_offset, read_offsets};
+use crate::content::var::{read_offset, read_offsets, wrong_offsets};
 use crate::content::{Content, is_valid};
 
 /// The most bytes of a character before or after one of its bytes.
@@ -42,10 +42,6 @@ fn split_at_cut_characters(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
     });
     let (whole, after) = rest.split_at(rest.len() - cut.unwrap_or(0));
     (before, whole, after)
-}
-
-fn decreasing_offsets() -> Error {
-    Error::damaged("offsets of values that decrease")
 }
 
 /// The values of a text column; reading anything that is not UTF-8 fails.
@@ -161,7 +157,7 @@ impl Utf8Values {
         while !starts.is_empty() {
             for (number, &start) in (row..).zip(&starts) {
                 if start < last_start {
-                    return Err(decreasing_offsets());
+                    return Err(wrong_offsets());
                 }
                 if start >= bytes.end {
                     self.checked_to.store(number.saturating_sub(1), Ordering::Relaxed);
@@ -189,7 +185,7 @@ impl Utf8Values {
         while row < self.rows() && start < bytes.end {
             let end = self.start(row + 1)?;
             if end < start {
-                return Err(decreasing_offsets());
+                return Err(wrong_offsets());
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty()

@@ -4,10 +4,10 @@ use hdf5_layout::{
     Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
 };
 use tilefs_format::error::{Error, Result};
-use tilefs_threads::cancellation;
 
 use super::file::{DatasetValues, Hdf5};
 use crate::content::Content;
+use crate::content::var::for_each_length;
 use crate::netcdf::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
 use crate::netcdf::types::NcType;
 
@@ -32,9 +32,6 @@ const RESERVED: [&str; 9] = [
     "_nc3_strict",
     "DIMENSION_LABELS",
 ];
-
-/// Bytes of offsets read at a time.
-const OFFSETS: u64 = 1 << 20;
 
 /// Builds the file of a plan.
 ///
@@ -233,22 +230,7 @@ fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
 
 /// Plans the positions in the global heap of the texts that begin at these offsets.
 pub fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
-    let backwards = || Error::damaged("offsets of values that go backwards");
     let mut plan = HeapPlan::new();
-    let (mut last, mut at) = (None, 0);
-    let mut bytes = Vec::new();
-    while at < offsets.len() {
-        cancellation::check()?;
-        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
-        offsets.read_at(at, &mut bytes)?;
-        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
-            if let Some(last) = last {
-                let length = offset.checked_sub(last).ok_or_else(backwards)?;
-                plan.push(length).map_err(|problem| Error::unsupported(problem.to_string()))?;
-            }
-            last = Some(offset);
-        }
-        at += bytes.len() as u64;
-    }
+    for_each_length(offsets, |length| plan.push(length).map_err(|problem| Error::unsupported(problem.to_string())))?;
     Ok(plan)
 }

@@ -18,7 +18,7 @@ use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
-use crate::content::var::read_offset;
+use crate::content::var::{read_offset, wrong_offsets};
 use crate::content::{Content, read_head, read_parts};
 
 /// Bytes that kernels read from a file at once: a page in memory.
@@ -215,7 +215,7 @@ impl ParquetFile {
             && starts.last() == Some(&column.last_offset())
             && (column.elements.is_some() || starts.iter().all(|start| start.is_multiple_of(column.size.max(1))));
         // A table without rows has no groups.
-        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or decrease")) }
+        if agrees { Ok(starts) } else { Err(wrong_offsets()) }
     }
 
     /// Returns the rows of a chunk.
@@ -266,7 +266,7 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     };
     let starts = elements.iter().map(|&element| read_offset(offsets, element)).collect::<Result<Vec<_>>>()?;
     let agrees = starts.is_sorted() && starts.last().is_none_or(|last| *last <= column.values.len());
-    if agrees { Ok(starts) } else { Err(Error::damaged("offsets of texts that decrease")) }
+    if agrees { Ok(starts) } else { Err(wrong_offsets()) }
 }
 
 /// Bytes by which up to three chunks move because one of them begins and ends on a page of its own, and the first not on

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::content::var::read_offset;
+use crate::content::var::{read_offset, read_offsets, wrong_offsets};
 
 /// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;
@@ -228,14 +228,12 @@ impl LengthsAndBytes {
 
     /// Reads the offsets of the values of some rows and the final end.
     fn read_offsets(&self, rows: &Range<u64>, offsets: &mut Vec<u64>) -> Result<()> {
-        let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
-        self.offsets.read_at(8 * rows.start, &mut bytes)?;
-        offsets.clear();
-        offsets.extend(bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)));
+        offsets.resize((rows.end - rows.start + 1) as usize, 0);
+        read_offsets(&self.offsets, rows.start, offsets)?;
         let within =
             |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
-            return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
+            return Err(wrong_offsets());
         }
         Ok(())
     }
@@ -248,7 +246,7 @@ impl LengthsAndBytes {
         let row = self.block(block).start;
         let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
         let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
-        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that decrease"))
+        start.filter(|&start| start <= self.length).ok_or_else(wrong_offsets)
     }
 
     /// Returns the last block that begins at or before a position, and its start.
