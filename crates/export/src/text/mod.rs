@@ -9,6 +9,7 @@ mod row_writer;
 mod rows;
 mod style;
 mod table;
+mod text_rows;
 pub mod time;
 mod value;
 
@@ -19,11 +20,12 @@ use tilefs_format::datatype::Kind;
 use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
 use crate::content::Content;
 pub use from_front::forward;
-pub use measured::{Measured, Position, TextRows};
+pub use measured::Measured;
 use rows::{TextColumn, TextLines};
 pub use style::Style;
 pub use table::Table;
 use table::TableColumn;
+pub use text_rows::{Position, TextRows};
 
 /// Checks whether [`grid`] can hold a field; returns the reason if not.
 pub fn check_grid(field: &Field) -> FormatResult<()> {

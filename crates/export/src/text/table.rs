@@ -13,8 +13,8 @@ use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
-use super::measured::{Position, TextRows};
 use super::style::{self, LONG, Style};
+use super::text_rows::{Position, TextRows};
 use super::value::Printer;
 use crate::column::{Column, FormatResult};
 
