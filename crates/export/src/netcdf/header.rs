@@ -2,7 +2,7 @@
 //! variables.
 
 use super::plan::{NcAttribute, NcDimension, PlannedVariable};
-use super::types::{NcType, Version};
+use super::types::Version;
 
 const DIMENSIONS: u32 = 0x0a;
 const VARIABLES: u32 = 0x0b;

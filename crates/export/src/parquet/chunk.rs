@@ -15,6 +15,7 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
 use super::metadata::{ColumnChunk, PageEncoding, data_page, dictionary_page};
+use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
 use crate::column::Elements;

@@ -1,7 +1,7 @@
 //! The contents of `zarr.json`.
 
 use serde_json::{Map, Value, json};
-use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::text as texts;
 
 use super::array::Array;

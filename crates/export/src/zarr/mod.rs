@@ -70,17 +70,17 @@ pub fn is_ngff(metadata: &[Metadatum]) -> bool {
 /// find the members by listing the folder, so nothing is consolidated. `left_out` names a form of the group that is
 /// missing, with the reason.
 pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> String {
-    let mut attributes: Attributes =
-        metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
+    let attributes = metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
+    let mut group = Group { attributes, members: Vec::new() };
     match Pyramid::of(metadata).map(|pyramid| ngff::ome(&pyramid)) {
-        Some(Ok(ome)) => drop(attributes.insert("ome".to_owned(), ome)),
-        Some(Err(reason)) => leave_out(&mut attributes, "ome", reason.to_string()),
+        Some(Ok(ome)) => drop(group.attributes.insert("ome".to_owned(), ome)),
+        Some(Err(reason)) => group.leave_out("ome", reason.to_string()),
         None => {}
     }
     if let Some((what, reason)) = left_out {
-        leave_out(&mut attributes, what, reason.to_owned());
+        group.leave_out(what, reason.to_owned());
     }
-    json::pretty(&serde_json::json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))
+    group.own_metadata()
 }
 
 #[cfg(test)]

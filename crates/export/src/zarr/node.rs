@@ -31,13 +31,9 @@ pub struct Group {
 impl Group {
     /// Records why something is missing.
     pub fn leave_out(&mut self, what: &str, reason: String) {
-        leave_out(&mut self.attributes, what, reason);
-    }
-}
-
-fn leave_out(attributes: &mut Attributes, what: &str, reason: String) {
-    let reasons = attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());
-    if let Some(reasons) = reasons.as_object_mut() {
-        reasons.insert(what.to_owned(), reason.into());
+        let reasons = self.attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());
+        if let Some(reasons) = reasons.as_object_mut() {
+            reasons.insert(what.to_owned(), reason.into());
+        }
     }
 }

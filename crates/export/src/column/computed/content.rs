@@ -6,8 +6,41 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::{Cells, ComputedColumns, Size};
+use super::cells::{CellKind, Cells, Size};
+use super::{ComputedColumns, ComputedField};
+use crate::column::{Column, Elements};
 use crate::content::Content;
+
+impl ComputedColumns {
+    /// Returns the columns, in their order. Computes all cells, to know their lengths.
+    ///
+    /// # Errors
+    /// Fails if a stored cell cannot be read, or a cell cannot be computed.
+    pub fn columns(self: &Arc<Self>) -> Result<Vec<Column>> {
+        let measured = self.measured()?;
+        let column = |(number, ComputedField { field, kind }): (usize, &ComputedField)| {
+            let all = measured.before.get(number).and_then(|before| before.last()).copied().unwrap_or_default();
+            let part = |part, length| Arc::new(PartOfColumn { of: self.clone(), number, part, length });
+            let rows = self.compute.rows();
+            let shape = vec![rows];
+            let values = part(ColumnPart::Values, all.bytes);
+            let field = field.clone().with_values_per_cell(kind.values_per_cell());
+            let offsets = || part(ColumnPart::Offsets, (rows + 1).saturating_mul(8));
+            let elements = |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements) };
+            let column = match kind {
+                CellKind::Value(_) => Column::fixed(field, shape, values),
+                CellKind::Text => Column::variable(field, shape, values, offsets()),
+                CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
+                CellKind::Texts => {
+                    let ends = part(ColumnPart::ElementOffsets, (all.elements + 1).saturating_mul(8));
+                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
+                }
+            };
+            if column.field.nullable { column.with_validity(part(ColumnPart::Validity, rows)) } else { column }
+        };
+        Ok(self.compute.columns().iter().enumerate().map(column).collect())
+    }
+}
 
 /// A content of a column.
 pub struct PartOfColumn {

@@ -15,8 +15,9 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::recent::Recent;
 use tilefs_threads::for_all;
 
-use crate::column::{Column, Elements, Field};
-use content::{ColumnPart, PartOfColumn};
+use crate::column::Field;
+
+use cells::Size;
 
 pub use cells::{CellKind, Cells};
 
@@ -88,47 +89,11 @@ struct MeasuredBlocks {
     before: Vec<Vec<Size>>,
 }
 
-/// The length of some cells.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Size {
-    bytes: u64,
-    elements: u64,
-}
-
 impl ComputedColumns {
     /// Creates the columns. Computes nothing.
     pub fn new(compute: Box<dyn Compute>) -> Arc<Self> {
         let kept = Recent::with_bytes(usize::MAX, KEPT_BYTES);
         Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept })
-    }
-
-    /// Returns the columns, in their order. Computes all cells, to know their lengths.
-    ///
-    /// # Errors
-    /// Fails if a stored cell cannot be read, or a cell cannot be computed.
-    pub fn columns(self: &Arc<Self>) -> Result<Vec<Column>> {
-        let measured = self.measured()?;
-        let column = |(number, ComputedField { field, kind }): (usize, &ComputedField)| {
-            let all = measured.before.get(number).and_then(|before| before.last()).copied().unwrap_or_default();
-            let part = |part, length| Arc::new(PartOfColumn { of: self.clone(), number, part, length });
-            let rows = self.compute.rows();
-            let shape = vec![rows];
-            let values = part(ColumnPart::Values, all.bytes);
-            let field = field.clone().with_values_per_cell(kind.values_per_cell());
-            let offsets = || part(ColumnPart::Offsets, (rows + 1).saturating_mul(8));
-            let elements = |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements) };
-            let column = match kind {
-                CellKind::Value(_) => Column::fixed(field, shape, values),
-                CellKind::Text => Column::variable(field, shape, values, offsets()),
-                CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
-                CellKind::Texts => {
-                    let ends = part(ColumnPart::ElementOffsets, (all.elements + 1).saturating_mul(8));
-                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
-                }
-            };
-            if column.field.nullable { column.with_validity(part(ColumnPart::Validity, rows)) } else { column }
-        };
-        Ok(self.compute.columns().iter().enumerate().map(column).collect())
     }
 
     /// Returns whether the cells of a column are lists.
