@@ -7,12 +7,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::ValueBounds;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{ChunkStatistics, ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
+use super::metadata::{ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
@@ -44,7 +45,7 @@ pub struct ParquetFile {
     places: SingleFlight<Places>,
     tail: SingleFlight<Arc<Concat>>,
     /// Recently read chunks, latest first.
-    recent: Recent<usize, Arc<dyn Content>>,
+    recent: LruCache<usize, Arc<dyn Content>>,
 }
 
 /// The positions of the chunks.
@@ -105,7 +106,7 @@ impl ParquetFile {
             length: 0,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Recent::new(RECENT_CHUNKS),
+            recent: LruCache::new(RECENT_CHUNKS),
         };
         let tail = file.reserved_for_tail().and_then(|length| length.checked_add(file.gap_before_footer(length)));
         file.length = tail.and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
@@ -152,7 +153,7 @@ impl ParquetFile {
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
-                    column.summaries.as_ref().map(|_| ChunkStatistics { least: longest.clone(), greatest: longest });
+                    column.statistics.as_ref().map(|_| ValueBounds { least: longest.clone(), greatest: longest });
                 ColumnChunk {
                     dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64),
                     statistics,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use crate::column::boxes::{Boxes, Framed};
 use crate::column::{FormatResult, Unrepresentable};
@@ -222,12 +222,12 @@ impl TileLayout {
 pub struct TileBytes {
     cells: Arc<dyn Boxes>,
     layout: Arc<TileLayout>,
-    kept: Recent<u64, Arc<dyn Content>>,
+    kept: LruCache<u64, Arc<dyn Content>>,
 }
 
 impl TileBytes {
     pub fn new(cells: Arc<dyn Boxes>, layout: Arc<TileLayout>) -> Self {
-        TileBytes { cells, layout, kept: Recent::new(KEPT) }
+        TileBytes { cells, layout, kept: LruCache::new(KEPT) }
     }
 
     pub fn layout(&self) -> &TileLayout {
