@@ -56,7 +56,7 @@ impl OmeImage<'_> {
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OME xmlns=\"{NAMESPACE}\" \
              xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
              xsi:schemaLocation=\"{NAMESPACE} {NAMESPACE}/ome.xsd\" Creator=\"tilefs {}\">\
-             <OmeImage ID=\"OmeImage:0\" Name=\"{}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XY{order}\" Type=\"{}\" \
+             <Image ID=\"Image:0\" Name=\"{}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XY{order}\" Type=\"{}\" \
              BigEndian=\"false\" Interleaved=\"{}\"",
             env!("CARGO_PKG_VERSION"),
             escape(self.name),
