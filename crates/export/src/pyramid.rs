@@ -20,7 +20,7 @@ const DATASET: &str = "bioimg";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pyramid {
     /// At least one, largest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<PyramidLevel>,
     /// In order; only as many as are described.
     pub channels: Vec<Channel>,
     /// The distances of pixels along each axis.
@@ -29,7 +29,7 @@ pub struct Pyramid {
 
 /// One level of a pyramid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct PyramidLevel {
     /// The number of the level; level 0 is the finest.
     pub number: u64,
     /// The name of the group's member.
@@ -55,32 +55,32 @@ pub struct Channel {
 
 /// The distances between values along each axis.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Steps(Vec<(char, Step)>);
+pub struct Steps(Vec<(char, AxisStep)>);
 
 /// A length or, along the axis T, a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct AxisStep {
     /// Above 0.
     pub size: f64,
     /// The unit of the distance.
-    pub unit: &'static Unit,
+    pub unit: &'static OmeUnit,
 }
 
 /// A unit in the spellings of OME-XML and OME-NGFF.
 #[derive(Debug, PartialEq)]
-pub struct Unit {
+pub struct OmeUnit {
     /// The abbreviation: `um`.
     pub symbol: &'static str,
     /// The name that OME-NGFF requires: `micrometer`.
     pub name: &'static str,
 }
 
-const fn unit(symbol: &'static str, name: &'static str) -> Unit {
-    Unit { symbol, name }
+const fn unit(symbol: &'static str, name: &'static str) -> OmeUnit {
+    OmeUnit { symbol, name }
 }
 
 /// The first is the default.
-const LENGTHS: [Unit; 8] = [
+const LENGTHS: [OmeUnit; 8] = [
     unit("µm", "micrometer"),
     unit("nm", "nanometer"),
     unit("mm", "millimeter"),
@@ -92,7 +92,7 @@ const LENGTHS: [Unit; 8] = [
 ];
 
 /// The first is the default.
-const TIMES: [Unit; 7] = [
+const TIMES: [OmeUnit; 7] = [
     unit("s", "second"),
     unit("ms", "millisecond"),
     unit("µs", "microsecond"),
@@ -114,8 +114,8 @@ impl Pyramid {
             return None;
         }
         let depths = json("pixel_depth").unwrap_or_default();
-        let mut levels: Vec<Level> =
-            json("levels")?.as_array()?.iter().map(|level| Level::of(level, &depths)).collect::<Option<_>>()?;
+        let mut levels: Vec<PyramidLevel> =
+            json("levels")?.as_array()?.iter().map(|level| PyramidLevel::of(level, &depths)).collect::<Option<_>>()?;
         levels.sort_by_key(|level| level.number);
         if levels.is_empty() {
             return None;
@@ -127,10 +127,10 @@ impl Pyramid {
     }
 }
 
-impl Level {
+impl PyramidLevel {
     fn of(json: &Value, depths: &Value) -> Option<Self> {
         let number = json.get("level")?.as_u64()?;
-        let level = Level {
+        let level = PyramidLevel {
             number,
             name: json.get("name")?.as_str()?.to_owned(),
             axes: json.get("axes")?.as_str()?.to_owned(),
@@ -165,15 +165,15 @@ impl Steps {
             let (size, unit) = own.or_else(original)?;
             let unit = unit.replace('\u{3BC}', "µ");
             let is_it =
-                |known: &&Unit| known.symbol == unit || known.name == unit || known.symbol.replace('µ', "u") == unit;
+                |known: &&OmeUnit| known.symbol == unit || known.name == unit || known.symbol.replace('µ', "u") == unit;
             let unit = units.iter().find(is_it)?;
-            (size.is_finite() && size > 0.0).then_some((axis, Step { size, unit }))
+            (size.is_finite() && size > 0.0).then_some((axis, AxisStep { size, unit }))
         };
         Steps("TZYX".chars().filter_map(step).collect())
     }
 
     /// Returns the step along an axis, if known.
-    pub fn along(&self, axis: char) -> Option<Step> {
+    pub fn along(&self, axis: char) -> Option<AxisStep> {
         self.0.iter().find(|(known, _)| *known == axis).map(|(_, step)| *step)
     }
 }

@@ -1,6 +1,7 @@
 //! The datatypes of attributes and dimensions (the format's `Datatype` enumeration).
 
 use crate::error::{Error, Result};
+use crate::time_unit::TimeUnit;
 
 /// Defines [`Datatype`] from a table: the variant, its number on disk, and its name in TileDB's C API without the
 /// prefix.
@@ -135,35 +136,15 @@ impl Datatype {
         matches!(self, Char | StringAscii | StringUtf8 | StringUtf16 | StringUtf32 | StringUcs2 | StringUcs4)
     }
 
-    /// Returns the unit of a date or time in NumPy's spelling (`Y M W D h m s ms us ns ps fs as`).
-    pub fn time_unit(self) -> Option<&'static str> {
-        const UNITS: [&str; 13] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
+    /// Returns the unit of a date or time.
+    pub fn time_unit(self) -> Option<TimeUnit> {
         if self.is_datetime() {
-            Some(UNITS[self as usize - DateTimeYear as usize])
+            TimeUnit::finer_than(TimeUnit::Year, self as usize - DateTimeYear as usize)
         } else if self.is_time() {
-            Some(UNITS[self as usize - TimeHr as usize + 4])
+            TimeUnit::finer_than(TimeUnit::Hour, self as usize - TimeHr as usize)
         } else {
             None
         }
-    }
-
-    /// Returns the unit of a date or time as a word, such as `days`.
-    pub fn time_unit_name(self) -> Option<&'static str> {
-        Some(match self.time_unit()? {
-            "Y" => "years",
-            "M" => "months",
-            "W" => "weeks",
-            "D" => "days",
-            "h" => "hours",
-            "m" => "minutes",
-            "s" => "seconds",
-            "ms" => "milliseconds",
-            "us" => "microseconds",
-            "ns" => "nanoseconds",
-            "ps" => "picoseconds",
-            "fs" => "femtoseconds",
-            _ => "attoseconds",
-        })
     }
 
     /// Returns one element of the default fill value, which TileDB uses where none is stored.
@@ -202,10 +183,10 @@ mod tests {
 
     #[test]
     fn units_follow_the_names() {
-        assert_eq!(DateTimeDay.time_unit(), Some("D"));
-        assert_eq!(DateTimeAs.time_unit(), Some("as"));
-        assert_eq!(TimeHr.time_unit(), Some("h"));
-        assert_eq!(TimeAs.time_unit(), Some("as"));
+        assert_eq!(DateTimeDay.time_unit(), Some(TimeUnit::Day));
+        assert_eq!(DateTimeAs.time_unit(), Some(TimeUnit::Attosecond));
+        assert_eq!(TimeHr.time_unit(), Some(TimeUnit::Hour));
+        assert_eq!(TimeAs.time_unit(), Some(TimeUnit::Attosecond));
         assert_eq!(Blob.time_unit(), None);
     }
 }

@@ -29,4 +29,5 @@ pub mod scalar;
 pub mod schema;
 pub mod text;
 pub mod tile;
+pub mod time_unit;
 pub mod version;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::message::{ALIGNMENT, Buffer, Contents, FieldNode};
-use super::types::{ArrowColumn, Layout};
+use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
+use super::types::{ArrowColumn, BufferLayout};
 use crate::content::Content;
 use crate::content::bits::{Bits, zeros};
 use crate::content::compose::{Concat, Repeat, Slice};
@@ -36,7 +36,7 @@ pub struct RecordBatches {
 
 /// One batch: the contents of its message, and its body.
 pub struct RecordBatch {
-    pub contents: Contents,
+    pub contents: BatchContents,
     pub body: Concat,
 }
 
@@ -92,13 +92,13 @@ impl RecordBatches {
 
     /// Returns contents with the same number of nodes and buffers as every batch, from which the length of its message
     /// follows.
-    pub fn outline(&self) -> Contents {
+    pub fn outline(&self) -> BatchContents {
         let nodes = self.columns.iter().map(|column| 1 + usize::from(column.has_child())).sum();
         let buffers = self.columns.iter().map(|column| column.buffers()).sum();
-        Contents {
+        BatchContents {
             rows: 1,
             nodes: vec![FieldNode { length: 1, nulls: 1 }; nodes],
-            buffers: vec![Buffer { offset: 1, length: 1 }; buffers],
+            buffers: vec![BufferPlace { offset: 1, length: 1 }; buffers],
             body_length: 1,
         }
     }
@@ -113,7 +113,7 @@ impl RecordBatches {
         }
         let space = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&space| space == body.length);
         let body_length = space.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
-        let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
+        let contents = BatchContents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
         Ok(RecordBatch { contents, body: Concat::new(body.parts) })
     }
 
@@ -122,7 +122,7 @@ impl RecordBatches {
         self.columns.iter().try_fold(0u64, |total, column| {
             let validity = if column.validity.is_some() { padded(rows.div_ceil(8))? } else { 0 };
             let values = match (column.row_length(), column.layout) {
-                (_, Layout::Bits) => padded(rows.div_ceil(8))?,
+                (_, BufferLayout::Bits) => padded(rows.div_ceil(8))?,
                 (Some(length), _) => padded(rows.checked_mul(length)?)?,
                 (None, _) => padded(rows.checked_add(1)?.checked_mul(8)?)?,
             };
@@ -135,15 +135,17 @@ impl ArrowColumn {
     /// Returns the number of bytes of a cell's values; `None` if it varies.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
-            Layout::Values(size) => Some(size),
-            Layout::Bits => Some(1),
-            Layout::List { values, size } => Some(values * size),
-            Layout::Bytes | Layout::VariableList(_) | Layout::Nullable(_) | Layout::Texts => None,
+            BufferLayout::Values(size) => Some(size),
+            BufferLayout::Bits => Some(1),
+            BufferLayout::List { values, size } => Some(values * size),
+            BufferLayout::Bytes | BufferLayout::VariableList(_) | BufferLayout::Nullable(_) | BufferLayout::Texts => {
+                None
+            }
         }
     }
 
     fn has_child(&self) -> bool {
-        !matches!(self.layout, Layout::Values(_) | Layout::Bits | Layout::Bytes)
+        !matches!(self.layout, BufferLayout::Values(_) | BufferLayout::Bits | BufferLayout::Bytes)
     }
 
     /// Returns the end of the values of all rows.
@@ -159,7 +161,7 @@ impl ArrowColumn {
             return Err(wrong_offset(unit, self));
         }
         let byte = match (self.layout, self.elements.as_ref().and_then(|elements| elements.offsets.as_ref())) {
-            (Layout::Nullable(size), _) => unit * size,
+            (BufferLayout::Nullable(size), _) => unit * size,
             (_, Some(offsets)) => read_offset(offsets, unit)?,
             (_, None) => unit,
         };
@@ -171,8 +173,8 @@ impl ArrowColumn {
     fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
         let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
         let of_elements = match self.layout {
-            Layout::Nullable(_) => [Some(place.unit.div_ceil(8)), None],
-            Layout::Texts => [Some(place.unit.div_ceil(8)), Some(place.unit.checked_mul(8)?)],
+            BufferLayout::Nullable(_) => [Some(place.unit.div_ceil(8)), None],
+            BufferLayout::Texts => [Some(place.unit.div_ceil(8)), Some(place.unit.checked_mul(8)?)],
             _ => [None, None],
         };
         for length in of_elements.into_iter().flatten() {
@@ -184,10 +186,10 @@ impl ArrowColumn {
     /// Returns the number of buffers in a batch, including those that are always empty.
     fn buffers(&self) -> usize {
         match self.layout {
-            Layout::Values(_) | Layout::Bits => 2,
-            Layout::List { .. } | Layout::Bytes => 3,
-            Layout::VariableList(_) | Layout::Nullable(_) => 4,
-            Layout::Texts => 5,
+            BufferLayout::Values(_) | BufferLayout::Bits => 2,
+            BufferLayout::List { .. } | BufferLayout::Bytes => 3,
+            BufferLayout::VariableList(_) | BufferLayout::Nullable(_) => 4,
+            BufferLayout::Texts => 5,
         }
     }
 }
@@ -203,7 +205,7 @@ struct Place {
 #[derive(Default)]
 struct Body {
     nodes: Vec<FieldNode>,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BufferPlace>,
     parts: Vec<Arc<dyn Content>>,
     length: u64,
 }
@@ -221,16 +223,18 @@ impl Body {
             None => self.nothing(),
         }
         match (column.layout, &column.offsets) {
-            (Layout::Values(size), _) => self.buffer(part(&column.values, size)),
-            (Layout::Bits, _) => self.buffer(Arc::new(Bits::new(part(&column.values, 1)))),
-            (Layout::List { values, size }, _) => {
+            (BufferLayout::Values(size), _) => self.buffer(part(&column.values, size)),
+            (BufferLayout::Bits, _) => self.buffer(Arc::new(Bits::new(part(&column.values, 1)))),
+            (BufferLayout::List { values, size }, _) => {
                 self.nodes.push(FieldNode { length: rows * values, nulls: 0 });
                 self.nothing();
                 self.buffer(part(&column.values, values * size));
             }
-            (Layout::Bytes, Some(offsets)) => self.variable(column, offsets, 1, first, rows)?,
-            (Layout::VariableList(size), Some(offsets)) => self.variable(column, offsets, size, first, rows)?,
-            (Layout::Nullable(_) | Layout::Texts, Some(offsets)) => self.elements(column, offsets, first, rows)?,
+            (BufferLayout::Bytes, Some(offsets)) => self.variable(column, offsets, 1, first, rows)?,
+            (BufferLayout::VariableList(size), Some(offsets)) => self.variable(column, offsets, size, first, rows)?,
+            (BufferLayout::Nullable(_) | BufferLayout::Texts, Some(offsets)) => {
+                self.elements(column, offsets, first, rows)?
+            }
             (_, None) => return Err(Error::damaged("values of variable length without offsets")),
         }
         Ok(())
@@ -283,7 +287,7 @@ impl Body {
 
     /// Adds a buffer that is empty in every batch.
     fn nothing(&mut self) {
-        self.buffers.push(Buffer { offset: self.length, length: 0 });
+        self.buffers.push(BufferPlace { offset: self.length, length: 0 });
     }
 
     fn buffer(&mut self, content: Arc<dyn Content>) {
@@ -293,7 +297,7 @@ impl Body {
 
     fn padded_buffer(&mut self, content: Arc<dyn Content>, space: u64) {
         let length = content.len();
-        self.buffers.push(Buffer { offset: self.length, length });
+        self.buffers.push(BufferPlace { offset: self.length, length });
         self.parts.push(content);
         self.parts.push(Arc::new(Repeat::zeros(space.saturating_sub(length))));
         self.length += space;

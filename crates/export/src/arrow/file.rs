@@ -8,18 +8,19 @@ use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 
 use super::batch::RecordBatches;
-use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
+use super::message::{self, ALIGNMENT, BatchContents, Block, BufferPlace, FieldNode, MAGIC};
 use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::content::compose::Concat;
+use crate::content::var::wrong_offsets;
 use crate::content::{Content, read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.
 const RECENT_BATCHES: usize = 4;
 
 /// An Arrow IPC file; the parts that depend on cells are made when first read.
-pub struct File {
+pub struct IpcFile {
     schema: Schema,
     batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
@@ -36,7 +37,7 @@ pub struct File {
     recent: LruCache<usize, Arc<dyn Content>>,
 }
 
-impl File {
+impl IpcFile {
     /// Makes everything that does not depend on cells.
     pub fn new(batches: RecordBatches, metadata: Vec<(String, String)>) -> FormatResult<Self> {
         let fields = batches.columns.iter().map(|column| column.field.clone()).collect();
@@ -64,7 +65,7 @@ impl File {
             batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
         let length = batches_end.and_then(|end| end.checked_add(tail_length)).filter(|&end| end <= i64::MAX as u64);
         let too_long = || Unrepresentable::new("the Arrow file would be longer than 2^63 bytes");
-        Ok(File {
+        Ok(IpcFile {
             schema,
             head,
             dictionaries,
@@ -86,7 +87,7 @@ impl File {
                 let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
                 let least = places.last().copied().unwrap_or(self.head.len() as u64);
                 if place < least || batch == 0 && place != least {
-                    return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
+                    return Err(wrong_offsets());
                 }
                 places.push(place);
             }
@@ -122,7 +123,7 @@ impl File {
     }
 }
 
-impl Content for File {
+impl Content for IpcFile {
     fn len(&self) -> u64 {
         self.length
     }
@@ -143,10 +144,10 @@ impl Content for File {
 }
 
 /// Returns the message and body of the labels of an enumeration.
-fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
+fn dictionary(labels: &Labels) -> FormatResult<(BatchContents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
-    let (mut body, mut buffers) = (Vec::new(), vec![Buffer { offset: 0, length: 0 }]);
+    let (mut body, mut buffers) = (Vec::new(), vec![BufferPlace { offset: 0, length: 0 }]);
     if matches!(label_type(labels), DataType::LargeUtf8 | DataType::LargeBinary) {
         let texts = labels.utf8_or_stored();
         let mut end = 0u64;
@@ -155,18 +156,18 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
             end += text.len() as u64;
             body.extend(end.to_le_bytes());
         }
-        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+        buffers.push(BufferPlace { offset: 0, length: body.len() as u64 });
         pad(&mut body);
-        buffers.push(Buffer { offset: body.len() as u64, length: end });
+        buffers.push(BufferPlace { offset: body.len() as u64, length: end });
         texts.iter().for_each(|text| body.extend(text));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
         }
         body = labels.values.concat();
-        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+        buffers.push(BufferPlace { offset: 0, length: body.len() as u64 });
     }
     pad(&mut body);
     let nodes = vec![FieldNode { length: count, nulls: 0 }];
-    Ok((Contents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
+    Ok((BatchContents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
 }

@@ -7,7 +7,7 @@ pub type Offset = WIPOffset<UnionWIPOffset>;
 
 /// The value of a field of a table.
 #[derive(Clone, Copy)]
-pub enum Value {
+pub enum TableField {
     Bool(bool),
     U8(u8),
     I16(i16),
@@ -18,18 +18,18 @@ pub enum Value {
 
 /// Writes a table of these fields, numbered from 0. Fields with their default value are written too, so tables with the
 /// same fields have the same length.
-pub fn table(builder: &mut FlatBufferBuilder<'_>, fields: &[(u16, Value)]) -> Offset {
+pub fn table(builder: &mut FlatBufferBuilder<'_>, fields: &[(u16, TableField)]) -> Offset {
     let start = builder.start_table();
     for (number, value) in fields {
         // In the table's vtable, after the lengths of the vtable and the table.
         let slot = 4 + 2 * number;
         match *value {
-            Value::Bool(value) => builder.push_slot_always(slot, value),
-            Value::U8(value) => builder.push_slot_always(slot, value),
-            Value::I16(value) => builder.push_slot_always(slot, value),
-            Value::I32(value) => builder.push_slot_always(slot, value),
-            Value::I64(value) => builder.push_slot_always(slot, value),
-            Value::At(offset) => builder.push_slot_always(slot, offset),
+            TableField::Bool(value) => builder.push_slot_always(slot, value),
+            TableField::U8(value) => builder.push_slot_always(slot, value),
+            TableField::I16(value) => builder.push_slot_always(slot, value),
+            TableField::I32(value) => builder.push_slot_always(slot, value),
+            TableField::I64(value) => builder.push_slot_always(slot, value),
+            TableField::At(offset) => builder.push_slot_always(slot, offset),
         }
     }
     builder.end_table(start).as_union_value()

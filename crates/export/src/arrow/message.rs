@@ -3,7 +3,7 @@
 
 use flatbuffers::FlatBufferBuilder;
 
-use super::flatbuffer::{Offset, Value, structs, table};
+use super::flatbuffer::{Offset, TableField, structs, table};
 use super::schema::{self, Schema};
 
 /// Alignment of messages, bodies and buffers.
@@ -16,11 +16,11 @@ pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The MetadataVersion that Arrow 1.0 and later write.
-const VERSION_5: Value = Value::I16(4);
+const VERSION_5: TableField = TableField::I16(4);
 
 /// The type of a message, by its number.
 #[derive(Debug, Clone, Copy)]
-enum Header {
+enum MessageType {
     Schema = 1,
     DictionaryBatch = 2,
     RecordBatch = 3,
@@ -28,10 +28,10 @@ enum Header {
 
 /// Lengths and positions of the arrays and buffers of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Contents {
+pub struct BatchContents {
     pub rows: u64,
     pub nodes: Vec<FieldNode>,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferPlace>,
     pub body_length: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct FieldNode {
 
 /// The position of a buffer in the body, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buffer {
+pub struct BufferPlace {
     pub offset: u64,
     pub length: u64,
 }
@@ -61,22 +61,22 @@ pub struct Block {
 pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let header = schema::schema(&mut builder, schema);
-    finish(builder, Header::Schema, header, 0, at)
+    finish(builder, MessageType::Schema, header, 0, at)
 }
 
 /// Returns the message of a record batch, without its body.
-pub fn record_batch(contents: &Contents, at: u64) -> Vec<u8> {
+pub fn record_batch(contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let batch = batch(&mut builder, contents);
-    finish(builder, Header::RecordBatch, batch, contents.body_length, at)
+    finish(builder, MessageType::RecordBatch, batch, contents.body_length, at)
 }
 
 /// Returns the message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
-pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
+pub fn dictionary(number: i64, contents: &BatchContents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
-    let dictionary = table(&mut builder, &[(0, Value::I64(number)), (1, Value::At(data))]);
-    finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
+    let dictionary = table(&mut builder, &[(0, TableField::I64(number)), (1, TableField::At(data))]);
+    finish(builder, MessageType::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
 /// Returns everything after the batches: the end of the stream, the footer, its length, the magic bytes.
@@ -90,7 +90,7 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     let schema = schema::schema(&mut builder, schema);
     let footer = table(
         &mut builder,
-        &[(1, Value::At(schema)), (2, Value::At(dictionaries)), (3, Value::At(batches)), (0, VERSION_5)],
+        &[(1, TableField::At(schema)), (2, TableField::At(dictionaries)), (3, TableField::At(batches)), (0, VERSION_5)],
     );
     builder.finish(footer, None);
     let footer = builder.finished_data();
@@ -99,18 +99,25 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     [&END_OF_STREAM[..], footer, &length, &MAGIC[..6]].concat()
 }
 
-fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
+fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &BatchContents) -> Offset {
     let buffers = contents.buffers.iter().map(|buffer| [buffer.offset as i64, buffer.length as i64]);
     let nodes = contents.nodes.iter().map(|node| [node.length as i64, node.nulls as i64]);
     let buffers = structs(builder, &buffers.collect::<Vec<_>>());
     let nodes = structs(builder, &nodes.collect::<Vec<_>>());
-    table(builder, &[(0, Value::I64(contents.rows as i64)), (1, Value::At(nodes)), (2, Value::At(buffers))])
+    table(
+        builder,
+        &[(0, TableField::I64(contents.rows as i64)), (1, TableField::At(nodes)), (2, TableField::At(buffers))],
+    )
 }
 
 /// Adds the marker and length to a message, and pads it so that the bytes after it are aligned.
-fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
-    let fields =
-        [(3, Value::I64(body_length as i64)), (2, Value::At(header)), (0, VERSION_5), (1, Value::U8(kind as u8))];
+fn finish(mut builder: FlatBufferBuilder<'_>, kind: MessageType, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
+    let fields = [
+        (3, TableField::I64(body_length as i64)),
+        (2, TableField::At(header)),
+        (0, VERSION_5),
+        (1, TableField::U8(kind as u8)),
+    ];
     let message = table(&mut builder, &fields);
     builder.finish(message, None);
     let data = builder.finished_data();

@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use crate::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
-use file::File;
-use schema::{Field as ArrowField, Schema};
+use file::IpcFile;
+use schema::{ArrowField, Schema};
 use types::ArrowColumn;
 
 /// Checks whether an Arrow file can hold a field; returns the reason if not.
@@ -52,7 +52,7 @@ pub(super) fn schema_message(fields: Vec<ArrowField>, metadata: Vec<(String, Str
 pub fn arrow(columns: &[Column], metadata: Vec<(String, String)>) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Arrow", ArrowColumn::new)?;
-    let file = File::new(RecordBatches::new(stored, rows), metadata)?;
+    let file = IpcFile::new(RecordBatches::new(stored, rows), metadata)?;
     Ok(Exported { content: Arc::new(file), left_out })
 }
 

@@ -74,7 +74,7 @@ fn sample(rows: usize) -> Vec<Column> {
 /// Fields of all types, and their equivalents in the arrow crates.
 fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
     use arrow_schema::{DataType as Theirs, TimeUnit as TheirUnit};
-    use schema::{DataType as Ours, TimeUnit};
+    use schema::{ArrowTimeUnit, DataType as Ours};
     let theirs = |data_type| Arc::new(arrow_schema::Field::new("item", data_type, false));
     let types = [
         (Ours::Boolean, Theirs::Boolean),
@@ -89,12 +89,12 @@ fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
         (Ours::Float32, Theirs::Float32),
         (Ours::Float64, Theirs::Float64),
         (Ours::Date32, Theirs::Date32),
-        (Ours::Timestamp(TimeUnit::Second), Theirs::Timestamp(TheirUnit::Second, None)),
-        (Ours::Timestamp(TimeUnit::Millisecond), Theirs::Timestamp(TheirUnit::Millisecond, None)),
-        (Ours::Timestamp(TimeUnit::Microsecond), Theirs::Timestamp(TheirUnit::Microsecond, None)),
-        (Ours::Timestamp(TimeUnit::Nanosecond), Theirs::Timestamp(TheirUnit::Nanosecond, None)),
-        (Ours::Duration(TimeUnit::Second), Theirs::Duration(TheirUnit::Second)),
-        (Ours::Duration(TimeUnit::Nanosecond), Theirs::Duration(TheirUnit::Nanosecond)),
+        (Ours::Timestamp(ArrowTimeUnit::Second), Theirs::Timestamp(TheirUnit::Second, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Millisecond), Theirs::Timestamp(TheirUnit::Millisecond, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Microsecond), Theirs::Timestamp(TheirUnit::Microsecond, None)),
+        (Ours::Timestamp(ArrowTimeUnit::Nanosecond), Theirs::Timestamp(TheirUnit::Nanosecond, None)),
+        (Ours::Duration(ArrowTimeUnit::Second), Theirs::Duration(TheirUnit::Second)),
+        (Ours::Duration(ArrowTimeUnit::Nanosecond), Theirs::Duration(TheirUnit::Nanosecond)),
         (Ours::FixedSizeBinary(7), Theirs::FixedSizeBinary(7)),
         (Ours::LargeBinary, Theirs::LargeBinary),
         (Ours::LargeUtf8, Theirs::LargeUtf8),
@@ -198,7 +198,7 @@ fn several_batches_are_one_table() {
     let columns = sample(1800);
     for rows_of_batch in [512, 1024] {
         let stored = columns.iter().map(|column| ArrowColumn::new(column).unwrap()).collect();
-        let file = File::new(RecordBatches::of(stored, 1800, rows_of_batch), Vec::new()).unwrap();
+        let file = IpcFile::new(RecordBatches::of(stored, 1800, rows_of_batch), Vec::new()).unwrap();
         let batches = read(&file);
         assert_eq!(batches.len() as u64, 1800u64.div_ceil(rows_of_batch));
         check_sample(&batches, 1800);
@@ -220,7 +220,7 @@ fn columns_are_prefetched() {
             }
         };
         let stored = columns.iter().map(|column| ArrowColumn::new(&watch(column)).unwrap()).collect();
-        Arc::new(File::new(RecordBatches::of(stored, 1800, 512), Vec::new()).unwrap())
+        Arc::new(IpcFile::new(RecordBatches::of(stored, 1800, 512), Vec::new()).unwrap())
     });
 }
 
@@ -349,7 +349,7 @@ proptest! {
     fn texts_of_any_length_read_back(texts in proptest::collection::vec(".{0,20}", 0..1600), batch in 1u64..3) {
         let cells: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
         let stored = vec![ArrowColumn::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
-        let file = File::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch), Vec::new()).unwrap();
+        let file = IpcFile::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch), Vec::new()).unwrap();
         let found: Vec<String> = read(&file)
             .iter()
             .flat_map(|batch| batch.column(0).as_string::<i64>().iter().map(|t| t.unwrap().to_owned()).collect::<Vec<_>>())

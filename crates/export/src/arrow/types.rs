@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
+use tilefs_format::time_unit::TimeUnit;
 
-use super::schema::{DataType, Field as ArrowField, TimeUnit};
+use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::calendar;
 use crate::column::validity::Validity;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
@@ -16,7 +17,7 @@ use crate::content::utf8::Utf8Values;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum BufferLayout {
     /// One value of this many bytes per cell.
     Values(u64),
     /// One bit per cell; `values` has one byte per cell.
@@ -36,12 +37,12 @@ pub enum Layout {
 /// A column and its Arrow type.
 pub struct ArrowColumn {
     pub field: ArrowField,
-    pub layout: Layout,
+    pub layout: BufferLayout,
     /// The data buffer of all rows.
     pub values: Arc<dyn Content>,
     /// Offsets in bytes or elements, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
-    /// For [`Layout::Nullable`] and [`Layout::Texts`].
+    /// For [`BufferLayout::Nullable`] and [`BufferLayout::Texts`].
     pub elements: Option<Elements>,
     /// One byte per cell, 0 for null.
     pub validity: Option<Arc<dyn Content>>,
@@ -82,7 +83,7 @@ impl ArrowColumn {
             }
             _ => column.values.clone(),
         };
-        let is_count = matches!(layout, Layout::Values(_)) && field.datatype.time_unit().is_some();
+        let is_count = matches!(layout, BufferLayout::Values(_)) && field.datatype.time_unit().is_some();
         // "Not a time" is null, but the value under a null must be a valid time: DuckDB converts the durations of nulls
         // too.
         let under_null = |value: i64| if value == i64::MIN { 0 } else { value };
@@ -110,33 +111,38 @@ impl ArrowColumn {
 }
 
 /// Returns the type of lists of texts, or of numbers that can be null.
-fn list_type(field: &Field, elements: &Elements) -> (DataType, Layout) {
+fn list_type(field: &Field, elements: &Elements) -> (DataType, BufferLayout) {
     let items = |data_type| DataType::LargeList(ArrowField::of_nullable_items("item", data_type));
     match &elements.offsets {
-        Some(_) => (items(DataType::LargeUtf8), Layout::Texts),
-        None => (items(element_type(field.datatype)), Layout::Nullable(field.datatype.size() as u64)),
+        Some(_) => (items(DataType::LargeUtf8), BufferLayout::Texts),
+        None => (items(element_type(field.datatype)), BufferLayout::Nullable(field.datatype.size() as u64)),
     }
 }
 
-fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
+fn data_type(field: &Field) -> FormatResult<(DataType, BufferLayout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
     if let Some(bytes) = bytes_type(field, "Arrow")? {
-        return Ok((bytes, field.values_per_cell.map_or(Layout::Bytes, |values| Layout::Values(values.into()))));
+        return Ok((
+            bytes,
+            field.values_per_cell.map_or(BufferLayout::Bytes, |values| BufferLayout::Values(values.into())),
+        ));
     }
     let value = value_type(datatype);
     let items = || ArrowField::of_items("item", element_type(datatype));
     Ok(match field.values_per_cell {
         Some(1) => match code_labels(field) {
-            Some(labels) => (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), Layout::Values(size)),
-            None if value == DataType::Boolean => (value, Layout::Bits),
-            None => (value, Layout::Values(size)),
+            Some(labels) => {
+                (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), BufferLayout::Values(size))
+            }
+            None if value == DataType::Boolean => (value, BufferLayout::Bits),
+            None => (value, BufferLayout::Values(size)),
         },
         Some(values) => {
-            let layout = Layout::List { values: values.into(), size };
+            let layout = BufferLayout::List { values: values.into(), size };
             (DataType::FixedSizeList(items(), cell_length(values, "Arrow")?), layout)
         }
-        None => (DataType::LargeList(items()), Layout::VariableList(size)),
+        None => (DataType::LargeList(items()), BufferLayout::VariableList(size)),
     })
 }
 
@@ -175,13 +181,13 @@ pub fn element_type(datatype: Datatype) -> DataType {
 
 /// Returns the type of one value that is not a byte of text.
 pub fn value_type(datatype: Datatype) -> DataType {
-    let unit = match datatype.time_unit() {
-        Some("ms") => Some(TimeUnit::Millisecond),
-        Some("us") => Some(TimeUnit::Microsecond),
-        Some("ns") => Some(TimeUnit::Nanosecond),
-        Some("ps" | "fs" | "as") | None => None,
-        Some(_) => Some(TimeUnit::Second),
-    };
+    let unit = datatype.time_unit().and_then(|unit| match unit {
+        TimeUnit::Millisecond => Some(ArrowTimeUnit::Millisecond),
+        TimeUnit::Microsecond => Some(ArrowTimeUnit::Microsecond),
+        TimeUnit::Nanosecond => Some(ArrowTimeUnit::Nanosecond),
+        finer if finer > TimeUnit::Nanosecond => None,
+        _ => Some(ArrowTimeUnit::Second),
+    });
     match (unit, datatype.kind(), datatype.size()) {
         (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit),
         (Some(unit), ..) => DataType::Duration(unit),
@@ -203,12 +209,12 @@ pub fn value_type(datatype: Datatype) -> DataType {
 fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     const DAY: i64 = 86_400;
     match datatype.time_unit()? {
-        "Y" => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
-        "M" => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
-        "W" => Some(|weeks| weeks.checked_mul(7 * DAY)),
-        "D" => Some(|days| days.checked_mul(DAY)),
-        "h" => Some(|hours| hours.checked_mul(3600)),
-        "m" => Some(|minutes| minutes.checked_mul(60)),
+        TimeUnit::Year => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
+        TimeUnit::Month => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
+        TimeUnit::Week => Some(|weeks| weeks.checked_mul(7 * DAY)),
+        TimeUnit::Day => Some(|days| days.checked_mul(DAY)),
+        TimeUnit::Hour => Some(|hours| hours.checked_mul(3600)),
+        TimeUnit::Minute => Some(|minutes| minutes.checked_mul(60)),
         _ => None,
     }
 }

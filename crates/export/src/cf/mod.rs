@@ -2,10 +2,12 @@
 //! of a raster on the Earth (coordinates of rows and columns, and a variable that describes the coordinate system).
 
 pub(crate) mod names;
+pub(crate) mod plan;
 
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::time_unit::TimeUnit;
 
 use crate::calendar;
 use crate::column::{Field, Labels, Metadatum};
@@ -145,13 +147,13 @@ pub(crate) fn counted_days(datatype: Datatype) -> Option<impl Fn(i64) -> Option<
 ///
 /// Dates finer than nanoseconds get no "since": no reader can decode them, and some would reject the file.
 pub fn units(datatype: Datatype) -> Option<String> {
-    let unit = match datatype.time_unit_name()? {
-        "years" | "months" | "weeks" => "days",
-        finer @ ("picoseconds" | "femtoseconds" | "attoseconds") => return Some(finer.into()),
+    let unit = match datatype.time_unit()? {
+        TimeUnit::Year | TimeUnit::Month | TimeUnit::Week => TimeUnit::Day,
+        finer if finer > TimeUnit::Nanosecond => return Some(finer.name().into()),
         unit => unit,
     };
     let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
-    Some(format!("{unit}{since}"))
+    Some(format!("{}{since}", unit.name()))
 }
 
 /// The direction of an axis of a raster.

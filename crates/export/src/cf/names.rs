@@ -5,26 +5,26 @@ use std::collections::HashSet;
 use unicode_normalization::UnicodeNormalization;
 
 /// Assigns unique names of one kind (variables, dimensions, attributes).
-pub struct Names {
+pub struct UniqueNames {
     taken: HashSet<String>,
     legal: fn(&str) -> String,
     /// Maximum length in bytes.
     longest: usize,
 }
 
-impl Names {
+impl UniqueNames {
     /// Creates names that netCDF allows: UTF-8 of up to 256 bytes (255 here, because ncdump stops at longer ones)
     /// without control characters and slashes, beginning with a letter, digit or underscore and not ending with a
     /// space. Other characters become underscores. All names are in normalization form C: netCDF's library looks up no
     /// other form, so a program that lists the names and then asks for each would fail.
     pub fn of_netcdf() -> Self {
-        Names { taken: HashSet::new(), legal: legal_in_netcdf, longest: 255 }
+        UniqueNames { taken: HashSet::new(), legal: legal_in_netcdf, longest: 255 }
     }
 
     /// Creates names that Zarr allows, which are file names: not only dots, not beginning with two underscores, which
     /// Zarr reserves, and without `\`, which zarr-python treats as a separator.
     pub fn of_zarr() -> Self {
-        Names { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
+        UniqueNames { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
     }
 
     /// Returns whether a name is legal as it is.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn good_names_stay_and_others_change_little() {
-        let mut names = Names::of_netcdf();
+        let mut names = UniqueNames::of_netcdf();
         for (wanted, given) in [
             ("temp", "temp"),
             ("temp", "temp_2"),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn few_names_are_reserved_by_zarr() {
-        let mut names = Names::of_zarr();
+        let mut names = UniqueNames::of_zarr();
         for (wanted, given) in [
             ("temp", "temp"),
             ("%73chema", "%73chema"),
@@ -139,7 +139,7 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_legal_and_differ(wanted in proptest::collection::vec("\\PC{0,90}|.{0,300}", 1..20)) {
-            let mut names = Names::of_netcdf();
+            let mut names = UniqueNames::of_netcdf();
             let mut given = HashSet::new();
             for wanted in &wanted {
                 let name = names.give(wanted);

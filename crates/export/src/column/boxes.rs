@@ -8,12 +8,11 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::read::Output;
 
-use crate::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
+use crate::column::{Column, Columns, Field};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::content::var::read_offset;
-use crate::geo::georeference::GeoreferencedAxes;
+use crate::content::var::{read_offset, wrong_offsets};
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
@@ -44,28 +43,14 @@ pub trait SpacedBoxes: Boxes {
     fn spaced_column(&self, indexes: &Selection) -> Result<Column>;
 }
 
-/// All columns of one array or slice, read box by box; the counterpart of [`Columns`](crate::Columns).
-#[derive(Clone)]
-pub struct BoxedColumns {
-    /// Whether there is one row per cell, rather than a grid.
-    pub sparse: bool,
-    /// By dimension.
-    pub dimensions: Vec<Arc<dyn Boxes>>,
-    /// By attribute.
-    pub attributes: Vec<Arc<dyn Boxes>>,
-    /// The array's metadata.
-    pub metadata: Vec<Metadatum>,
-    /// Dense: additional coordinates along axes.
-    pub auxiliary: Vec<AuxiliaryCoordinates<Arc<dyn Boxes>>>,
-    /// Dense: the axes that have a georeference, if the metadata contains one.
-    pub georeference: Option<GeoreferencedAxes>,
-}
+/// All columns of one array or slice, read box by box.
+pub type BoxedColumns = Columns<Arc<dyn Boxes>>;
 
 /// Makes the whole column when any part of it is first needed.
 type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
 
 /// A column with one axis, whose boxes are parts of its contents.
-pub struct Rows {
+pub struct BoxedRows {
     field: Field,
     shape: [u64; 1],
     extent: u64,
@@ -76,17 +61,17 @@ pub struct Rows {
 /// Preferred size of a box of rows in bytes. For values of variable length it counts only the offsets.
 const BYTES_OF_ROWS: u64 = 1 << 20;
 
-impl Rows {
+impl BoxedRows {
     /// Creates a column with `rows` rows; `make` returns all of them.
     pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
         let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
-        Rows { field, shape: [rows], extent, make: Box::new(make), made: SingleFlight::new() }
+        BoxedRows { field, shape: [rows], extent, make: Box::new(make), made: SingleFlight::new() }
     }
 
     /// Serves all rows of a column in boxes of `extent` rows.
     pub fn of(column: Column, extent: u64) -> Self {
         let (field, rows) = (column.field.clone(), column.cells());
-        Rows { extent: extent.max(1), ..Rows::new(field, rows, move || Ok(column.clone())) }
+        BoxedRows { extent: extent.max(1), ..BoxedRows::new(field, rows, move || Ok(column.clone())) }
     }
 
     fn all(&self) -> Result<Column> {
@@ -94,7 +79,7 @@ impl Rows {
     }
 }
 
-impl Boxes for Rows {
+impl Boxes for BoxedRows {
     fn field(&self) -> &Field {
         &self.field
     }
@@ -121,7 +106,7 @@ impl Boxes for Rows {
             (Some(offsets), _) => {
                 let (start, end) = (read_offset(&offsets, first)?, read_offset(&offsets, first.saturating_add(count))?);
                 let length = end.checked_sub(start).filter(|_| end <= all.values.len());
-                let length = length.ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
+                let length = length.ok_or_else(wrong_offsets)?;
                 let own =
                     Arc::new(Slice::new(offsets, first.saturating_mul(8), count.saturating_add(1).saturating_mul(8)));
                 let named = ConvertedColumn::new(&all.field.name).from_row(Some(first));
@@ -152,16 +137,16 @@ pub(crate) fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Optio
 
 /// A box of cells at the origin of a larger box, both numbered in row-major order.
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub struct PaddedBox {
     shape: Vec<u64>,
     frame: Vec<u64>,
 }
 
-impl Frame {
+impl PaddedBox {
     /// Creates a box with the lengths `shape` in a box with the lengths `frame`, none of which is smaller. Each has
     /// fewer than 2^63 cells.
     pub fn new(shape: &[u64], frame: &[u64]) -> Self {
-        let mut own = Frame { shape: Vec::new(), frame: Vec::new() };
+        let mut own = PaddedBox { shape: Vec::new(), frame: Vec::new() };
         for (&length, &framed) in shape.iter().zip(frame) {
             match (own.shape.last_mut(), own.frame.last_mut()) {
                 // Along an axis that the box fills, its cells continue where those of the axis before end.
@@ -207,7 +192,7 @@ impl Frame {
 /// The values of a box at the origin of a larger one; all other cells hold a fill value.
 pub struct Framed {
     of: Arc<dyn Content>,
-    frame: Frame,
+    frame: PaddedBox,
     /// The bytes of one cell; not empty.
     fill: Vec<u8>,
 }
@@ -218,7 +203,7 @@ impl Framed {
         if shape == frame {
             return of;
         }
-        Arc::new(Framed { of, frame: Frame::new(shape, frame), fill })
+        Arc::new(Framed { of, frame: PaddedBox::new(shape, frame), fill })
     }
 
     /// Reads whole cells starting at cell `first`.
@@ -277,7 +262,7 @@ mod tests {
         let field = Field::new("a", Datatype::Int16);
         let column = Column::fixed(field, vec![5], Arc::new((0..10).collect::<Vec<u8>>()))
             .with_validity(Arc::new(vec![1, 0, 1, 1, 0]));
-        let rows = Rows::of(column, 2);
+        let rows = BoxedRows::of(column, 2);
         let part = rows.column(&one_box(1, 2)).unwrap();
         assert!(part.check().is_ok());
         assert_eq!(read_all(&*part.values), [2, 3, 4, 5]);
@@ -289,7 +274,7 @@ mod tests {
         let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
         let offsets: Vec<u8> = [0u64, 1, 3, 3, 6].iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let rows = |offsets: Vec<u8>| {
-            Rows::of(Column::variable(field.clone(), vec![4], Arc::new(b"abbccc".to_vec()), Arc::new(offsets)), 9)
+            BoxedRows::of(Column::variable(field.clone(), vec![4], Arc::new(b"abbccc".to_vec()), Arc::new(offsets)), 9)
         };
         let part = rows(offsets.clone()).column(&one_box(1, 3)).unwrap();
         assert!(part.check().is_ok());

@@ -391,19 +391,20 @@ pub struct AuxiliaryCoordinates<C> {
     pub column: C,
 }
 
-/// All columns of one array or slice, for formats that hold all of them in one file.
+/// All columns of one array or slice, for formats that hold all of them in one file. `C` is the representation of the
+/// cells.
 #[derive(Clone)]
-pub struct Columns {
+pub struct Columns<C = Column> {
     /// Whether there is one row per cell, rather than a grid.
     pub sparse: bool,
     /// Dense: the coordinates along each axis. Sparse: one coordinate per cell.
-    pub dimensions: Vec<Column>,
+    pub dimensions: Vec<C>,
     /// Dense: one value per cell of the grid, row-major. Sparse: one per row.
-    pub attributes: Vec<Column>,
+    pub attributes: Vec<C>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
     /// Dense: additional coordinates along axes.
-    pub auxiliary: Vec<AuxiliaryCoordinates<Column>>,
+    pub auxiliary: Vec<AuxiliaryCoordinates<C>>,
     /// Dense: the axes that have a georeference, if the metadata contains one.
     pub georeference: Option<GeoreferencedAxes>,
 }

@@ -181,12 +181,12 @@ impl Content for Converted {
 }
 
 /// Computes the bytes of a number from its index.
-type Compute = dyn Fn(u64) -> [u8; 8] + Send + Sync;
+type ComputeNumber = dyn Fn(u64) -> [u8; 8] + Send + Sync;
 
 /// A sequence of numbers of 64 bits that are computed.
 pub(crate) struct Computed {
     count: u64,
-    of: Box<Compute>,
+    of: Box<ComputeNumber>,
 }
 
 impl Computed {

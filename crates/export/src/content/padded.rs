@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
+use super::var::{for_each_length, read_offset, wrong_offsets};
 use crate::content::Content;
 use crate::content::element::by_elements;
-use crate::content::var::read_offset;
 
 /// Bytes of padded values produced at a time.
 const BLOCK: u64 = 1 << 20;
-
-/// Bytes of offsets read at a time.
-const OFFSETS: u64 = 1 << 20;
 
 /// Maximum number of values among which the longest is searched for: an array of a few stored bytes can have 2^60
 /// cells, and listing a folder waits for the result.
@@ -28,23 +25,12 @@ pub fn longest(offsets: &dyn Content) -> Result<Option<u64>> {
     if offsets.len() / 8 > MAX_VALUES {
         return Ok(None);
     }
-    let (mut longest, mut last) = (0, 0);
-    let mut bytes = Vec::new();
-    let mut at = 0;
-    while at < offsets.len() {
-        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
-        offsets.read_at(at, &mut bytes)?;
-        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
-            longest = longest.max(offset.checked_sub(last).ok_or_else(backwards)?);
-            last = offset;
-        }
-        at += bytes.len() as u64;
-    }
+    let mut longest = 0;
+    for_each_length(offsets, |length| {
+        longest = longest.max(length);
+        Ok(())
+    })?;
     Ok(Some(longest))
-}
-
-fn backwards() -> Error {
-    Error::damaged("offsets of values that go backwards")
 }
 
 /// The values, each padded to the length of the longest. A read takes a few MiB of memory.
@@ -74,13 +60,13 @@ impl Padded {
             // Prefetching: the positions of the values are needed even so.
             _ => (read_offset(&self.offsets, first)?, read_offset(&self.offsets, first + rows)?),
         };
-        let length = end.checked_sub(start).filter(|&length| length <= out.len()).ok_or_else(backwards)?;
+        let length = end.checked_sub(start).filter(|&length| length <= out.len()).ok_or_else(wrong_offsets)?;
         let mut values = Vec::new();
         self.values.read(start, out.aside(length, &mut values))?;
         let rows = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(width));
         for (row, ends) in rows.zip(offsets.windows(2)) {
             let (from, to) = (ends[0].wrapping_sub(start) as usize, ends[1].wrapping_sub(start) as usize);
-            let value = values.get(from..to).filter(|value| value.len() <= width).ok_or_else(backwards)?;
+            let value = values.get(from..to).filter(|value| value.len() <= width).ok_or_else(wrong_offsets)?;
             let (text, padding) = row.split_at_mut(value.len());
             text.copy_from_slice(value);
             padding.fill(0);
@@ -95,7 +81,7 @@ impl Padded {
             let (now, later) = rest.split_at(self.width - within);
             let (start, end) = (read_offset(&self.offsets, row)?, read_offset(&self.offsets, row + 1)?);
             let length = end.checked_sub(start).filter(|&length| length <= self.width && end <= self.values.len());
-            let (text, mut padding) = now.split_at(length.ok_or_else(backwards)?.saturating_sub(within));
+            let (text, mut padding) = now.split_at(length.ok_or_else(wrong_offsets)?.saturating_sub(within));
             if !text.is_empty() {
                 self.values.read(start + within, text)?;
             }

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::content::var::{read_offset, read_offsets};
+use crate::content::var::{read_offset, read_offsets, wrong_offsets};
 use crate::content::{Content, is_valid};
 
 /// The most bytes of a character before or after one of its bytes.
@@ -44,14 +44,10 @@ fn split_at_cut_characters(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
     (before, whole, after)
 }
 
-fn decreasing_offsets() -> Error {
-    Error::damaged("offsets of values that decrease")
-}
-
 /// The values of a text column; reading anything that is not UTF-8 fails.
 pub struct Utf8Values {
     values: Arc<dyn Content>,
-    cells: Cells,
+    cells: CellPlaces,
     /// One byte per cell, 0 for cells that are not checked because the format does not show their values.
     present: Option<Arc<dyn Content>>,
     /// The column's name.
@@ -61,7 +57,7 @@ pub struct Utf8Values {
 }
 
 /// The positions of the cells among the values.
-enum Cells {
+enum CellPlaces {
     /// From one offset to the next.
     Between(Arc<dyn Content>),
     /// This many bytes each, at least one.
@@ -77,30 +73,30 @@ impl Utf8Values {
         present: Option<Arc<dyn Content>>,
         name: &str,
     ) -> Self {
-        Self::of(values, Cells::Between(offsets), present, name)
+        Self::of(values, CellPlaces::Between(offsets), present, name)
     }
 
     /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
     pub fn of_size(values: Arc<dyn Content>, size: u64, name: &str) -> Self {
-        Self::of(values, Cells::Each(size.max(1)), None, name)
+        Self::of(values, CellPlaces::Each(size.max(1)), None, name)
     }
 
-    fn of(values: Arc<dyn Content>, cells: Cells, present: Option<Arc<dyn Content>>, name: &str) -> Self {
+    fn of(values: Arc<dyn Content>, cells: CellPlaces, present: Option<Arc<dyn Content>>, name: &str) -> Self {
         Utf8Values { values, cells, present, name: name.to_owned(), checked_to: AtomicU64::new(0) }
     }
 
     fn rows(&self) -> u64 {
         match &self.cells {
-            Cells::Between(offsets) => (offsets.len() / 8).saturating_sub(1),
-            Cells::Each(size) => self.values.len() / size,
+            CellPlaces::Between(offsets) => (offsets.len() / 8).saturating_sub(1),
+            CellPlaces::Each(size) => self.values.len() / size,
         }
     }
 
     /// Returns the start of a row, or the end of the last row if `row` is the number of rows.
     fn start(&self, row: u64) -> Result<u64> {
         match &self.cells {
-            Cells::Between(offsets) => read_offset(&**offsets, row),
-            Cells::Each(size) => Ok(row.saturating_mul(*size)),
+            CellPlaces::Between(offsets) => read_offset(&**offsets, row),
+            CellPlaces::Each(size) => Ok(row.saturating_mul(*size)),
         }
     }
 
@@ -108,8 +104,8 @@ impl Utf8Values {
     fn read_starts(&self, first: u64, most: usize, starts: &mut Vec<u64>) -> Result<()> {
         starts.resize(self.rows().saturating_sub(first).min(most as u64) as usize, 0);
         match &self.cells {
-            Cells::Between(offsets) => read_offsets(&**offsets, first, starts),
-            Cells::Each(size) => {
+            CellPlaces::Between(offsets) => read_offsets(&**offsets, first, starts),
+            CellPlaces::Each(size) => {
                 (first..).zip(starts).for_each(|(row, start)| *start = row.saturating_mul(*size));
                 Ok(())
             }
@@ -161,7 +157,7 @@ impl Utf8Values {
         while !starts.is_empty() {
             for (number, &start) in (row..).zip(&starts) {
                 if start < last_start {
-                    return Err(decreasing_offsets());
+                    return Err(wrong_offsets());
                 }
                 if start >= bytes.end {
                     self.checked_to.store(number.saturating_sub(1), Ordering::Relaxed);
@@ -189,7 +185,7 @@ impl Utf8Values {
         while row < self.rows() && start < bytes.end {
             let end = self.start(row + 1)?;
             if end < start {
-                return Err(decreasing_offsets());
+                return Err(wrong_offsets());
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty()

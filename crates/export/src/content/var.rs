@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::array::sparse::VarColumn;
 use tilefs_reader::read::Output;
+use tilefs_threads::cancellation;
 
 use super::Content;
 use super::raw::Cells;
@@ -59,6 +60,37 @@ impl VarCells for VarColumn {
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
         VarColumn::read_values(self, start, out)
     }
+}
+
+/// Bytes of offsets read at a time.
+const OFFSETS: u64 = 1 << 20;
+
+/// Calls `each` with the length in bytes of every value. `offsets` are the u64 little-endian offsets at which the values
+/// begin, plus the final end.
+///
+/// # Errors
+/// Fails if the offsets cannot be read, or decrease, or if `each` fails.
+pub(crate) fn for_each_length(offsets: &dyn Content, mut each: impl FnMut(u64) -> Result<()>) -> Result<()> {
+    let (mut last, mut at) = (None, 0);
+    let mut bytes = Vec::new();
+    while at < offsets.len() {
+        cancellation::check()?;
+        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
+        offsets.read_at(at, &mut bytes)?;
+        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
+            if let Some(last) = last {
+                each(offset.checked_sub(last).ok_or_else(wrong_offsets)?)?;
+            }
+            last = Some(offset);
+        }
+        at += bytes.len() as u64;
+    }
+    Ok(())
+}
+
+/// Returns the error for offsets that contradict each other or the values.
+pub(crate) fn wrong_offsets() -> Error {
+    Error::damaged("offsets of values that do not begin at 0, or decrease")
 }
 
 /// Reads one of the u64 little-endian offsets in a content.

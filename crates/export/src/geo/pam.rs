@@ -11,6 +11,7 @@ use tilefs_format::datatype::Datatype;
 use crate::geo::georeference::Georeference;
 use crate::geo::pam_metadata::{ControlPoints, MetadataDomain};
 use crate::number;
+use crate::xml::{attribute, text};
 
 /// Maximum number of bands whose settings are read; GDAL supports no more.
 const MAX_BANDS: usize = 65_536;
@@ -224,19 +225,6 @@ fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
             .and_then(|system| attribute(system, "coordinateepoch"))
             .filter(|epoch| epoch.parse::<f64>().is_ok()),
     })
-}
-
-/// Returns the text within an element, without surrounding blanks; `None` if there is none.
-pub(crate) fn text(element: Node<'_, '_>) -> Option<String> {
-    let text: String = element.children().filter_map(|child| child.text()).collect();
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Returns an attribute by its lower-case name: the driver writes `KEY` in some places and `key` in others.
-pub(crate) fn attribute(element: Node<'_, '_>, name: &str) -> Option<String> {
-    let found = element.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name));
-    found.map(|attribute| attribute.value().to_owned())
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 
 use roxmltree::Node;
 
-use crate::geo::pam::{attribute, text};
-use crate::xml::escape;
+use crate::xml::{attribute, escape, text};
 
 /// The rows and columns that are shown of a raster: the first of each, and the distance to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

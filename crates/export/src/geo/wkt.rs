@@ -2,17 +2,17 @@
 
 /// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
 #[derive(Debug, Clone, PartialEq)]
-struct Element<'a> {
+struct WktElement<'a> {
     keyword: &'a str,
-    values: Vec<Value<'a>>,
+    values: Vec<WktValue<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value<'a> {
+enum WktValue<'a> {
     Text(&'a str),
     /// A number, or a word like `NORTH`.
     Word(&'a str),
-    Element(Element<'a>),
+    Element(WktElement<'a>),
 }
 
 /// Radians in a degree.
@@ -78,7 +78,7 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinateSystem<'a> {
     /// The horizontal part, if the system is compound.
-    element: Element<'a>,
+    element: WktElement<'a>,
     /// Whether the coordinates are longitude and latitude.
     pub is_geographic: bool,
 }
@@ -114,7 +114,7 @@ impl<'a> CoordinateSystem<'a> {
                 // The horizontal part comes first.
                 "COMPD_CS" | "COMPOUNDCRS" | "BOUNDCRS" | "SOURCECRS" => {
                     element = element.values.into_iter().find_map(|value| match value {
-                        Value::Element(inner) => Some(inner),
+                        WktValue::Element(inner) => Some(inner),
                         _ => None,
                     })?;
                     continue;
@@ -136,14 +136,14 @@ impl<'a> CoordinateSystem<'a> {
             child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))
         })?;
         match identifier.values.get(1)? {
-            Value::Text(number) | Value::Word(number) => number.parse().ok(),
-            Value::Element(_) => None,
+            WktValue::Text(number) | WktValue::Word(number) => number.parse().ok(),
+            WktValue::Element(_) => None,
         }
     }
 
     /// Returns the unit of the coordinates: its name, and its size in metres or, for a geographic system, radians.
     pub fn unit(&self) -> Option<(&'a str, f64)> {
-        let of = |element: &Element<'a>| {
+        let of = |element: &WktElement<'a>| {
             let unit = element.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"])?;
             Some((unit.text()?, unit.number(1)?))
         };
@@ -167,11 +167,11 @@ impl<'a> CoordinateSystem<'a> {
     }
 
     /// Returns the projection of the second version, which gives each parameter its own unit.
-    fn converted(&self, conversion: &Element<'a>) -> Option<Projection<'a>> {
+    fn converted(&self, conversion: &WktElement<'a>) -> Option<Projection<'a>> {
         let wanted = conversion.child(&["METHOD", "PROJECTION"])?.text()?;
         let (_, method, names) = METHODS.into_iter().find(|(name, ..)| name.eq_ignore_ascii_case(wanted))?;
         let (_, metres) = self.unit()?;
-        let parameter = |child: &Element<'a>| {
+        let parameter = |child: &WktElement<'a>| {
             let name = child.text()?;
             let (_, name) = names.iter().chain(&SHARED).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
             let unit = child.children().find_map(|unit| Some((unit.keyword, unit.number(1)?)));
@@ -213,33 +213,33 @@ impl Projection<'_> {
     }
 }
 
-impl<'a> Element<'a> {
+impl<'a> WktElement<'a> {
     fn is(&self, keywords: &[&str]) -> bool {
         keywords.iter().any(|keyword| self.keyword.eq_ignore_ascii_case(keyword))
     }
 
-    fn children(&self) -> impl Iterator<Item = &Element<'a>> {
+    fn children(&self) -> impl Iterator<Item = &WktElement<'a>> {
         self.values.iter().filter_map(|value| match value {
-            Value::Element(element) => Some(element),
+            WktValue::Element(element) => Some(element),
             _ => None,
         })
     }
 
-    fn child(&self, keywords: &[&str]) -> Option<&Element<'a>> {
+    fn child(&self, keywords: &[&str]) -> Option<&WktElement<'a>> {
         self.children().find(|child| child.is(keywords))
     }
 
     /// Returns the first value, which is the name of most elements.
     fn text(&self) -> Option<&'a str> {
         match self.values.first()? {
-            Value::Text(text) => Some(text),
+            WktValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     fn number(&self, place: usize) -> Option<f64> {
         match self.values.get(place)? {
-            Value::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
+            WktValue::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
             _ => None,
         }
     }
@@ -251,18 +251,18 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// Parses `KEYWORD[value, ...]`; round brackets are allowed too.
-    fn element(&mut self, depth: usize) -> Option<Element<'a>> {
+    fn element(&mut self, depth: usize) -> Option<WktElement<'a>> {
         let keyword = self.word()?;
         self.take(&['[', '('])?;
         self.values(keyword, depth)
     }
 
     /// Parses the values after the opening bracket, and the closing bracket.
-    fn values(&mut self, keyword: &'a str, depth: usize) -> Option<Element<'a>> {
+    fn values(&mut self, keyword: &'a str, depth: usize) -> Option<WktElement<'a>> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let mut element = Element { keyword, values: Vec::new() };
+        let mut element = WktElement { keyword, values: Vec::new() };
         if self.take(&[']', ')']).is_some() {
             return Some(element);
         }
@@ -271,13 +271,13 @@ impl<'a> Parser<'a> {
                 Some(_) => {
                     let (text, rest) = self.rest.split_once('"')?;
                     self.rest = rest;
-                    Value::Text(text)
+                    WktValue::Text(text)
                 }
                 None => {
                     let word = self.word()?;
                     match self.take(&['[', '(']) {
-                        Some(_) => Value::Element(self.values(word, depth + 1)?),
-                        None => Value::Word(word),
+                        Some(_) => WktValue::Element(self.values(word, depth + 1)?),
+                        None => WktValue::Word(word),
                     }
                 }
             };

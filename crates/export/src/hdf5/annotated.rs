@@ -13,30 +13,30 @@ use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Tre
 use serde_json::Value;
 use tilefs_format::error::Result;
 
-use super::file::{Hdf5, Values};
+use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
+use crate::zarr::{Array, Group, LEFT_OUT, Node, WholeElements};
 
 /// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.
 ///
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the data.
 pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
-    let mut builder = Builder { tree: Tree::new(), values: vec![None] };
+    let mut builder = AnnotatedBuilder { tree: Tree::new(), values: vec![None] };
     builder.group(ObjectId::ROOT, group)?;
     let layout = Layout::build(builder.tree).map_err(unsupported)?;
     Ok(Arc::new(Hdf5::new(layout, builder.values)))
 }
 
-struct Builder {
+struct AnnotatedBuilder {
     tree: Tree,
     /// The values of each object of the tree.
-    values: Vec<Option<Values>>,
+    values: Vec<Option<DatasetValues>>,
 }
 
-impl Builder {
+impl AnnotatedBuilder {
     /// Adds the attributes and members of a group.
     fn group(&mut self, object: ObjectId, group: &Group) -> Result<()> {
         let mut attributes = group.attributes.clone();
@@ -78,13 +78,13 @@ impl Builder {
             [] => Dataspace::Scalar,
             shape => Dataspace::Simple(shape.to_vec()),
         };
-        let Elements { values, offsets } = array.elements()?;
+        let WholeElements { values, offsets } = array.elements()?;
         let mut dataset = Dataset::new(datatype, space);
         if let Some(offsets) = &offsets {
             dataset = dataset.heap(heap_plan(&**offsets)?);
         }
         let added = self.tree.dataset(parent, name, dataset).map_err(unsupported)?;
-        self.values.push(Some(Values { values, offsets }));
+        self.values.push(Some(DatasetValues { values, offsets }));
         for (name, value) in array.attributes() {
             self.tree.attribute(added, name, attribute(value)).map_err(unsupported)?;
         }

@@ -16,7 +16,7 @@ const LARGEST_COLLECTION: u64 = 1 << 16;
 
 /// The values of a dataset.
 #[derive(Clone)]
-pub struct Values {
+pub struct DatasetValues {
     /// The elements; texts end to end.
     pub values: Arc<dyn Content>,
     /// The start of each text and the end of the last, `u64` little-endian.
@@ -27,16 +27,16 @@ pub struct Values {
 pub struct Hdf5 {
     layout: Layout,
     /// Indexed by the layout's objects.
-    values: Vec<Option<Values>>,
+    values: Vec<Option<DatasetValues>>,
 }
 
 impl Hdf5 {
     /// Creates the file of a layout; `values` are those of its objects.
-    pub fn new(layout: Layout, values: Vec<Option<Values>>) -> Self {
+    pub fn new(layout: Layout, values: Vec<Option<DatasetValues>>) -> Self {
         Hdf5 { layout, values }
     }
 
-    fn values(&self, dataset: ObjectId) -> Result<&Values> {
+    fn values(&self, dataset: ObjectId) -> Result<&DatasetValues> {
         let values = self.values.get(dataset.index()).and_then(Option::as_ref);
         values.ok_or_else(|| Error::internal("a dataset without values"))
     }

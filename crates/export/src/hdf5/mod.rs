@@ -24,18 +24,10 @@ use tilefs_format::error::Result;
 use crate::column::Columns;
 use crate::content::Content;
 use crate::netcdf::Version;
-use crate::netcdf::variables::FilePlan;
+use crate::netcdf::plan::FilePlan;
 
 pub use annotated::annotated_data;
-
-/// The conventions that a file follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// The conventions of netCDF's library.
-    NetCdf4,
-    /// The conventions of h5py.
-    Plain,
-}
+pub use tree::Form;
 
 /// Returns the HDF5 file of an array. Reads the lengths of texts, but no other cells.
 ///

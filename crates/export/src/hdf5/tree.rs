@@ -4,14 +4,21 @@ use hdf5_layout::{
     Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
 };
 use tilefs_format::error::{Error, Result};
-use tilefs_threads::cancellation;
 
-use super::Form;
-use super::file::{Hdf5, Values};
+use super::file::{DatasetValues, Hdf5};
 use crate::content::Content;
-use crate::netcdf::header::{self, Dimension};
+use crate::content::var::for_each_length;
+use crate::netcdf::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
 use crate::netcdf::types::NcType;
-use crate::netcdf::variables::{FilePlan, Meaning, PlannedVariable};
+
+/// The conventions that a file follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The conventions of netCDF's library.
+    NetCdf4,
+    /// The conventions of h5py.
+    Plain,
+}
 
 /// Attributes that are reserved by libraries.
 const RESERVED: [&str; 9] = [
@@ -26,15 +33,12 @@ const RESERVED: [&str; 9] = [
     "DIMENSION_LABELS",
 ];
 
-/// Bytes of offsets read at a time.
-const OFFSETS: u64 = 1 << 20;
-
 /// Builds the file of a plan.
 ///
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold something.
 pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
-    let mut builder = Builder { form, tree: Tree::new(), values: vec![None] };
+    let mut builder = TreeBuilder { form, tree: Tree::new(), values: vec![None] };
     builder.attributes(ObjectId::ROOT, &plan.attributes)?;
     let mut scales = Vec::new();
     for (number, dimension) in plan.dimensions.iter().enumerate() {
@@ -52,16 +56,16 @@ pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
     Ok(Hdf5::new(layout, builder.values))
 }
 
-struct Builder {
+struct TreeBuilder {
     form: Form,
     tree: Tree,
     /// Indexed by the tree's objects.
-    values: Vec<Option<Values>>,
+    values: Vec<Option<DatasetValues>>,
 }
 
-impl Builder {
+impl TreeBuilder {
     /// Adds the dimension scale of a dimension: its coordinates or, in netCDF-4, a dataset that only has its length.
-    fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &Dimension) -> Result<Option<ObjectId>> {
+    fn scale(&mut self, plan: &FilePlan, number: usize, dimension: &NcDimension) -> Result<Option<ObjectId>> {
         let coordinates = plan.variables.iter().find(|variable| is_scale_of(variable, number, dimension));
         let (scale, name) = match coordinates {
             Some(variable) => (self.variable(plan, variable)?, dimension.name.clone()),
@@ -93,7 +97,7 @@ impl Builder {
         if let Some(fill_value) = fill_value(variable).filter(|_| !is_boolean) {
             dataset = dataset.fill_value(little_endian(variable.nc_type, &fill_value));
         }
-        let mut values = Values { values: variable.content.clone(), offsets: None };
+        let mut values = DatasetValues { values: variable.content.clone(), offsets: None };
         if let Meaning::Strings { offsets } = &variable.meaning {
             dataset = dataset.heap(heap_plan(&**offsets)?);
             values.offsets = Some(offsets.clone());
@@ -103,7 +107,7 @@ impl Builder {
         Ok(dataset)
     }
 
-    fn add(&mut self, name: &str, dataset: Dataset, values: Option<Values>) -> Result<ObjectId> {
+    fn add(&mut self, name: &str, dataset: Dataset, values: Option<DatasetValues>) -> Result<ObjectId> {
         let added = self.tree.dataset(ObjectId::ROOT, name, dataset).map_err(unsupported)?;
         self.values.push(values);
         Ok(added)
@@ -135,7 +139,7 @@ impl Builder {
         }
     }
 
-    fn attributes(&mut self, object: ObjectId, attributes: &[header::Attribute]) -> Result<()> {
+    fn attributes(&mut self, object: ObjectId, attributes: &[NcAttribute]) -> Result<()> {
         for attribute in attributes {
             let is_reserved = RESERVED.contains(&attribute.name.as_str());
             let free = |name: &String| attributes.iter().all(|other| other.name != *name);
@@ -148,7 +152,7 @@ impl Builder {
         Ok(())
     }
 
-    fn attribute(&self, header::Attribute { nc_type, values, .. }: &header::Attribute) -> Attribute {
+    fn attribute(&self, NcAttribute { nc_type, values, .. }: &NcAttribute) -> Attribute {
         let datatype = datatype_of(*nc_type);
         if values.is_empty() && !(*nc_type == NcType::Char && self.form == Form::Plain) {
             return Attribute::null(datatype);
@@ -182,7 +186,7 @@ fn length_of(plan: &FilePlan, dimension: usize) -> u64 {
     plan.dimensions.get(dimension).map_or(1, |dimension| dimension.length)
 }
 
-fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &Dimension) -> bool {
+fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &NcDimension) -> bool {
     variable.name == dimension.name && variable.dimensions == [number]
 }
 
@@ -226,22 +230,7 @@ fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
 
 /// Plans the positions in the global heap of the texts that begin at these offsets.
 pub fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
-    let backwards = || Error::damaged("offsets of values that go backwards");
     let mut plan = HeapPlan::new();
-    let (mut last, mut at) = (None, 0);
-    let mut bytes = Vec::new();
-    while at < offsets.len() {
-        cancellation::check()?;
-        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
-        offsets.read_at(at, &mut bytes)?;
-        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
-            if let Some(last) = last {
-                let length = offset.checked_sub(last).ok_or_else(backwards)?;
-                plan.push(length).map_err(|problem| Error::unsupported(problem.to_string()))?;
-            }
-            last = Some(offset);
-        }
-        at += bytes.len() as u64;
-    }
+    for_each_length(offsets, |length| plan.push(length).map_err(|problem| Error::unsupported(problem.to_string())))?;
     Ok(plan)
 }

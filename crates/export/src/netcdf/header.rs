@@ -1,66 +1,28 @@
 //! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global attributes,
 //! variables.
 
-use super::Version;
-use super::types::NcType;
-use super::variables::PlannedVariable;
-use crate::cf::{CfAttribute, CfValue};
+use super::plan::{NcAttribute, NcDimension, PlannedVariable};
+use super::types::Version;
 
 const DIMENSIONS: u32 = 0x0a;
 const VARIABLES: u32 = 0x0b;
 const ATTRIBUTES: u32 = 0x0c;
 
-/// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
-/// dimension does have length 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dimension {
-    pub name: String,
-    pub length: u64,
-}
-
-/// A named text or list of numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attribute {
-    pub name: String,
-    pub nc_type: NcType,
-    /// The values, big-endian.
-    pub values: Vec<u8>,
-}
-
-impl Attribute {
-    /// Creates a text attribute.
-    pub fn text(name: &str, text: impl Into<String>) -> Self {
-        Attribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
-    }
-}
-
-impl From<CfAttribute> for Attribute {
-    fn from(attribute: CfAttribute) -> Self {
-        match attribute.value {
-            CfValue::Text(text) => Attribute::text(attribute.name, text),
-            CfValue::Numbers(numbers) => {
-                let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
-                Attribute { name: attribute.name.into(), nc_type: NcType::Double, values }
-            }
-        }
-    }
-}
-
 /// A variable and the offset of its data in the file.
-pub struct Placed<'a> {
+pub struct PlacedVariable<'a> {
     pub variable: &'a PlannedVariable,
     pub begin: u64,
 }
 
 /// The contents of the header.
-pub struct Header<'a> {
+pub struct NcHeader<'a> {
     pub version: Version,
-    pub dimensions: &'a [Dimension],
-    pub attributes: &'a [Attribute],
-    pub variables: Vec<Placed<'a>>,
+    pub dimensions: &'a [NcDimension],
+    pub attributes: &'a [NcAttribute],
+    pub variables: Vec<PlacedVariable<'a>>,
 }
 
-impl Header<'_> {
+impl NcHeader<'_> {
     /// Returns the header's bytes. Their number depends only on names, attributes and the numbers of dimensions and
     /// variables.
     pub fn encode(&self) -> Vec<u8> {
@@ -75,7 +37,7 @@ impl Header<'_> {
         }
         out.attributes(self.attributes);
         out.list(VARIABLES, self.variables.len());
-        for Placed { variable, begin } in &self.variables {
+        for PlacedVariable { variable, begin } in &self.variables {
             out.name(&variable.name);
             out.count(variable.dimensions.len() as u64);
             for &dimension in &variable.dimensions {
@@ -126,7 +88,7 @@ impl Encoder {
         self.pad();
     }
 
-    fn attributes(&mut self, attributes: &[Attribute]) {
+    fn attributes(&mut self, attributes: &[NcAttribute]) {
         self.list(ATTRIBUTES, attributes.len());
         for attribute in attributes {
             self.name(&attribute.name);

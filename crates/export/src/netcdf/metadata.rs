@@ -5,9 +5,8 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 
-use super::Version;
-use super::header::Attribute;
-use super::types::{Encoding, NcType};
+use super::plan::NcAttribute;
+use super::types::{NcEncoding, NcType, Version};
 use crate::column::Metadatum;
 use crate::content::Content;
 use crate::number;
@@ -16,23 +15,23 @@ use crate::number;
 ///
 /// Dates are counts, text is text if it is valid UTF-8, and other text and blobs are bytes. In CDF-2, integers for
 /// which it has no type become 32-bit integers, doubles or text: the first of these that holds all of them exactly.
-pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attribute {
+pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> NcAttribute {
     let datatype = plain(metadatum);
     let values = metadatum.value.chunks_exact(datatype.size());
     let widened = datatype.size() == 8 && datatype != Datatype::Float64 || datatype.kind() == Kind::Unsigned;
     if version == Version::Cdf5 || !widened {
-        return encoded(name, Encoding::of(datatype, None, version), values.flatten().copied().collect());
+        return encoded(name, NcEncoding::of(datatype, None, version), values.flatten().copied().collect());
     }
     let integers: Vec<i128> = values.filter_map(|value| number::integer(datatype, value)).collect();
     let bounds = (integers.iter().min().copied().unwrap_or(0), integers.iter().max().copied().unwrap_or(0));
-    match Encoding::of(Datatype::Int64, Some(bounds), version) {
+    match NcEncoding::of(Datatype::Int64, Some(bounds), version) {
         // The bounds fit in 64 bits, or no encoding was found.
         Some(encoding) => {
             encoded(name, Some(encoding), integers.iter().flat_map(|&value| (value as i64).to_le_bytes()).collect())
         }
         None => {
             let texts: Vec<String> = integers.iter().map(i128::to_string).collect();
-            Attribute::text(&name, texts.join(", "))
+            NcAttribute::text(&name, texts.join(", "))
         }
     }
 }
@@ -50,7 +49,7 @@ fn plain(metadatum: &Metadatum) -> Datatype {
     }
 }
 
-fn encoded(name: String, encoding: Option<Encoding>, bytes: Vec<u8>) -> Attribute {
+fn encoded(name: String, encoding: Option<NcEncoding>, bytes: Vec<u8>) -> NcAttribute {
     let content: Option<(NcType, Arc<dyn Content>)> =
         encoding.map(|encoding| (encoding.nc_type, encoding.apply(Arc::new(bytes), "")));
     let encoded = content.and_then(|(nc_type, content)| {
@@ -58,7 +57,7 @@ fn encoded(name: String, encoding: Option<Encoding>, bytes: Vec<u8>) -> Attribut
         content.read_at(0, &mut values).ok().map(|()| (nc_type, values))
     });
     let (nc_type, values) = encoded.unwrap_or((NcType::Byte, Vec::new()));
-    Attribute { name, nc_type, values }
+    NcAttribute { name, nc_type, values }
 }
 
 #[cfg(test)]

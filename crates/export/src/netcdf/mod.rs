@@ -34,10 +34,11 @@
 //! netCDF's library itself treats one value of every type wider than a byte as unwritten (-32767 for 16 bits,
 //! -2147483647 for 32), unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
-pub(super) mod header;
+mod header;
 mod metadata;
+pub(super) mod plan;
 pub(super) mod types;
-pub(super) mod variables;
+mod variables;
 
 use std::sync::Arc;
 
@@ -45,26 +46,10 @@ use crate::column::dataset::Dataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
-use header::{Header, Placed};
-use variables::FilePlan;
+use header::{NcHeader, PlacedVariable};
+use plan::FilePlan;
 
-/// The forms of netCDF in which an array can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// 64-bit offsets: six types, at most 4 GiB per variable except the last.
-    Cdf2,
-    /// 64-bit data: unsigned and 64-bit integers, any size.
-    Cdf5,
-    /// HDF5: the types of CDF-5 and strings, with little-endian values.
-    NetCdf4,
-}
-
-impl Version {
-    /// Returns whether it is one of the two classic formats.
-    pub(crate) fn is_classic(self) -> bool {
-        self != Version::NetCdf4
-    }
-}
+pub use types::Version;
 
 /// A netCDF file and its form.
 #[derive(Clone)]
@@ -103,11 +88,11 @@ fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
     if version == Version::Cdf2 {
         plan.move_longest_to_the_end()?;
     }
-    let mut header = Header {
+    let mut header = NcHeader {
         version,
         dimensions: &plan.dimensions,
         attributes: &plan.attributes,
-        variables: plan.variables.iter().map(|variable| Placed { variable, begin: 0 }).collect(),
+        variables: plan.variables.iter().map(|variable| PlacedVariable { variable, begin: 0 }).collect(),
     };
     // The positions do not affect the header's length.
     let too_long = || Unrepresentable::new("netCDF has no files over 2^63 bytes");

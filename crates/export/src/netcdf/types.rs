@@ -5,10 +5,27 @@ use std::sync::Arc;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_text;
 
-use super::Version;
 use crate::cf::{NOT_A_TIME, counted_days, days_of};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn, Swapped};
+
+/// The forms of netCDF in which an array can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// 64-bit offsets: six types, at most 4 GiB per variable except the last.
+    Cdf2,
+    /// 64-bit data: unsigned and 64-bit integers, any size.
+    Cdf5,
+    /// HDF5: the types of CDF-5 and strings, with little-endian values.
+    NetCdf4,
+}
+
+impl Version {
+    /// Returns whether it is one of the two classic formats.
+    pub(crate) fn is_classic(self) -> bool {
+        self != Version::NetCdf4
+    }
+}
 
 /// The external types of netCDF, by their numbers. CDF-2 lacks those from `UByte` on, and only netCDF-4 has `String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +82,14 @@ const EXACT_IN_DOUBLE: i128 = 1 << 53;
 
 /// The representation of the values of a datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encoding {
+pub struct NcEncoding {
     pub nc_type: NcType,
     /// Whether the type is signed but the values are unsigned, which the attribute `_Unsigned` states.
     pub unsigned: bool,
     datatype: Datatype,
 }
 
-impl Encoding {
+impl NcEncoding {
     /// Returns the encoding of values that lie within `bounds`, if known. `None` if CDF-2 has no type that is certain
     /// to hold them.
     pub fn of(datatype: Datatype, bounds: Option<(i128, i128)>, version: Version) -> Option<Self> {
@@ -93,7 +110,7 @@ impl Encoding {
             (Kind::Unsigned | Kind::Bytes, _) if !old => (NcType::UInt64, false),
             _ => (narrow(datatype, bounds?)?, false),
         };
-        Some(Encoding { nc_type, unsigned, datatype })
+        Some(NcEncoding { nc_type, unsigned, datatype })
     }
 
     /// Converts little-endian values of the datatype to big-endian values of the type. Errors name the column `name`.
@@ -173,7 +190,7 @@ mod tests {
 
     #[test]
     fn cdf2_accepts_only_values_certain_to_fit() {
-        let of = |datatype, bounds| Encoding::of(datatype, bounds, Version::Cdf2);
+        let of = |datatype, bounds| NcEncoding::of(datatype, bounds, Version::Cdf2);
         assert_eq!(of(Int64, None), None);
         assert_eq!(of(Int64, Some((-5, 1 << 31))).unwrap().nc_type, NcType::Double);
         assert_eq!(of(Int64, Some((-5, (1 << 31) - 1))).unwrap().nc_type, NcType::Int);
@@ -182,9 +199,9 @@ mod tests {
         // 2^53 years have more days than a double counts exactly.
         assert_eq!(of(DateTimeYear, Some((0, 1 << 53))), None);
         assert!(of(UInt16, None).unwrap().unsigned);
-        assert!(!Encoding::of(UInt16, None, Version::Cdf5).unwrap().unsigned);
+        assert!(!NcEncoding::of(UInt16, None, Version::Cdf5).unwrap().unsigned);
         for number in 0..44 {
-            assert!(Encoding::of(Datatype::from_number(number).unwrap(), None, Version::Cdf5).is_some());
+            assert!(NcEncoding::of(Datatype::from_number(number).unwrap(), None, Version::Cdf5).is_some());
         }
     }
 
@@ -201,13 +218,13 @@ mod tests {
     #[test]
     fn values_are_converted_or_refused() {
         let wide = |value: i64| value.to_le_bytes();
-        let int = Encoding::of(UInt64, Some((0, 9)), Version::Cdf2).unwrap();
+        let int = NcEncoding::of(UInt64, Some((0, 9)), Version::Cdf2).unwrap();
         assert_eq!(int.apply_to(&wide(7)), Some(7i32.to_be_bytes().to_vec()));
         assert_eq!(int.apply_to(&wide(-1)), None, "2^64-1 is not -1");
-        let double = Encoding::of(Int64, Some((0, 1 << 40)), Version::Cdf2).unwrap();
+        let double = NcEncoding::of(Int64, Some((0, 1 << 40)), Version::Cdf2).unwrap();
         assert_eq!(double.apply_to(&wide(1 << 40)), Some(((1i64 << 40) as f64).to_be_bytes().to_vec()));
         assert_eq!(double.apply_to(&wide(i64::MIN)), None);
-        let years = Encoding::of(DateTimeYear, None, Version::Cdf5).unwrap();
+        let years = NcEncoding::of(DateTimeYear, None, Version::Cdf5).unwrap();
         assert_eq!(years.apply_to(&wide(1)), Some(365i64.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MIN)), Some(i64::MIN.to_be_bytes().to_vec()));
         assert_eq!(years.apply_to(&wide(i64::MAX)), None);
@@ -219,9 +236,9 @@ mod tests {
             let error = refused.read_at(0, &mut [0; 16]).unwrap_err().to_string();
             assert!(error.contains("of row 1 as days (field a)"), "{error}");
         }
-        let days = Encoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
+        let days = NcEncoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
         assert_eq!(days.apply_to(&wide(i64::MAX)), Some(i64::MAX.to_be_bytes().to_vec()));
-        let float = Encoding::of(Float64, None, Version::Cdf2).unwrap();
+        let float = NcEncoding::of(Float64, None, Version::Cdf2).unwrap();
         assert_eq!(float.apply_to(&1.5f64.to_le_bytes()), Some(1.5f64.to_be_bytes().to_vec()));
     }
 }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::lists::{CountedLists, Lengths, Lists, most_levels_length};
-use super::metadata::{Chunk, Encoding, data_page, dictionary_page};
+use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
+use super::metadata::{ColumnChunk, PageEncoding, data_page, dictionary_page};
 use super::thrift::varint;
-use super::types::{Layout, ParquetColumn};
+use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
 use crate::column::Elements;
 use crate::content::Content;
@@ -54,17 +54,17 @@ const LENGTH: u64 = 4;
 
 impl ParquetColumn {
     /// Returns the encodings in the column's pages.
-    pub fn encodings(&self) -> &'static [Encoding] {
+    pub fn encodings(&self) -> &'static [PageEncoding] {
         match self.layout {
-            Layout::Indices(_) => &[Encoding::Plain, Encoding::Rle, Encoding::RleDictionary],
-            _ => &[Encoding::Plain, Encoding::Rle],
+            PageLayout::Indices(_) => &[PageEncoding::Plain, PageEncoding::Rle, PageEncoding::RleDictionary],
+            _ => &[PageEncoding::Plain, PageEncoding::Rle],
         }
     }
 
-    fn encoding(&self) -> Encoding {
+    fn encoding(&self) -> PageEncoding {
         match self.layout {
-            Layout::Indices(_) => Encoding::RleDictionary,
-            _ => Encoding::Plain,
+            PageLayout::Indices(_) => PageEncoding::RleDictionary,
+            _ => PageEncoding::Plain,
         }
     }
 
@@ -72,22 +72,22 @@ impl ParquetColumn {
     /// variable length take `bytes`; `None` if a page cannot be that long. Varying lists must have been counted.
     fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
         let levels = match (self.layout, &self.present) {
-            (Layout::VaryingList { .. } | Layout::Elements { .. }, _) => lists?.length(),
+            (PageLayout::VaryingList { .. } | PageLayout::Elements { .. }, _) => lists?.length(),
             (_, Some(_)) => LENGTH.checked_add(packed_length(rows, 1)?)?,
             (_, None) => 0,
         };
         let values = match self.layout {
-            Layout::Values(size) => rows.checked_mul(size)?,
-            Layout::Bits => rows.div_ceil(8),
-            Layout::Bytes => rows.checked_mul(LENGTH)?.checked_add(bytes)?,
-            Layout::Indices(size) => packed_length(rows, 8 * size)?.checked_add(1)?,
-            Layout::List { values, size } => {
+            PageLayout::Values(size) => rows.checked_mul(size)?,
+            PageLayout::Bits => rows.div_ceil(8),
+            PageLayout::Bytes => rows.checked_mul(LENGTH)?.checked_add(bytes)?,
+            PageLayout::Indices(size) => packed_length(rows, 8 * size)?.checked_add(1)?,
+            PageLayout::List { values, size } => {
                 let elements = rows.checked_mul(values)?;
                 list_levels_length(elements).checked_add(elements.checked_mul(size)?)?
             }
-            Layout::VaryingList { size } => lists?.values.checked_mul(size)?,
-            Layout::Elements { size: 0 } => lists?.values.checked_mul(LENGTH)?.checked_add(bytes)?,
-            Layout::Elements { size } => lists?.values.checked_mul(size)?,
+            PageLayout::VaryingList { size } => lists?.values.checked_mul(size)?,
+            PageLayout::Elements { size: 0 } => lists?.values.checked_mul(LENGTH)?.checked_add(bytes)?,
+            PageLayout::Elements { size } => lists?.values.checked_mul(size)?,
         };
         levels.checked_add(values).filter(|&length| length <= MAX_BYTES)
     }
@@ -95,8 +95,8 @@ impl ParquetColumn {
     /// Counts the lists of a chunk; `None` for other columns, and for lists of fixed length without nulls.
     fn lists(&self, rows: &Range<u64>) -> Result<Option<CountedLists>> {
         let value_size = match self.layout {
-            Layout::VaryingList { .. } => self.datatype.size() as u64,
-            Layout::Elements { .. } => 1,
+            PageLayout::VaryingList { .. } => self.datatype.size() as u64,
+            PageLayout::Elements { .. } => 1,
             _ => return Ok(None),
         };
         let lengths = match &self.offsets {
@@ -121,7 +121,7 @@ impl ParquetColumn {
         let dictionary: u64 = self.dictionary_page().iter().flatten().map(|part| part.len()).sum();
         let header = data_page(i32::MAX, i32::MAX, self.encoding()).len() as u64;
         let page = match self.layout {
-            Layout::VaryingList { .. } | Layout::Elements { .. } => {
+            PageLayout::VaryingList { .. } | PageLayout::Elements { .. } => {
                 let bytes = if self.offsets.is_some() { 0 } else { rows.checked_mul(self.size)? };
                 most_levels_length(rows)?.checked_add(self.reserved_for_values(bytes, 0)?)
             }
@@ -135,9 +135,9 @@ impl ParquetColumn {
     pub fn reserved_for_values(&self, count: u64, texts: u64) -> Option<u64> {
         match self.layout {
             // Plus less than one byte per value for the levels.
-            Layout::VaryingList { size } => (count / self.datatype.size() as u64).checked_mul(size + 1),
-            Layout::Elements { size: 0 } => count.checked_mul(LENGTH + 1)?.checked_add(texts),
-            Layout::Elements { size } => count.checked_mul(size + 1),
+            PageLayout::VaryingList { size } => (count / self.datatype.size() as u64).checked_mul(size + 1),
+            PageLayout::Elements { size: 0 } => count.checked_mul(LENGTH + 1)?.checked_add(texts),
+            PageLayout::Elements { size } => count.checked_mul(size + 1),
             _ => Some(count),
         }
     }
@@ -145,8 +145,8 @@ impl ParquetColumn {
     /// Returns the number of values in a chunk of this many rows, including nulls and empty lists.
     fn value_count(&self, rows: u64, lists: Option<&CountedLists>) -> Option<u64> {
         match self.layout {
-            Layout::List { values, .. } => rows.checked_mul(values),
-            Layout::VaryingList { .. } | Layout::Elements { .. } => lists.map(CountedLists::levels),
+            PageLayout::List { values, .. } => rows.checked_mul(values),
+            PageLayout::VaryingList { .. } | PageLayout::Elements { .. } => lists.map(CountedLists::levels),
             _ => Some(rows),
         }
         .filter(|&values| values <= MAX_BYTES)
@@ -165,13 +165,13 @@ impl ParquetColumn {
     ///
     /// # Errors
     /// Fails if it is too long for a page, or lists cannot be counted.
-    pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<Chunk> {
+    pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<ColumnChunk> {
         let lists = self.lists(&of.rows)?;
         let (length, values, header) = self.data_header(of, lists.as_ref())?;
         let data = end.checked_sub(length + header.len() as u64);
         let data = data.ok_or_else(|| Error::internal("a chunk larger than its reserved space"))?;
         let dictionary = self.dictionary_page().map(|parts| parts.iter().map(|part| part.len()).sum::<u64>());
-        Ok(Chunk {
+        Ok(ColumnChunk {
             values,
             dictionary: dictionary.map(|length| data - length),
             data,
@@ -232,15 +232,15 @@ impl ParquetColumn {
             return self.elements_there(of, elements);
         }
         Ok(match (&self.offsets, self.layout, present) {
-            (Some(_), Layout::VaryingList { .. }, None) => {
+            (Some(_), PageLayout::VaryingList { .. }, None) => {
                 Arc::new(Slice::new(values, bytes.start, bytes.end - bytes.start))
             }
             (Some(offsets), layout, present) => {
-                let prefix = if layout == Layout::Bytes { values::LENGTH } else { 0 };
+                let prefix = if layout == PageLayout::Bytes { values::LENGTH } else { 0 };
                 let made = LengthsAndBytes::new(values, offsets.clone(), rows, bytes, prefix, present);
                 Arc::new(made.in_field(&self.field.name)?)
             }
-            (None, Layout::Bytes, _) => return Err(Error::internal("values of variable length without offsets")),
+            (None, PageLayout::Bytes, _) => return Err(Error::internal("values of variable length without offsets")),
             (None, _, present) => {
                 let part: Arc<dyn Content> =
                     Arc::new(Slice::new(values, rows.start * self.size, of.count() * self.size));
@@ -281,26 +281,22 @@ impl ParquetColumn {
             None => there,
         };
         Ok(match self.layout {
-            Layout::Bits => Arc::new(Bits::new(values)),
+            PageLayout::Bits => Arc::new(Bits::new(values)),
             // Packed indices of whole bytes are just these bytes. Readers ignore those after the last row.
-            Layout::Indices(size) => {
+            PageLayout::Indices(size) => {
                 let head = [&[8 * size as u8][..], &packed_head(of.count())].concat();
                 let padding = of.count().next_multiple_of(8) * size - values.len();
                 Arc::new(Concat::new(vec![Arc::new(head), values, Arc::new(Repeat::zeros(padding))]))
             }
-            Layout::List { values: of_cell, .. } => {
+            PageLayout::List { values: of_cell, .. } => {
                 Arc::new(Concat::new(vec![Arc::new(list_levels(of.count(), of_cell)), values]))
             }
-            Layout::Values(_) | Layout::Bytes | Layout::VaryingList { .. } | Layout::Elements { .. } => values,
+            PageLayout::Values(_)
+            | PageLayout::Bytes
+            | PageLayout::VaryingList { .. }
+            | PageLayout::Elements { .. } => values,
         })
     }
-}
-
-/// Returns the head of bit-packed numbers: their count, in groups of eight.
-pub fn packed_head(values: u64) -> Vec<u8> {
-    let mut head = Vec::new();
-    varint(&mut head, values.div_ceil(8) << 1 | 1);
-    head
 }
 
 /// Returns the length in bytes of this many packed numbers of `bits` bits, with their head.

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::ValueBounds;
@@ -11,13 +13,13 @@ use tilefs_reader::read::Output;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{Chunk, MAGIC, SchemaColumn, footer, row_group};
+use super::metadata::{ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
-use crate::content::var::read_offset;
+use crate::content::var::{read_offset, wrong_offsets};
 use crate::content::{Content, read_head, read_parts};
 
 /// Bytes that kernels read from a file at once: a page in memory.
@@ -30,7 +32,7 @@ const READ_WITH_FOOTER: u64 = 64 << 10;
 const RECENT_CHUNKS: usize = 64;
 
 /// A Parquet file; the parts that depend on cells are made when first read.
-pub struct File {
+pub struct ParquetFile {
     columns: Vec<ParquetColumn>,
     groups: RowGroups,
     /// By key; the last is the Arrow schema, in base 64.
@@ -68,7 +70,7 @@ impl Places {
     }
 }
 
-impl File {
+impl ParquetFile {
     /// Makes everything that does not depend on cells.
     pub fn new(
         columns: Vec<ParquetColumn>,
@@ -77,7 +79,7 @@ impl File {
     ) -> FormatResult<Self> {
         let fields = columns.iter().map(|column| column.field.clone()).collect();
         // Readers that convert to Arrow take all metadata from the Arrow schema.
-        metadata.push(("ARROW:schema".to_owned(), base64(&arrow::schema_message(fields, metadata.clone()))));
+        metadata.push(("ARROW:schema".to_owned(), STANDARD.encode(arrow::schema_message(fields, metadata.clone()))));
         let mut reserved = Vec::new();
         let mut end = MAGIC.len() as u64;
         let too_long = || Unrepresentable::new("the Parquet file would be longer than 2^63 bytes");
@@ -95,7 +97,7 @@ impl File {
             let length = column.reserved_for_values(column.last_offset(), column.values.len()).ok_or_else(too_long)?;
             end = end.checked_add(length).ok_or_else(too_long)?;
         }
-        let mut file = File {
+        let mut file = ParquetFile {
             columns,
             groups,
             metadata,
@@ -138,21 +140,25 @@ impl File {
     /// Returns the maximum length in bytes of the footer, its length and the magic bytes.
     fn reserved_for_tail(&self) -> Option<u64> {
         let columns = self.schema_columns();
-        let most = Chunk {
+        let most = ColumnChunk {
             values: i64::MAX as u64,
             dictionary: None,
             data: i64::MAX as u64,
             bytes: i64::MAX as u64,
             statistics: None,
         };
-        let chunks: Vec<Chunk> = self
+        let chunks: Vec<ColumnChunk> = self
             .columns
             .iter()
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
                     column.statistics.as_ref().map(|_| ValueBounds { least: longest.clone(), greatest: longest });
-                Chunk { dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64), statistics, ..most.clone() }
+                ColumnChunk {
+                    dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64),
+                    statistics,
+                    ..most.clone()
+                }
             })
             .collect();
         let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns).len() as u64;
@@ -210,7 +216,7 @@ impl File {
             && starts.last() == Some(&column.last_offset())
             && (column.elements.is_some() || starts.iter().all(|start| start.is_multiple_of(column.size.max(1))));
         // A table without rows has no groups.
-        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or decrease")) }
+        if agrees { Ok(starts) } else { Err(wrong_offsets()) }
     }
 
     /// Returns the rows of a chunk.
@@ -232,7 +238,7 @@ impl File {
                     let chunk = group * self.columns.len() + number;
                     let of = self.rows_of(chunk, places);
                     let statistics = statistics(column, of.rows.clone());
-                    chunks.push(Chunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
+                    chunks.push(ColumnChunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
                 }
                 groups.push(row_group(group, rows.end - rows.start, &chunks, &columns));
             }
@@ -261,7 +267,7 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     };
     let starts = elements.iter().map(|&element| read_offset(offsets, element)).collect::<Result<Vec<_>>>()?;
     let agrees = starts.is_sorted() && starts.last().is_none_or(|last| *last <= column.values.len());
-    if agrees { Ok(starts) } else { Err(Error::damaged("offsets of texts that decrease")) }
+    if agrees { Ok(starts) } else { Err(wrong_offsets()) }
 }
 
 /// Bytes by which up to three chunks move because one of them begins and ends on a page of its own, and the first not on
@@ -271,7 +277,7 @@ const ROOM_FOR_PAGES: u64 = 3 * PAGE;
 /// Bytes of the footer's length and the magic bytes.
 const TAIL: u64 = 8;
 
-impl Content for File {
+impl Content for ParquetFile {
     fn len(&self) -> u64 {
         self.length
     }
@@ -289,20 +295,6 @@ impl Content for File {
             Ok((places.starts[number]..places.starts[number + 1], self.chunk(number, places)?))
         })
     }
-}
-
-/// Encodes bytes in base 64 (RFC 4648), as Arrow stores its schema.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let number = three.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for digit in 0..4 {
-            let value = (number >> (18 - 6 * digit)) & 63;
-            text.push(if digit <= three.len() { char::from(DIGITS[value as usize]) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -329,7 +321,7 @@ mod tests {
             let count = texts.len() as u64;
             let column = Column::variable(field, vec![count], Arc::new(texts.concat()), Arc::new(offsets));
             let groups = RowGroups::new(count, rows_of_group, None);
-            let file = File::new(vec![ParquetColumn::new(&column).unwrap()], groups, Vec::new()).unwrap();
+            let file = ParquetFile::new(vec![ParquetColumn::new(&column).unwrap()], groups, Vec::new()).unwrap();
             let (whole, places) = (read_all(&file), file.places().unwrap());
             for (rows, end) in file.groups.iter().zip(&places.starts[1..]) {
                 let here = &texts[rows.start as usize..rows.end as usize];
@@ -355,7 +347,7 @@ mod tests {
         ];
         for columns in orders {
             let stored = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
-            let file = File::new(stored, RowGroups::new(2, 1, None), Vec::new()).unwrap();
+            let file = ParquetFile::new(stored, RowGroups::new(2, 1, None), Vec::new()).unwrap();
             let mut refused = HashSet::new();
             let mut page = vec![0; PAGE as usize];
             for start in (0..file.len()).step_by(PAGE as usize) {
@@ -377,14 +369,6 @@ mod tests {
                     assert!((from..=(ends[1] - 1) / PAGE).all(|page| !refused.contains(&page)), "{name}: {refused:?}");
                 }
             }
-        }
-    }
-
-    /// The examples of RFC 4648.
-    #[test]
-    fn base64_matches_the_rfc() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
         }
     }
 }

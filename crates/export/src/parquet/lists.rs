@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::chunk::packed_head;
+use super::thrift::varint;
 use super::values::BLOCK_ROWS;
 use crate::content::Content;
 use crate::content::bits::zeros;
@@ -20,6 +20,13 @@ const BLOCKS_AT_ONCE: u64 = 32;
 
 /// Size of the length before levels, in bytes.
 const LENGTH: u64 = 4;
+
+/// Returns the head of bit-packed numbers: their count, in groups of eight.
+pub fn packed_head(values: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    varint(&mut head, values.div_ceil(8) << 1 | 1);
+    head
+}
 
 /// The lists of a range of rows of a column.
 #[derive(Clone)]
@@ -69,7 +76,7 @@ struct Run {
 
 /// The two kinds of levels of each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LevelKind {
     /// 0 where a list begins, otherwise 1.
     Repetition,
     /// The highest level for a value, the next lower one for an empty list, and 0 for null.
@@ -191,7 +198,7 @@ impl CountedLists {
         let head = packed_head(self.levels());
         let of_definition = self.lists.definition_bits();
         let this = Arc::new(self);
-        let kinds = [(Kind::Repetition, 1), (Kind::Definition, of_definition)];
+        let kinds = [(LevelKind::Repetition, 1), (LevelKind::Definition, of_definition)];
         let parts = kinds.into_iter().flat_map(|(kind, bits)| {
             let levels = Levels { of: this.clone(), kind, bits };
             let length = head.len() as u64 + levels.len();
@@ -219,7 +226,7 @@ impl CountedLists {
 /// The levels of one kind, end to end. Those after the last one are padding.
 struct Levels {
     of: Arc<CountedLists>,
-    kind: Kind,
+    kind: LevelKind,
     bits: u64,
 }
 
@@ -227,12 +234,12 @@ impl Levels {
     /// Writes the levels `levels` to `out`; the first one begins a byte.
     fn fill(&self, levels: Range<u64>, out: &mut [u8]) -> Result<()> {
         let lists = &self.of.lists;
-        let highest = if self.kind == Kind::Repetition { 1 } else { lists.highest_level() };
+        let highest = if self.kind == LevelKind::Repetition { 1 } else { lists.highest_level() };
         out.fill(match (self.bits, highest) {
             (1, _) | (_, 3) => 0b1111_1111,
             _ => 0b1010_1010,
         });
-        let elements = lists.elements.as_ref().filter(|_| self.kind == Kind::Definition);
+        let elements = lists.elements.as_ref().filter(|_| self.kind == LevelKind::Definition);
         for block in self.of.blocks(&levels) {
             let mut level = self.of.before[block];
             let SomeLists { first, lengths } = lists.read(self.of.block(block))?;
@@ -240,9 +247,9 @@ impl Levels {
             for length in lengths {
                 // Among the levels of a list, only the first can be lower than the highest, unless values are null.
                 let lower = match (self.kind, length) {
-                    (Kind::Repetition, _) | (Kind::Definition, None) => Some(0),
-                    (Kind::Definition, Some(0)) => Some(lists.empty_level()),
-                    (Kind::Definition, Some(_)) => None,
+                    (LevelKind::Repetition, _) | (LevelKind::Definition, None) => Some(0),
+                    (LevelKind::Definition, Some(0)) => Some(lists.empty_level()),
+                    (LevelKind::Definition, Some(_)) => None,
                 };
                 if let Some(lower) = lower.filter(|_| levels.contains(&level)) {
                     self.set(level - levels.start, lower, out);

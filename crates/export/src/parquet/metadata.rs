@@ -3,7 +3,7 @@
 
 use tilefs_reader::array::ValueBounds;
 
-use super::thrift::{Fields, structure};
+use super::thrift::{StructFields, structure};
 use super::types::{Leaf, Logical};
 
 /// The first and the last bytes of the file.
@@ -11,7 +11,7 @@ pub const MAGIC: [u8; 4] = *b"PAR1";
 
 /// Encodings, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub enum PageEncoding {
     Plain = 0,
     /// Runs, and bit-packed numbers between them.
     Rle = 3,
@@ -23,14 +23,14 @@ const REPEATED: i32 = 2;
 const REQUIRED: i32 = 0;
 
 /// Returns the header of a data page with this many values, including nulls.
-pub fn data_page(bytes: i32, values: i32, encoding: Encoding) -> Vec<u8> {
+pub fn data_page(bytes: i32, values: i32, encoding: PageEncoding) -> Vec<u8> {
     structure(|header| {
         page(header, 0, bytes);
         header.structure(5, |data| {
             data.i32(1, values);
             data.i32(2, encoding as i32);
-            data.i32(3, Encoding::Rle as i32);
-            data.i32(4, Encoding::Rle as i32);
+            data.i32(3, PageEncoding::Rle as i32);
+            data.i32(4, PageEncoding::Rle as i32);
         });
     })
 }
@@ -41,12 +41,12 @@ pub fn dictionary_page(bytes: i32, values: i32) -> Vec<u8> {
         page(header, 2, bytes);
         header.structure(7, |dictionary| {
             dictionary.i32(1, values);
-            dictionary.i32(2, Encoding::Plain as i32);
+            dictionary.i32(2, PageEncoding::Plain as i32);
         });
     })
 }
 
-fn page(header: &mut Fields<'_>, kind: i32, bytes: i32) {
+fn page(header: &mut StructFields<'_>, kind: i32, bytes: i32) {
     header.i32(1, kind);
     header.i32(2, bytes);
     header.i32(3, bytes);
@@ -61,7 +61,7 @@ pub struct SchemaColumn<'a> {
     pub is_list: bool,
     /// Whether elements of a list can be null.
     pub has_nullable_elements: bool,
-    pub encodings: &'a [Encoding],
+    pub encodings: &'a [PageEncoding],
 }
 
 impl SchemaColumn<'_> {
@@ -139,7 +139,7 @@ fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
 
 /// A column of a row group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct ColumnChunk {
     /// Number of values, including nulls; for lists, the values of all of them.
     pub values: u64,
     /// The start of the dictionary page, if there is one.
@@ -152,7 +152,7 @@ pub struct Chunk {
     pub statistics: Option<ValueBounds>,
 }
 
-impl Chunk {
+impl ColumnChunk {
     fn write(&self, column: &SchemaColumn<'_>) -> Vec<u8> {
         structure(|chunk| {
             chunk.i64(2, self.dictionary.unwrap_or(self.data) as i64);
@@ -188,7 +188,7 @@ impl Chunk {
 }
 
 /// Returns a row group with all its columns.
-pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
+pub fn row_group(number: usize, rows: u64, chunks: &[ColumnChunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
     structure(|group| {
         let bytes = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.bytes)).min(i64::MAX as u64);
         group.structures(1, chunks.iter().zip(columns).map(|(chunk, column)| chunk.write(column)));

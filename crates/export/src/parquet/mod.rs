@@ -35,7 +35,7 @@ mod values;
 use std::sync::Arc;
 
 use crate::column::{Column, Exported, Field, FormatResult, held_columns};
-use file::File;
+use file::ParquetFile;
 pub use groups::TileRows;
 use groups::{RowGroups, rows_of_group};
 use types::ParquetColumn;
@@ -67,7 +67,7 @@ pub fn parquet(
     let dictionaries = stored.iter().filter_map(|column| column.dictionary.as_ref());
     let dictionaries = dictionaries.map(|dictionary| dictionary.plain.as_slice().len() as u64).sum();
     let groups = RowGroups::new(rows, rows_of_group(rows, stored.len() as u64, row_length, dictionaries), tiles);
-    Ok(Exported { content: Arc::new(File::new(stored, groups, metadata)?), left_out })
+    Ok(Exported { content: Arc::new(ParquetFile::new(stored, groups, metadata)?), left_out })
 }
 
 #[cfg(test)]

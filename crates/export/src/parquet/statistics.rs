@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::Kind;
 use tilefs_reader::array::ValueBounds;
 
-use super::types::{Layout, ParquetColumn};
+use super::types::{PageLayout, ParquetColumn};
 use crate::content::Content;
 use crate::content::element::ConvertedColumn;
 
@@ -27,10 +27,15 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<ValueBound
         }
     };
     let (least, greatest) = match column.layout {
-        Layout::Values(_) => (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?),
-        Layout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
-        Layout::Bytes => (least, greatest),
-        Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } | Layout::Elements { .. } => {
+        PageLayout::Values(_) => {
+            (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?)
+        }
+        PageLayout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
+        PageLayout::Bytes => (least, greatest),
+        PageLayout::Indices(_)
+        | PageLayout::List { .. }
+        | PageLayout::VaryingList { .. }
+        | PageLayout::Elements { .. } => {
             return None;
         }
     };

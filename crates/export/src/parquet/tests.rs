@@ -74,9 +74,9 @@ fn sample(rows: usize) -> Vec<Column> {
 }
 
 /// A file with groups of this many rows.
-fn file_of(columns: &[Column], rows_of_group: u64) -> File {
+fn file_of(columns: &[Column], rows_of_group: u64) -> ParquetFile {
     let stored: Vec<ParquetColumn> = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
-    File::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None), Vec::new()).unwrap()
+    ParquetFile::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None), Vec::new()).unwrap()
 }
 
 #[test]

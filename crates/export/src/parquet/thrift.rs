@@ -5,7 +5,7 @@
 
 /// The type of a field or a list element, by its number in the protocol.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ThriftType {
     True = 1,
     False = 2,
     I16 = 4,
@@ -17,21 +17,21 @@ enum Kind {
 }
 
 /// Writes a struct. Fields must be written in ascending order of their numbers.
-pub struct Fields<'a> {
+pub struct StructFields<'a> {
     out: &'a mut Vec<u8>,
     last: i16,
 }
 
 /// Returns the bytes of a struct.
-pub fn structure(fill: impl FnOnce(&mut Fields<'_>)) -> Vec<u8> {
+pub fn structure(fill: impl FnOnce(&mut StructFields<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, fill);
     out
 }
 
 /// Appends the bytes of a struct.
-fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut Fields<'_>)) {
-    let mut fields = Fields { out, last: 0 };
+fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut StructFields<'_>)) {
+    let mut fields = StructFields { out, last: 0 };
     fill(&mut fields);
     fields.out.push(0);
 }
@@ -50,8 +50,8 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-impl Fields<'_> {
-    fn head(&mut self, number: i16, kind: Kind) {
+impl StructFields<'_> {
+    fn head(&mut self, number: i16, kind: ThriftType) {
         debug_assert!(number > self.last);
         match number - self.last {
             step @ 1..=15 => self.out.push((step as u8) << 4 | kind as u8),
@@ -64,7 +64,7 @@ impl Fields<'_> {
     }
 
     pub fn bool(&mut self, number: i16, value: bool) {
-        self.head(number, if value { Kind::True } else { Kind::False });
+        self.head(number, if value { ThriftType::True } else { ThriftType::False });
     }
 
     /// Writes a byte as a field, which is not a variable-length number.
@@ -77,48 +77,48 @@ impl Fields<'_> {
     }
 
     pub fn i16(&mut self, number: i16, value: i16) {
-        self.head(number, Kind::I16);
+        self.head(number, ThriftType::I16);
         varint(self.out, zigzag(value.into()));
     }
 
     pub fn i32(&mut self, number: i16, value: i32) {
-        self.head(number, Kind::I32);
+        self.head(number, ThriftType::I32);
         varint(self.out, zigzag(value.into()));
     }
 
     pub fn i64(&mut self, number: i16, value: i64) {
-        self.head(number, Kind::I64);
+        self.head(number, ThriftType::I64);
         varint(self.out, zigzag(value));
     }
 
     pub fn bytes(&mut self, number: i16, value: &[u8]) {
-        self.head(number, Kind::Binary);
+        self.head(number, ThriftType::Binary);
         length_and_bytes(self.out, value);
     }
 
-    pub fn structure(&mut self, number: i16, fill: impl FnOnce(&mut Fields<'_>)) {
-        self.head(number, Kind::Struct);
+    pub fn structure(&mut self, number: i16, fill: impl FnOnce(&mut StructFields<'_>)) {
+        self.head(number, ThriftType::Struct);
         append(self.out, fill);
     }
 
     pub fn i32s(&mut self, number: i16, values: &[i32]) {
-        self.list(number, Kind::I32, values.len());
+        self.list(number, ThriftType::I32, values.len());
         values.iter().for_each(|&value| varint(self.out, zigzag(value.into())));
     }
 
     pub fn texts(&mut self, number: i16, values: &[&str]) {
-        self.list(number, Kind::Binary, values.len());
+        self.list(number, ThriftType::Binary, values.len());
         values.iter().for_each(|value| length_and_bytes(self.out, value.as_bytes()));
     }
 
     /// Writes a list of structs made by [`structure`].
     pub fn structures(&mut self, number: i16, values: impl ExactSizeIterator<Item = impl AsRef<[u8]>>) {
-        self.list(number, Kind::Struct, values.len());
+        self.list(number, ThriftType::Struct, values.len());
         values.for_each(|value| self.out.extend_from_slice(value.as_ref()));
     }
 
-    fn list(&mut self, number: i16, kind: Kind, length: usize) {
-        self.head(number, Kind::List);
+    fn list(&mut self, number: i16, kind: ThriftType, length: usize) {
+        self.head(number, ThriftType::List);
         match length {
             0..=14 => self.out.push((length as u8) << 4 | kind as u8),
             _ => {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
+use tilefs_format::time_unit::TimeUnit;
 
-use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
+use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
 use crate::column::validity::Validity;
@@ -35,12 +36,12 @@ pub enum Logical {
     },
     Date,
     /// In a unit other than seconds, which Parquet lacks. The numbers of the others are those of Arrow.
-    Timestamp(TimeUnit),
+    Timestamp(ArrowTimeUnit),
 }
 
 /// The arrangement of a column's values in its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum PageLayout {
     /// One value of this many bytes per cell.
     Values(u64),
     /// One bit per cell; `values` has one byte per cell.
@@ -58,9 +59,9 @@ pub enum Layout {
     Elements { size: u64 },
 }
 
-impl Layout {
+impl PageLayout {
     pub fn is_list(self) -> bool {
-        matches!(self, Layout::List { .. } | Layout::VaryingList { .. } | Layout::Elements { .. })
+        matches!(self, PageLayout::List { .. } | PageLayout::VaryingList { .. } | PageLayout::Elements { .. })
     }
 }
 
@@ -102,38 +103,38 @@ impl Leaf {
     }
 
     /// Returns the arrangement of cells with one value each.
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> PageLayout {
         match self.physical {
-            Physical::Boolean => Layout::Bits,
-            Physical::ByteArray => Layout::Bytes,
-            Physical::Int32 | Physical::Float => Layout::Values(4),
-            Physical::Int64 | Physical::Double => Layout::Values(8),
-            Physical::FixedLenByteArray => Layout::Values(self.length.unwrap_or(0).unsigned_abs().into()),
+            Physical::Boolean => PageLayout::Bits,
+            Physical::ByteArray => PageLayout::Bytes,
+            Physical::Int32 | Physical::Float => PageLayout::Values(4),
+            Physical::Int64 | Physical::Double => PageLayout::Values(8),
+            Physical::FixedLenByteArray => PageLayout::Values(self.length.unwrap_or(0).unsigned_abs().into()),
         }
     }
 }
 
 /// A conversion of the values before they are stored.
-pub type Conversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Content>;
+pub type ValueConversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Content>;
 
 /// A column and its Parquet type.
 pub struct ParquetColumn {
     /// The Arrow field, for readers that convert Parquet to Arrow.
     pub field: ArrowField,
     pub leaf: Leaf,
-    pub layout: Layout,
+    pub layout: PageLayout,
     /// The values of all rows as the column stores them, of `size` bytes each, or all bytes if there are offsets.
     pub values: Arc<dyn Content>,
     pub size: u64,
     /// Applied to the values that are not null.
-    pub conversion: Option<Conversion>,
-    /// For [`Layout::Bytes`] and lists of varying length, as in [`Column`].
+    pub conversion: Option<ValueConversion>,
+    /// For [`PageLayout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Arc<dyn Content>>,
-    /// For [`Layout::Elements`].
+    /// For [`PageLayout::Elements`].
     pub elements: Option<Elements>,
     /// One byte per cell, 0 if it has no value.
     pub present: Option<Arc<dyn Content>>,
-    pub dictionary: Option<Dictionary>,
+    pub dictionary: Option<LabelDictionary>,
     /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
     pub may_refuse: bool,
     /// Known bounds of the column's own values.
@@ -142,7 +143,7 @@ pub struct ParquetColumn {
 }
 
 /// The labels of an enumeration, stored end to end.
-pub struct Dictionary {
+pub struct LabelDictionary {
     pub count: i32,
     pub plain: Arc<Vec<u8>>,
 }
@@ -150,19 +151,19 @@ pub struct Dictionary {
 impl ParquetColumn {
     /// Checks whether a field has a Parquet type; returns the reason if not.
     pub fn check(field: &Field) -> FormatResult<()> {
-        Stored::of(field).map(drop)
+        StoredType::of(field).map(drop)
     }
 
     /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let stored = match &column.elements {
-            Some(elements) => Stored::of_elements(field, elements)?,
-            None => Stored::of(field)?,
+            Some(elements) => StoredType::of_elements(field, elements)?,
+            None => StoredType::of(field)?,
         };
-        let is_codes = matches!(stored.layout, Layout::Indices(_));
+        let is_codes = matches!(stored.layout, PageLayout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Validity::may_lack_times(column);
+        let may_lack_times = matches!(stored.layout, PageLayout::Values(_)) && Validity::may_lack_times(column);
         let present: Option<Arc<dyn Content>> = match labels {
             Some(labels) => Some(Arc::new(Validity::of_codes(column, labels))),
             None if may_lack_times => Some(Arc::new(Validity::of_times(column))),
@@ -203,11 +204,11 @@ impl ParquetColumn {
     /// Returns the approximate size of a cell's values in a page, in bytes; `None` if it varies.
     pub fn row_length(&self) -> Option<u64> {
         match self.layout {
-            Layout::Values(size) | Layout::Indices(size) => Some(size),
-            Layout::Bits => Some(1),
-            Layout::List { values, size } => values.checked_mul(size),
-            Layout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
-            Layout::VaryingList { .. } | Layout::Bytes | Layout::Elements { .. } => None,
+            PageLayout::Values(size) | PageLayout::Indices(size) => Some(size),
+            PageLayout::Bits => Some(1),
+            PageLayout::List { values, size } => values.checked_mul(size),
+            PageLayout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
+            PageLayout::VaryingList { .. } | PageLayout::Bytes | PageLayout::Elements { .. } => None,
         }
     }
 
@@ -221,59 +222,59 @@ impl ParquetColumn {
 const MAX_LISTED: i32 = 1 << 16;
 
 /// The types of a field, and the conversion of its cells to values of these types.
-struct Stored {
+struct StoredType {
     leaf: Leaf,
-    layout: Layout,
-    conversion: Option<Conversion>,
+    layout: PageLayout,
+    conversion: Option<ValueConversion>,
     arrow: DataType,
 }
 
-impl Stored {
+impl StoredType {
     fn of(field: &Field) -> FormatResult<Self> {
         if let Some(bytes) = bytes_type(field, "Parquet")? {
-            return Ok(Stored::of_type(bytes));
+            return Ok(StoredType::of_type(bytes));
         }
         let datatype = field.datatype;
         if let Some(labels) = code_labels(field) {
-            return Ok(Stored::of_codes(datatype, labels));
+            return Ok(StoredType::of_codes(datatype, labels));
         }
         if field.values_per_cell == Some(1) {
-            let stored = Stored::of_type(single_type(datatype));
-            return Ok(Stored { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
+            let stored = StoredType::of_type(single_type(datatype));
+            return Ok(StoredType { conversion: stored.conversion.or(time_conversion(datatype)), ..stored });
         }
-        let element = Stored::of_type(element_type(datatype));
-        let Layout::Values(size) = element.layout else {
+        let element = StoredType::of_type(element_type(datatype));
+        let PageLayout::Values(size) = element.layout else {
             return Err(Unrepresentable::new("Parquet cannot hold such lists"));
         };
         let items = ArrowField::of_items("element", element.arrow);
         let (layout, arrow) = match field.values_per_cell {
-            None => (Layout::VaryingList { size }, DataType::LargeList(items)),
+            None => (PageLayout::VaryingList { size }, DataType::LargeList(items)),
             Some(values) => {
                 let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
                 let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
                 let layout = match field.nullable {
-                    true => Layout::VaryingList { size },
-                    false => Layout::List { values: values.into(), size },
+                    true => PageLayout::VaryingList { size },
+                    false => PageLayout::List { values: values.into(), size },
                 };
                 (layout, DataType::FixedSizeList(items, length))
             }
         };
-        Ok(Stored { layout, arrow, ..element })
+        Ok(StoredType { layout, arrow, ..element })
     }
 
     /// Returns the type of lists of texts, or of numbers that can be null.
     fn of_elements(field: &Field, elements: &Elements) -> FormatResult<Self> {
         let element = match elements.offsets {
-            Some(_) => Stored::of(field)?,
-            None => Stored::of_type(element_type(field.datatype)),
+            Some(_) => StoredType::of(field)?,
+            None => StoredType::of_type(element_type(field.datatype)),
         };
         let size = match element.layout {
-            Layout::Values(size) => size,
-            Layout::Bytes => 0,
+            PageLayout::Values(size) => size,
+            PageLayout::Bytes => 0,
             _ => return Err(Unrepresentable::new("Parquet cannot hold such lists")),
         };
         let arrow = DataType::LargeList(ArrowField::of_nullable_items("element", element.arrow));
-        Ok(Stored { layout: Layout::Elements { size }, arrow, ..element })
+        Ok(StoredType { layout: PageLayout::Elements { size }, arrow, ..element })
     }
 
     fn of_codes(datatype: Datatype, labels: &Labels) -> Self {
@@ -282,7 +283,7 @@ impl Stored {
             0x101..=0x1_0000 => 2,
             _ => 4,
         };
-        let conversion: (u64, Option<Conversion>) = match (datatype.size(), wanted) {
+        let conversion: (u64, Option<ValueConversion>) = match (datatype.size(), wanted) {
             (1, _) => (1, None),
             (2, 1) => (1, Some(narrowed::<2, 1>)),
             (2, _) => (2, None),
@@ -297,44 +298,44 @@ impl Stored {
         let values = label_type(labels);
         let leaf = Leaf::of(&values);
         let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
-        Stored { leaf, layout: Layout::Indices(width), conversion, arrow }
+        StoredType { leaf, layout: PageLayout::Indices(width), conversion, arrow }
     }
 
     /// Returns the type of cells with one value each of an Arrow type. Parquet has no integers below 32 bits.
     fn of_type(arrow: DataType) -> Self {
         let leaf = Leaf::of(&arrow);
-        let conversion: Option<Conversion> = match arrow {
+        let conversion: Option<ValueConversion> = match arrow {
             DataType::Int8 => Some(widened::<1, true>),
             DataType::Int16 => Some(widened::<2, true>),
             DataType::UInt8 => Some(widened::<1, false>),
             DataType::UInt16 => Some(widened::<2, false>),
             _ => None,
         };
-        Stored { layout: leaf.layout(), leaf, conversion, arrow }
+        StoredType { layout: leaf.layout(), leaf, conversion, arrow }
     }
 }
 
 /// Returns the Arrow type of single values that are not bytes of text. Parquet has dates, and no seconds.
 fn single_type(datatype: Datatype) -> DataType {
     match (value_type(datatype), datatype.time_unit()) {
-        (DataType::Timestamp(_), Some("Y" | "M" | "W" | "D")) => DataType::Date32,
-        (DataType::Timestamp(TimeUnit::Second), _) => DataType::Timestamp(TimeUnit::Millisecond),
+        (DataType::Timestamp(_), Some(unit)) if unit <= TimeUnit::Day => DataType::Date32,
+        (DataType::Timestamp(ArrowTimeUnit::Second), _) => DataType::Timestamp(ArrowTimeUnit::Millisecond),
         (other, _) => other,
     }
 }
 
 /// Returns the conversion of dates and times to the unit of their type.
-fn time_conversion(datatype: Datatype) -> Option<Conversion> {
+fn time_conversion(datatype: Datatype) -> Option<ValueConversion> {
     match (datatype.is_datetime(), datatype.time_unit()?) {
-        (true, "Y") => Some(|values, column| days(values, column, calendar::days_of_years)),
-        (true, "M") => Some(|values, column| days(values, column, calendar::days_of_months)),
-        (true, "W") => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
-        (true, "D") => Some(|values, column| days(values, column, Some)),
-        (true, "h") => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
-        (true, "m") => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
-        (true, "s") => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
-        (false, "h") => Some(|values, column| multiplied(values, column, 3600, "seconds")),
-        (false, "m") => Some(|values, column| multiplied(values, column, 60, "seconds")),
+        (true, TimeUnit::Year) => Some(|values, column| days(values, column, calendar::days_of_years)),
+        (true, TimeUnit::Month) => Some(|values, column| days(values, column, calendar::days_of_months)),
+        (true, TimeUnit::Week) => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
+        (true, TimeUnit::Day) => Some(|values, column| days(values, column, Some)),
+        (true, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
+        (true, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
+        (true, TimeUnit::Second) => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
+        (false, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3600, "seconds")),
+        (false, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60, "seconds")),
         _ => None,
     }
 }
@@ -373,12 +374,12 @@ fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, wh
 }
 
 /// Returns the labels, PLAIN.
-fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
+fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
-    let stored = Stored::of_type(label_type(labels));
+    let stored = StoredType::of_type(label_type(labels));
     let mut plain = Vec::new();
-    if stored.layout == Layout::Bytes {
+    if stored.layout == PageLayout::Bytes {
         for label in labels.utf8_or_stored() {
             plain.extend(u32::try_from(label.len()).map_err(|_| too_long())?.to_le_bytes());
             plain.extend(label);
@@ -396,5 +397,5 @@ fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     if i32::try_from(plain.len()).is_err() {
         return Err(too_long());
     }
-    Ok(Dictionary { count, plain: Arc::new(plain) })
+    Ok(LabelDictionary { count, plain: Arc::new(plain) })
 }

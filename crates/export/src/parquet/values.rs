@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::content::var::read_offset;
+use crate::content::var::{read_offset, read_offsets, wrong_offsets};
 
 /// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;
@@ -228,14 +228,12 @@ impl LengthsAndBytes {
 
     /// Reads the offsets of the values of some rows and the final end.
     fn read_offsets(&self, rows: &Range<u64>, offsets: &mut Vec<u64>) -> Result<()> {
-        let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
-        self.offsets.read_at(8 * rows.start, &mut bytes)?;
-        offsets.clear();
-        offsets.extend(bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)));
+        offsets.resize((rows.end - rows.start + 1) as usize, 0);
+        read_offsets(&self.offsets, rows.start, offsets)?;
         let within =
             |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
-            return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
+            return Err(wrong_offsets());
         }
         Ok(())
     }
@@ -248,7 +246,7 @@ impl LengthsAndBytes {
         let row = self.block(block).start;
         let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
         let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
-        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that decrease"))
+        start.filter(|&start| start <= self.length).ok_or_else(wrong_offsets)
     }
 
     /// Returns the last block that begins at or before a position, and its start.
@@ -289,96 +287,145 @@ impl LengthsAndBytes {
         if let Some((present, _)) = &self.present {
             present.marks.read_at(rows.start - self.rows.start, &mut marks)?;
         }
-        let mut scratch = Vec::new();
-        let mut place = start;
-        let mut number = 0;
-        while number < marks.len() && !out.is_empty() {
-            let length = offsets[number + 1] - offsets[number];
-            if marks[number] == 0 {
-                number += 1;
-                continue;
+        let mut block = BlockReader { offsets, marks, prefix: self.prefix, row: 0, place: start, at: *at };
+        let mut values = Vec::new();
+        while !out.is_empty() && block.skip() {
+            out = match block.value_bytes() > TEXT_BATCH {
+                true => self.read_long_value(&mut block, out)?,
+                false => self.read_batch(&mut block, &mut values, out)?,
+            };
+        }
+        *at = block.at;
+        Ok(out)
+    }
+
+    /// Writes to `out` its part of the next value, which is not held in memory.
+    fn read_long_value<'o>(&self, block: &mut BlockReader, out: Output<'o>) -> Result<Output<'o>> {
+        let length = block.value_bytes();
+        let out = block.write(&(length as u32).to_le_bytes()[..self.prefix as usize], out);
+        let (now, later) = out.split_at((block.place + length).saturating_sub(block.at));
+        let wanted = now.len();
+        if wanted > 0 {
+            self.values.read(block.offsets[block.row] + (block.at - block.place), now)?;
+        }
+        block.at += wanted;
+        block.place += length;
+        block.row += 1;
+        Ok(later)
+    }
+
+    /// Writes to `out` its part of the next values, as many as are read at a time. Reads whole values, also those of
+    /// which only a part is requested, and the bytes of nulls between them.
+    fn read_batch<'o>(&self, block: &mut BlockReader, values: &mut Vec<u8>, mut out: Output<'o>) -> Result<Output<'o>> {
+        let (end, place_of_end) = block.batch(out.len());
+        let first = block.offsets[block.row];
+        let length = block.offsets[end] - first;
+        if out.wanted().is_none() {
+            self.values.read(first, Output::Ahead(length))?;
+            let (now, later) = out.split_at(place_of_end - block.at);
+            block.at += now.len();
+            (block.row, block.place) = (end, place_of_end);
+            return Ok(later);
+        }
+        values.resize(length as usize, 0);
+        self.values.read_at(first, values)?;
+        out = block.write_whole_values(first, end, values, out);
+        while block.row < end && !out.is_empty() {
+            if block.marks[block.row] != 0 {
+                let value = &values[(block.offsets[block.row] - first) as usize..][..block.value_bytes() as usize];
+                out = block.write(&(value.len() as u32).to_le_bytes()[..self.prefix as usize], out);
+                out = block.write(value, out);
             }
-            if place + self.prefix + length <= *at {
-                place += self.prefix + length;
-                number += 1;
-                continue;
-            }
-            if length > TEXT_BATCH {
-                let prefix = (length as u32).to_le_bytes();
-                let skipped = (*at).saturating_sub(place).min(self.prefix);
-                let (mut now, later) = out.split_at(self.prefix - skipped);
-                if let Some(now) = now.wanted() {
-                    now.copy_from_slice(&prefix[skipped as usize..][..now.len()]);
-                }
-                *at += now.len();
-                let (now, later) = later.split_at(place + self.prefix + length - *at);
-                let wanted = now.len();
-                if wanted > 0 {
-                    self.values.read(offsets[number] + (*at - place - self.prefix), now)?;
-                }
-                *at += wanted;
-                (out, place, number) = (later, place + self.prefix + length, number + 1);
-                continue;
-            }
-            // Read whole values, including partly requested ones, and the bytes of nulls between them.
-            let (first, wanted_end) = (offsets[number], *at + out.len());
-            let (mut batch_end, mut batch_place) = (number, place);
-            while batch_end < marks.len() && batch_place < wanted_end && offsets[batch_end + 1] - first <= TEXT_BATCH {
-                if marks[batch_end] != 0 {
-                    batch_place += self.prefix + offsets[batch_end + 1] - offsets[batch_end];
-                }
-                batch_end += 1;
-            }
-            if out.wanted().is_none() {
-                self.values.read(first, Output::Ahead(offsets[batch_end] - first))?;
-                let (now, later) = out.split_at(batch_place - *at);
-                *at += now.len();
-                (out, place, number) = (later, batch_place, batch_end);
-                continue;
-            }
-            scratch.resize((offsets[batch_end] - first) as usize, 0);
-            self.values.read_at(first, &mut scratch)?;
-            let mut filled = 0;
-            if let Some(out) = out.wanted().filter(|_| *at == place) {
-                // Copy the values that are requested whole.
-                while number < batch_end {
-                    if marks[number] != 0 {
-                        let value =
-                            &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
-                        let Some(target) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else {
-                            break;
-                        };
-                        let (prefix, target) = target.split_at_mut(self.prefix as usize);
-                        prefix.copy_from_slice(&(value.len() as u32).to_le_bytes()[..self.prefix as usize]);
-                        target.copy_from_slice(value);
-                        filled += self.prefix as usize + value.len();
-                    }
-                    number += 1;
-                }
-            }
-            (place, *at) = (place + filled as u64, *at + filled as u64);
-            out = out.split_at(filled as u64).1;
-            while number < batch_end && !out.is_empty() {
-                if marks[number] == 0 {
-                    number += 1;
-                    continue;
-                }
-                let value = &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
-                let prefix = (value.len() as u32).to_le_bytes();
-                for part in [&prefix[..self.prefix as usize], value] {
-                    let skipped = (at.saturating_sub(place) as usize).min(part.len());
-                    let part_end = place + part.len() as u64;
-                    let (mut now, later) = out.split_at((part.len() - skipped) as u64);
-                    if let Some(now) = now.wanted() {
-                        now.copy_from_slice(&part[skipped..][..now.len()]);
-                    }
-                    *at += now.len();
-                    (out, place) = (later, part_end);
-                }
-                number += 1;
-            }
+            block.row += 1;
         }
         Ok(out)
+    }
+}
+
+/// The progress of a read through the values of a block.
+struct BlockReader {
+    /// The offset of each row's value in the column, and the final end.
+    offsets: Vec<u64>,
+    /// One byte per row, 0 for no value.
+    marks: Vec<u8>,
+    /// Size of the length before each value.
+    prefix: u64,
+    /// The next row, by its number in the block.
+    row: usize,
+    /// The position in the content at which the value of this row, or the rest of it, begins.
+    place: u64,
+    /// The position in the content at which the rest of the output begins.
+    at: u64,
+}
+
+impl BlockReader {
+    /// Returns the length of the next row's value.
+    fn value_bytes(&self) -> u64 {
+        self.offsets[self.row + 1] - self.offsets[self.row]
+    }
+
+    /// Skips the nulls, and the values that end before the output begins; returns `false` at the end of the block.
+    fn skip(&mut self) -> bool {
+        while self.row < self.marks.len() {
+            if self.marks[self.row] != 0 {
+                let end = self.place + self.prefix + self.value_bytes();
+                if end > self.at {
+                    return true;
+                }
+                self.place = end;
+            }
+            self.row += 1;
+        }
+        false
+    }
+
+    /// Returns the end of the rows that are read together with the next one for `wanted` bytes of output, and the
+    /// position in the content at which their values end.
+    fn batch(&self, wanted: u64) -> (usize, u64) {
+        let (first, wanted_end) = (self.offsets[self.row], self.at + wanted);
+        let (mut end, mut place) = (self.row, self.place);
+        while end < self.marks.len() && place < wanted_end && self.offsets[end + 1] - first <= TEXT_BATCH {
+            if self.marks[end] != 0 {
+                place += self.prefix + self.offsets[end + 1] - self.offsets[end];
+            }
+            end += 1;
+        }
+        (end, place)
+    }
+
+    /// Writes to `out` the values of the rows up to `end` that fit in it as a whole, if it begins at a value. `values`
+    /// begins at the offset `first`.
+    fn write_whole_values<'o>(&mut self, first: u64, end: usize, values: &[u8], mut out: Output<'o>) -> Output<'o> {
+        let Some(bytes) = out.wanted().filter(|_| self.at == self.place) else { return out };
+        let prefix = self.prefix as usize;
+        let (mut row, mut filled) = (self.row, 0);
+        while row < end {
+            if self.marks[row] != 0 {
+                let value = &values[(self.offsets[row] - first) as usize..(self.offsets[row + 1] - first) as usize];
+                let Some(target) = bytes.get_mut(filled..filled + prefix + value.len()) else { break };
+                let (length, target) = target.split_at_mut(prefix);
+                length.copy_from_slice(&(value.len() as u32).to_le_bytes()[..prefix]);
+                target.copy_from_slice(value);
+                filled += prefix + value.len();
+            }
+            row += 1;
+        }
+        self.row = row;
+        self.place += filled as u64;
+        self.at += filled as u64;
+        out.split_at(filled as u64).1
+    }
+
+    /// Writes to `out` its part of the bytes that come next in the content.
+    fn write<'o>(&mut self, bytes: &[u8], out: Output<'o>) -> Output<'o> {
+        let skipped = (self.at.saturating_sub(self.place) as usize).min(bytes.len());
+        let (mut now, later) = out.split_at((bytes.len() - skipped) as u64);
+        if let Some(now) = now.wanted() {
+            now.copy_from_slice(&bytes[skipped..][..now.len()]);
+        }
+        self.at += now.len();
+        self.place += bytes.len() as u64;
+        later
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_threads::{self as threads, for_all};
 
-use super::measured::{Position, TextRows};
+use super::text_rows::{Position, TextRows};
 use crate::content::Forward;
 
 /// Target size in bytes of the text made at a time, once a reader has asked for more than the first rows.

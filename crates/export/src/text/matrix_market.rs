@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
 
-use super::rows::{Rows, TextColumn};
+use super::rows::{TextColumn, TextLines};
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 
@@ -38,7 +38,7 @@ pub fn matrix_market(
     if [rows.cells(), columns.cells()] != [cells; 2] {
         return Err(Unrepresentable::new("coordinates and values differ in number"));
     }
-    Ok(Arc::new(Rows::new(header.into_bytes(), texts, cells, b' ', 1)?))
+    Ok(Arc::new(TextLines::new(header.into_bytes(), texts, cells, b' ', 1)?))
 }
 
 /// The domain of a sparse matrix.

@@ -9,6 +9,7 @@ mod row_writer;
 mod rows;
 mod style;
 mod table;
+mod text_rows;
 pub mod time;
 mod value;
 
@@ -19,11 +20,12 @@ use tilefs_format::datatype::Kind;
 use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
 use crate::content::Content;
 pub use from_front::forward;
-pub use measured::{Measured, Position, TextRows};
-use rows::{Rows, TextColumn};
+pub use measured::Measured;
+use rows::{TextColumn, TextLines};
 pub use style::Style;
 pub use table::Table;
 use table::TableColumn;
+pub use text_rows::{Position, TextRows};
 
 /// Checks whether [`grid`] can hold a field; returns the reason if not.
 pub fn check_grid(field: &Field) -> FormatResult<()> {
@@ -45,7 +47,7 @@ pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     check_grid(&column.field)?;
     let across = if column.shape.len() > 1 { column.shape.last().copied().unwrap_or(1) } else { 1 };
     let text = TextColumn::new(column, shown_labels(&column.field, |label| word(one_line(label))))?;
-    Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
+    Ok(Arc::new(TextLines::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
 }
 
 /// Checks whether [`lines`] can hold a field; returns the reason if not.
@@ -67,7 +69,7 @@ pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_lines(&column.field)?;
     let text = TextColumn::new(column, None)?;
-    Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
+    Ok(Arc::new(TextLines::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
 }
 
 /// Returns the labels of the codes of a column, one per line, in the form of [`lines`]. A null or a code without a

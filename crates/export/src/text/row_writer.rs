@@ -1,12 +1,65 @@
 //! Writes a few rows at a time, column by column, to the output of a read, or prefetches the cells they are made of.
 
 use std::ops::Range;
+use std::sync::PoisonError;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::rows::{Rows, TextColumn};
+use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;
+use crate::content::{Content, read_head};
+
+/// Number of rows written together, so that all columns of a batch stay in the processor's cache.
+const BATCH: u64 = 1024;
+
+/// The same for prefetching, which writes nothing.
+const BATCH_AHEAD: u64 = 16 * BATCH;
+
+impl Content for TextLines {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        let (offset, mut rest) = read_head(&self.header, offset, out);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let end = offset + rest.len();
+        let is_ahead = rest.wanted().is_none();
+        let last = &self.last[usize::from(is_ahead)];
+        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut row, mut place) = self.row_at(offset, known)?;
+        let mut writer = RowWriter::new(offset, rest);
+        loop {
+            if is_ahead && !self.varies() && (offset..end).contains(&place) {
+                // Only the position after all whole rows is needed.
+                let whole = ((end - place) / self.fixed).min(self.rows - row);
+                self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
+                (row, place) = (row + whole, place + whole * self.fixed);
+                if place == end {
+                    break;
+                }
+            }
+            let most = if is_ahead { BATCH_AHEAD } else { BATCH };
+            let count = most.min(self.rows - row).min((end - place).div_ceil(self.fixed));
+            if count == 0 {
+                return Err(Error::damaged("the offsets of the values end too early"));
+            }
+            writer.lay_out(self, row, count, place)?;
+            writer.write(self, row)?;
+            let at_end = writer.reaches_end();
+            // The next read begins in this row of the last batch.
+            (row, place) = writer.next(row);
+            if at_end {
+                break;
+            }
+        }
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
+        Ok(())
+    }
+}
 
 /// The requested characters, the current rows, and buffers that are reused for each batch.
 pub struct RowWriter<'a> {
@@ -44,7 +97,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Computes the positions of `count` rows from `first`, which is at `place`, and keeps those of requested rows.
-    pub fn lay_out(&mut self, rows: &Rows, first: u64, count: u64, place: u64) -> Result<()> {
+    pub fn lay_out(&mut self, rows: &TextLines, first: u64, count: u64, place: u64) -> Result<()> {
         self.elements.resize_with(rows.columns.len(), Vec::new);
         self.places.clear();
         self.places.extend((0..=count).map(|row| rows.header.len() as u64 + (first + row) * rows.fixed));
@@ -78,7 +131,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Writes the requested part of the current rows, of which `first` is the first.
-    pub fn write(&mut self, rows: &Rows, first: u64) -> Result<()> {
+    pub fn write(&mut self, rows: &TextLines, first: u64) -> Result<()> {
         self.places.pop();
         let elements = std::mem::take(&mut self.elements);
         let last = rows.columns.len() - 1;

@@ -5,26 +5,17 @@
 //! of a row is therefore linear in its number and in the offsets of the variable-length columns, and the row at a
 //! position is found by binary search.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
 use super::cells::ColumnCells;
-use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::element::Converted;
-use crate::content::{Content, read_head};
 use crate::number;
-
-/// Number of rows written together, so that all columns of a batch stay in the processor's cache.
-const BATCH: u64 = 1024;
-
-/// The same for prefetching, which writes nothing.
-const BATCH_AHEAD: u64 = 16 * BATCH;
 
 /// A column, and the conversion of its cells to text.
 pub struct TextColumn {
@@ -80,21 +71,21 @@ impl TextColumn {
 }
 
 /// Lines of text made of columns.
-pub struct Rows {
+pub struct TextLines {
     pub(super) header: Vec<u8>,
     pub(super) columns: Vec<TextColumn>,
-    rows: u64,
+    pub(super) rows: u64,
     pub(super) separator: u8,
     /// Number of rows per line; rows within a line end with the separator.
     pub(super) rows_of_line: u64,
     /// Number of characters of each row that do not depend on offsets.
     pub(super) fixed: u64,
-    length: u64,
+    pub(super) length: u64,
     /// A row and its position, where the last read ended: the next usually begins there. The second is for prefetching.
-    last: [Mutex<(u64, u64)>; 2],
+    pub(super) last: [Mutex<(u64, u64)>; 2],
 }
 
-impl Rows {
+impl TextLines {
     /// Creates the text. All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
     pub fn new(
         header: Vec<u8>,
@@ -111,7 +102,7 @@ impl Rows {
         let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
         let fixed = columns.iter().map(|column| column.cells.each().unwrap_or(0) * column.width + 1).sum();
         let last = [0, 1].map(|_| Mutex::new((0, header.len() as u64)));
-        Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
+        Ok(TextLines { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
     }
 
     /// Returns the position of a row's first character.
@@ -124,13 +115,13 @@ impl Rows {
     }
 
     /// Returns whether the position of any row depends on offsets.
-    fn varies(&self) -> bool {
+    pub(super) fn varies(&self) -> bool {
         self.columns.iter().any(TextColumn::varies)
     }
 
     /// Returns the row that contains the character at `place`, and that row's position; `last` is a hint: any row and
     /// its position.
-    fn row_at(&self, place: u64, last: (u64, u64)) -> Result<(u64, u64)> {
+    pub(super) fn row_at(&self, place: u64, last: (u64, u64)) -> Result<(u64, u64)> {
         let header = self.header.len() as u64;
         if !self.varies() {
             let row = (place - header) / self.fixed;
@@ -160,50 +151,5 @@ impl Rows {
             Ok(row_place <= place)
         })?;
         Ok((behind - 1, low_place))
-    }
-}
-
-impl Content for Rows {
-    fn len(&self) -> u64 {
-        self.length
-    }
-
-    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        let (offset, mut rest) = read_head(&self.header, offset, out);
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let end = offset + rest.len();
-        let is_ahead = rest.wanted().is_none();
-        let last = &self.last[usize::from(is_ahead)];
-        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut row, mut place) = self.row_at(offset, known)?;
-        let mut writer = RowWriter::new(offset, rest);
-        loop {
-            if is_ahead && !self.varies() && (offset..end).contains(&place) {
-                // Only the position after all whole rows is needed.
-                let whole = ((end - place) / self.fixed).min(self.rows - row);
-                self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
-                (row, place) = (row + whole, place + whole * self.fixed);
-                if place == end {
-                    break;
-                }
-            }
-            let most = if is_ahead { BATCH_AHEAD } else { BATCH };
-            let count = most.min(self.rows - row).min((end - place).div_ceil(self.fixed));
-            if count == 0 {
-                return Err(Error::damaged("the offsets of the values end too early"));
-            }
-            writer.lay_out(self, row, count, place)?;
-            writer.write(self, row)?;
-            let at_end = writer.reaches_end();
-            // The next read begins in this row of the last batch.
-            (row, place) = writer.next(row);
-            if at_end {
-                break;
-            }
-        }
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
-        Ok(())
     }
 }

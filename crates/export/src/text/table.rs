@@ -13,8 +13,8 @@ use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
-use super::measured::{Position, TextRows};
 use super::style::{self, LONG, Style};
+use super::text_rows::{Position, TextRows};
 use super::value::Printer;
 use crate::column::{Column, FormatResult};
 
@@ -44,7 +44,7 @@ pub(super) struct TableColumn {
 
 /// The values of a few rows, in reusable buffers.
 #[derive(Default)]
-pub struct Scratch {
+pub struct LoadedRows {
     columns: Vec<Loaded>,
 }
 
@@ -135,7 +135,7 @@ impl Table {
     }
 
     /// Reads as many rows as fit, at most `most`, and returns their number; 0 if a cell is longer than that.
-    fn load(&self, first: u64, most: u64, scratch: &mut Scratch) -> Result<u64> {
+    fn load(&self, first: u64, most: u64, scratch: &mut LoadedRows) -> Result<u64> {
         let mut count = self.rows_of_batch.min(most);
         if count == 0 {
             return Ok(0);
@@ -154,7 +154,7 @@ impl Table {
         Ok(count)
     }
 
-    fn append_rows(&self, count: usize, scratch: &Scratch, out: &mut Vec<u8>) {
+    fn append_rows(&self, count: usize, scratch: &LoadedRows, out: &mut Vec<u8>) {
         for row in 0..count {
             for (column, loaded) in self.columns.iter().zip(&scratch.columns) {
                 column.append(loaded, row, out);
@@ -167,7 +167,7 @@ impl Table {
     }
 
     /// Appends one cell, or the part of it that is read at a time.
-    fn append_part(&self, at: Position, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+    fn append_part(&self, at: Position, scratch: &mut LoadedRows, out: &mut Vec<u8>) -> Result<Position> {
         let number = at.column as usize;
         let (column, loaded) = (&self.columns[number], &mut scratch.columns[number]);
         let size = column.cells.size;
@@ -208,7 +208,7 @@ impl Table {
 }
 
 impl TextRows for Table {
-    type Scratch = Scratch;
+    type Scratch = LoadedRows;
 
     fn header(&self) -> &[u8] {
         &self.header
@@ -222,7 +222,7 @@ impl TextRows for Table {
         self.columns.len()
     }
 
-    fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+    fn advance(&self, at: Position, end: u64, scratch: &mut LoadedRows, out: &mut Vec<u8>) -> Result<Position> {
         cancellation::check()?;
         scratch.columns.resize_with(self.columns.len(), Loaded::default);
         if at.column == 0 && at.element == 0 {

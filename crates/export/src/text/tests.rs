@@ -443,7 +443,7 @@ fn rows_of_fixed_width_are_prefetched() {
     assert_reads_ahead(|sources| {
         let columns = [&pairs, &texts, &numbers].map(|column| sources.column(column.clone()));
         let columns = columns.map(|column| TextColumn::new(&column, None).unwrap());
-        Arc::new(Rows::new(b"a header\n".to_vec(), columns.into(), 900, b' ', 1).unwrap())
+        Arc::new(TextLines::new(b"a header\n".to_vec(), columns.into(), 900, b' ', 1).unwrap())
     });
     // For more rows than are written together, unneeded offsets are read; prefetching reads more of them.
     let [texts, numbers] = texts_and_numbers(40_000);

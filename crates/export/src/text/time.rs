@@ -4,6 +4,7 @@
 //! time, `NaT`.
 
 use tilefs_format::datatype::Datatype;
+use tilefs_format::time_unit::TimeUnit::{self, *};
 
 use crate::calendar;
 
@@ -11,25 +12,25 @@ use crate::calendar;
 ///
 /// All 64-bit counts have a text, so coarse units need space for very large years.
 pub fn width(datatype: Datatype) -> usize {
-    let unit = datatype.time_unit().unwrap_or_default();
+    let unit = unit_of(datatype);
     match (datatype.is_datetime(), unit) {
-        (true, "Y") => 20,
-        (true, "M") => 22,
-        (true, "W") => 25,
-        (true, "D") => 24,
-        (true, "h") => 26,
-        (true, "m") => 27,
-        (true, "s") => 28,
-        (true, "ms" | "us") => 29,
-        (true, "ns") => 29,
-        (true, "ps") => 32,
-        (true, "fs") => 35,
+        (true, Year) => 20,
+        (true, Month) => 22,
+        (true, Week) => 25,
+        (true, Day) => 24,
+        (true, Hour) => 26,
+        (true, Minute) => 27,
+        (true, Second) => 28,
+        (true, Millisecond | Microsecond) => 29,
+        (true, Nanosecond) => 29,
+        (true, Picosecond) => 32,
+        (true, Femtosecond) => 35,
         (true, _) => 38,
-        (false, "h") => 20,
-        (false, "m") => 22,
-        (false, "s") => 23,
-        (false, "ms" | "us" | "ns" | "ps") => 24,
-        (false, "fs") => 25,
+        (false, Hour) => 20,
+        (false, Minute) => 22,
+        (false, Second) => 23,
+        (false, Millisecond | Microsecond | Nanosecond | Picosecond) => 24,
+        (false, Femtosecond) => 25,
         (false, _) => 28,
     }
 }
@@ -40,32 +41,32 @@ pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
     if value == i64::MIN {
         text.put(b"NaT");
     } else if datatype.is_datetime() {
-        date(&mut text, datatype.time_unit().unwrap_or_default(), value);
+        date(&mut text, unit_of(datatype), value);
     } else {
         // Negative times have a sign, and the same digits as positive ones.
         if value < 0 {
             text.put(b"-");
         }
-        time_of_day(&mut text, datatype.time_unit().unwrap_or_default(), value.unsigned_abs());
+        time_of_day(&mut text, unit_of(datatype), value.unsigned_abs());
     }
     write(&text.bytes[..text.length]);
 }
 
-fn date(text: &mut Text, unit: &str, value: i64) {
+fn date(text: &mut Text, unit: TimeUnit, value: i64) {
     // The days, and the rest of the day in the unit.
     let (days, rest) = match unit {
-        "Y" => return text.year(i128::from(value) + 1970),
-        "M" => {
+        Year => return text.year(i128::from(value) + 1970),
+        Month => {
             let (year, month) = calendar::year_and_month(value);
             text.year(year.into());
             text.put(b"-");
             return text.digits(month.into(), 2);
         }
         // Weeks begin on the epoch's weekday. Their days may exceed 64 bits, so 400-year cycles are split off first.
-        "W" => return weeks(text, value),
-        "D" => (value, 0),
-        "h" => (value.div_euclid(24), value.rem_euclid(24)),
-        "m" => (value.div_euclid(24 * 60), value.rem_euclid(24 * 60)),
+        Week => return weeks(text, value),
+        Day => (value, 0),
+        Hour => (value.div_euclid(24), value.rem_euclid(24)),
+        Minute => (value.div_euclid(24 * 60), value.rem_euclid(24 * 60)),
         _ => {
             let ticks = ticks_of_second(unit) as i64;
             let seconds = value.div_euclid(ticks);
@@ -75,7 +76,7 @@ fn date(text: &mut Text, unit: &str, value: i64) {
         }
     };
     text.day(days);
-    if unit != "D" {
+    if unit != Day {
         text.put(b"T");
         time_of_day(text, unit, rest as u64);
     }
@@ -89,10 +90,10 @@ fn weeks(text: &mut Text, value: i64) {
 }
 
 /// Writes hours and smaller units down to the unit; more than 24 hours stay hours.
-fn time_of_day(text: &mut Text, unit: &str, value: u64) {
+fn time_of_day(text: &mut Text, unit: TimeUnit, value: u64) {
     match unit {
-        "h" => text.digits(value, 2),
-        "m" => {
+        Hour => text.digits(value, 2),
+        Minute => {
             text.digits(value / 60, 2);
             text.put(b":");
             text.digits(value % 60, 2);
@@ -101,7 +102,7 @@ fn time_of_day(text: &mut Text, unit: &str, value: u64) {
     }
 }
 
-fn clock(text: &mut Text, unit: &str, seconds: u64, ticks: u64) {
+fn clock(text: &mut Text, unit: TimeUnit, seconds: u64, ticks: u64) {
     text.digits(seconds / 3600, 2);
     text.put(b":");
     text.digits(seconds / 60 % 60, 2);
@@ -114,17 +115,14 @@ fn clock(text: &mut Text, unit: &str, seconds: u64, ticks: u64) {
     }
 }
 
-/// Returns the number of ticks of the unit per second: 1 for seconds, 10^18 for attoseconds.
-fn ticks_of_second(unit: &str) -> u64 {
-    match unit {
-        "ms" => 1_000,
-        "us" => 1_000_000,
-        "ns" => 1_000_000_000,
-        "ps" => 1_000_000_000_000,
-        "fs" => 1_000_000_000_000_000,
-        "as" => 1_000_000_000_000_000_000,
-        _ => 1,
-    }
+/// Returns the number of ticks of a unit of seconds or less in a second.
+fn ticks_of_second(unit: TimeUnit) -> u64 {
+    unit.per_second().unwrap_or(1)
+}
+
+/// Returns the unit of a date or time; only these are printed.
+fn unit_of(datatype: Datatype) -> TimeUnit {
+    datatype.time_unit().unwrap_or(Second)
 }
 
 /// A short text under construction.

@@ -23,7 +23,7 @@ const PLACE: u64 = 8;
 
 /// The values of a tag.
 #[derive(Clone)]
-pub enum Value {
+pub enum TagValues {
     Short(Vec<u16>),
     Long(Vec<u32>),
     Double(Vec<f64>),
@@ -35,42 +35,42 @@ pub enum Value {
     Computed(Arc<dyn Content>),
 }
 
-impl Value {
+impl TagValues {
     pub fn text(text: &str) -> Self {
-        Value::Text(Arc::new(text.bytes().filter(|&byte| byte != 0).chain([0]).collect()))
+        TagValues::Text(Arc::new(text.bytes().filter(|&byte| byte != 0).chain([0]).collect()))
     }
 
     /// Returns its TIFF type, the number of values, and their bytes.
     fn parts(&self) -> (u16, u64, Arc<dyn Content>) {
         let parts = |kind, count: usize, bytes: Vec<u8>| (kind, count as u64, Arc::new(bytes) as Arc<dyn Content>);
         match self {
-            Value::Text(text) => (2, text.len(), text.clone()),
-            Value::Short(values) => {
+            TagValues::Text(text) => (2, text.len(), text.clone()),
+            TagValues::Short(values) => {
                 parts(3, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
             }
-            Value::Long(values) => {
+            TagValues::Long(values) => {
                 parts(4, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
             }
-            Value::Double(values) => {
+            TagValues::Double(values) => {
                 parts(12, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
             }
-            Value::Directories(places) => {
+            TagValues::Directories(places) => {
                 parts(18, places.len(), places.iter().flat_map(|place| place.to_le_bytes()).collect())
             }
-            Value::Computed(content) => (16, content.len() / 8, content.clone()),
+            TagValues::Computed(content) => (16, content.len() / 8, content.clone()),
         }
     }
 }
 
 /// The tags of an image.
 #[derive(Default)]
-pub struct Directory {
-    tags: Vec<(u16, Value)>,
+pub struct ImageDirectory {
+    tags: Vec<(u16, TagValues)>,
 }
 
-impl Directory {
+impl ImageDirectory {
     /// Adds a tag in ascending order.
-    pub fn add(&mut self, tag: u16, value: Value) {
+    pub fn add(&mut self, tag: u16, value: TagValues) {
         let place = self.tags.partition_point(|(known, _)| *known < tag);
         self.tags.insert(place, (tag, value));
     }
@@ -131,8 +131,8 @@ mod tests {
     fn directory_has_its_declared_length() {
         for tags in 1..5 {
             for length in 1..20 {
-                let mut directory = Directory::default();
-                (0..tags).for_each(|tag| directory.add(256 + tag, Value::Text(Arc::new(vec![1; length]))));
+                let mut directory = ImageDirectory::default();
+                (0..tags).for_each(|tag| directory.add(256 + tag, TagValues::Text(Arc::new(vec![1; length]))));
                 let contents = Concat::new(directory.contents(16, 0));
                 assert_eq!(directory.length(), Some(contents.len()), "{tags} tags of {length} bytes");
                 assert!(contents.len().is_multiple_of(PLACE));

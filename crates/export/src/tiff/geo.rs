@@ -1,6 +1,6 @@
 //! GeoTIFF: the position of the pixels, and their coordinate system.
 
-use super::directory::{Directory, Value};
+use super::directory::{ImageDirectory, TagValues};
 use crate::geo::georeference::Georeference;
 use crate::geo::wkt::CoordinateSystem;
 
@@ -49,7 +49,7 @@ impl Keys {
 }
 
 /// Adds the tags of a georeference. `are_points`: the coordinates of a pixel are those of its centre.
-pub fn add(directory: &mut Directory, place: Option<&Georeference>, are_points: bool) {
+pub fn add(directory: &mut ImageDirectory, place: Option<&Georeference>, are_points: bool) {
     if let Some((place, [x, x_column, x_row, y, y_column, y_row])) =
         place.and_then(|place| Some((place, place.transform?)))
     {
@@ -58,12 +58,12 @@ pub fn add(directory: &mut Directory, place: Option<&Georeference>, are_points: 
         let (x, y) = (x + inside * (x_column + x_row), y + inside * (y_column + y_row));
         match place.is_north_up() {
             true => {
-                directory.add(PIXEL_SCALE, Value::Double(vec![x_column, -y_row, 0.0]));
-                directory.add(TIE_POINT, Value::Double(vec![0.0, 0.0, 0.0, x, y, 0.0]));
+                directory.add(PIXEL_SCALE, TagValues::Double(vec![x_column, -y_row, 0.0]));
+                directory.add(TIE_POINT, TagValues::Double(vec![0.0, 0.0, 0.0, x, y, 0.0]));
             }
             false => {
                 let rows = [[x_column, x_row, 0.0, x], [y_column, y_row, 0.0, y], [0.0; 4], [0.0, 0.0, 0.0, 1.0]];
-                directory.add(TRANSFORMATION, Value::Double(rows.concat()));
+                directory.add(TRANSFORMATION, TagValues::Double(rows.concat()));
             }
         }
     }
@@ -72,12 +72,12 @@ pub fn add(directory: &mut Directory, place: Option<&Georeference>, are_points: 
         return;
     }
     let count = keys.entries.len() as u16;
-    directory.add(KEYS, Value::Short([1, 1, 0, count].into_iter().chain(keys.entries.concat()).collect()));
+    directory.add(KEYS, TagValues::Short([1, 1, 0, count].into_iter().chain(keys.entries.concat()).collect()));
     if !keys.doubles.is_empty() {
-        directory.add(DOUBLES, Value::Double(keys.doubles));
+        directory.add(DOUBLES, TagValues::Double(keys.doubles));
     }
     if !keys.texts.is_empty() {
-        directory.add(TEXTS, Value::text(&keys.texts));
+        directory.add(TEXTS, TagValues::text(&keys.texts));
     }
 }
 

@@ -41,13 +41,13 @@ use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::pam_text::pam_file;
 use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
 use crate::xml::escape;
-use directory::{HEADER, REDUCED, SUBFILE_TYPE, Value};
+use directory::{HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use images::Images;
 pub use overviews::OverviewStore;
 use overviews::overviews;
-use page::{Page, Photometric};
+use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
-use tiles::{Axes, Layout, Tiles};
+use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
@@ -67,8 +67,9 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
     let axes = axes(cells.shape().len(), scene.band_axis, is_contiguous(cells, scene)?).ok_or_else(too_large)?;
     let page = page(cells, scene, &axes)?;
     let overviews = overviews(cells, &page, &axes, store)?;
-    let image: (Page, Arc<dyn Content>) = (page.clone(), Arc::new(Tiles::new(cells.clone(), page.layout.clone())));
-    let levels: Vec<(Page, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
+    let image: (PageProperties, Arc<dyn Content>) =
+        (page.clone(), Arc::new(TileBytes::new(cells.clone(), page.layout.clone())));
+    let levels: Vec<(PageProperties, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
     let no_data = common_no_data(field, scene, page.bands.into());
     let directory = |level: usize, start: u64| {
         let page = &levels[level].0;
@@ -76,13 +77,13 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
         if level == 0 {
             geo::add(&mut directory, scene.place.as_ref(), scene.has_points());
             if let Some(text) = gdal_items(scene, page.bands) {
-                directory.add(42112, Value::text(&text));
+                directory.add(42112, TagValues::text(&text));
             }
         } else {
-            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
+            directory.add(SUBFILE_TYPE, TagValues::Long(vec![REDUCED]));
         }
         if let Some(no_data) = &no_data {
-            directory.add(42113, Value::text(no_data));
+            directory.add(42113, TagValues::text(no_data));
         }
         directory
     };
@@ -111,7 +112,7 @@ fn is_contiguous(cells: &Arc<dyn SpacedBoxes>, scene: &Scene) -> FormatResult<bo
 }
 
 /// Returns the form of the image.
-fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<Page> {
+fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<PageProperties> {
     let field = cells.field();
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
@@ -123,8 +124,8 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResul
         _ if field.datatype == Datatype::UInt8 && (3..=4).contains(&bands) && is_picture => Photometric::Rgb,
         _ => Photometric::Grey,
     };
-    let layout = Arc::new(Layout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
-    Ok(Page { layout, datatype: field.datatype, bands, is_contiguous, photometric })
+    let layout = Arc::new(TileLayout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
+    Ok(PageProperties { layout, datatype: field.datatype, bands, is_contiguous, photometric })
 }
 
 /// Returns the PAM file beside the image, which GDAL reads with it; `None` if the tags of the image say everything.
@@ -154,18 +155,6 @@ fn common_no_data(field: &Field, scene: &Scene, bands: u64) -> Option<String> {
     (1..bands).all(|band| scene.no_data(field, band).as_deref() == Some(&*first)).then_some(first)
 }
 
-fn too_large() -> Unrepresentable {
-    Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
-}
-
-/// Checks whether an image may have this many columns and lines.
-fn check_size(size: [u64; 2]) -> FormatResult<()> {
-    match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
-        true => Ok(()),
-        false => Err(Unrepresentable::new("a TIFF has a column and a line at least, and up to 2^31-1 of each")),
-    }
-}
-
 /// Returns the role of each axis of an array of rank `rank` in its image.
 fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Axes> {
     // With two axes, the bands are the values of a cell.
@@ -174,15 +163,6 @@ fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Ax
     let planes = band_axis.filter(|_| !is_contiguous);
     Some(Axes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
 }
-
-/// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
-fn start_of_tiles(end: u64, layout: &Layout) -> Option<u64> {
-    let start = end.checked_next_multiple_of(ALIGNMENT)?;
-    start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
-}
-
-/// Alignment of the tiles, so that a reader's pages hold whole values.
-const ALIGNMENT: u64 = 64;
 
 fn are_colours(scene: &Scene) -> bool {
     let colours = scene.bands.iter().take(3).map(|band| band.colour.as_deref());

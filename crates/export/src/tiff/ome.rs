@@ -12,7 +12,7 @@ use crate::xml::escape;
 const NAMESPACE: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 
 /// The image that the planes form.
-pub struct Image<'a> {
+pub struct OmeImage<'a> {
     pub name: &'a str,
     /// The axes along which planes vary, fastest first: some of C, Z, T.
     pub order: Vec<char>,
@@ -41,7 +41,7 @@ pub fn kind(datatype: Datatype) -> Option<&'static str> {
     })
 }
 
-impl Image<'_> {
+impl OmeImage<'_> {
     fn length(&self, axis: char) -> u64 {
         self.lengths.iter().find(|(known, _)| *known == axis).map_or(1, |(_, length)| *length)
     }
@@ -103,8 +103,8 @@ impl Image<'_> {
 mod tests {
     use super::*;
 
-    fn image<'a>(order: &str, samples: u64, channels: &'a [Channel], steps: &'a Steps) -> Image<'a> {
-        Image {
+    fn image<'a>(order: &str, samples: u64, channels: &'a [Channel], steps: &'a Steps) -> OmeImage<'a> {
+        OmeImage {
             name: "a <b>",
             order: order.chars().collect(),
             lengths: vec![('X', 5), ('Y', 4), ('C', 3), ('T', 2)],

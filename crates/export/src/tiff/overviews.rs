@@ -14,10 +14,9 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
 
-use super::page::Page;
-use super::sampling::{Sampling, Side, Storing};
-use super::tiles::{Axes, Layout, Tiles};
-use super::too_large;
+use super::page::PageProperties;
+use super::sampling::{ImageSide, Sampling, Storing};
+use super::tiles::{Axes, TileBytes, TileLayout, too_large};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
@@ -96,8 +95,8 @@ impl Boxes for Overview {
         let axes = cells.first.iter().zip(&cells.count).zip(self.of.shape()).enumerate();
         let axes = axes.map(|(axis, ((&first, &count), &length))| {
             let side = match axis {
-                axis if axis == self.axes.samples => Side::Columns,
-                axis if axis == self.axes.lines => Side::Lines,
+                axis if axis == self.axes.samples => ImageSide::Columns,
+                axis if axis == self.axes.lines => ImageSide::Lines,
                 _ => return Ok(AxisSelection::contiguous(first, count)),
             };
             let pixels =
@@ -114,23 +113,24 @@ impl Boxes for Overview {
 /// Fails if one of them is too large.
 pub fn overviews(
     cells: &Arc<dyn SpacedBoxes>,
-    image: &Page,
+    image: &PageProperties,
     axes: &Axes,
     store: OverviewStore,
-) -> FormatResult<Vec<(Page, Arc<dyn Content>)>> {
+) -> FormatResult<Vec<(PageProperties, Arc<dyn Content>)>> {
     let storing = storing(image);
     let sampling = Arc::new(Sampling::of(image.layout.size(), storing));
     let side = side_of_tile(image.layout.pixel());
     let level = |level| {
         let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
-        let layout = Arc::new(Layout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
-        Ok((Page { layout: layout.clone(), ..image.clone() }, Tiles::new(cells, layout)))
+        let layout = Arc::new(TileLayout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
+        Ok((PageProperties { layout: layout.clone(), ..image.clone() }, TileBytes::new(cells, layout)))
     };
-    let levels: Vec<(Page, Tiles)> = (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
+    let levels: Vec<(PageProperties, TileBytes)> =
+        (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
     let first_saved = first_saved(&levels, store.context.saved.most_of_one());
     let key = store.key.map(|key| key.of(format_args!("overviews {storing:?} {axes:?} {side}")));
     let store = Arc::new(OverviewStore { key, ..store });
-    let mut all: Vec<(Page, Arc<dyn Content>)> = Vec::new();
+    let mut all: Vec<(PageProperties, Arc<dyn Content>)> = Vec::new();
     let mut larger: Option<Arc<OverviewTiles>> = None;
     for (level, (page, tiles)) in (1..).zip(levels) {
         if page.layout.length(0) > MOST_KEPT {
@@ -149,7 +149,7 @@ pub fn overviews(
 }
 
 /// Returns how the pixels of an image are stored.
-fn storing(image: &Page) -> Storing {
+fn storing(image: &PageProperties) -> Storing {
     let [columns, _] = image.layout.size();
     let strip = [columns, image.layout.lines_of_strip().into()];
     Storing {
@@ -202,9 +202,9 @@ fn step(extent: u64, factor: u64) -> Option<u64> {
 }
 
 /// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
-fn first_saved(levels: &[(Page, Tiles)], most: u64) -> usize {
+fn first_saved(levels: &[(PageProperties, TileBytes)], most: u64) -> usize {
     let mut bytes = 0u64;
-    let fits = |(page, _): &&(Page, Tiles)| {
+    let fits = |(page, _): &&(PageProperties, TileBytes)| {
         bytes = bytes.saturating_add(page.layout.bytes());
         bytes <= most
     };
@@ -217,7 +217,7 @@ struct OverviewTiles {
     level: usize,
     sampling: Arc<Sampling>,
     /// Computes tiles from the array.
-    tiles: Tiles,
+    tiles: TileBytes,
     store: Arc<OverviewStore>,
     /// The number of the first tile among those of all overviews.
     first: u64,
@@ -227,7 +227,7 @@ struct OverviewTiles {
 }
 
 impl OverviewTiles {
-    fn layout(&self) -> &Layout {
+    fn layout(&self) -> &TileLayout {
         self.tiles.layout()
     }
 
@@ -278,10 +278,11 @@ impl OverviewTiles {
     fn sample_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
         let outside = || Error::internal(format!("there is no tile {number} of an overview"));
         let place = self.layout().place(number).ok_or_else(outside)?;
-        let of_side = |side: Side, pixels: Range<u64>| -> Option<Vec<u64>> {
+        let of_side = |side: ImageSide, pixels: Range<u64>| -> Option<Vec<u64>> {
             pixels.map(|pixel| self.sampling.in_larger(self.level, side, pixel)).collect()
         };
-        let Some((columns, lines)) = of_side(Side::Columns, place.columns).zip(of_side(Side::Lines, place.lines))
+        let Some((columns, lines)) =
+            of_side(ImageSide::Columns, place.columns).zip(of_side(ImageSide::Lines, place.lines))
         else {
             return Ok(None);
         };

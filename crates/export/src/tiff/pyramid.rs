@@ -20,17 +20,16 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
-use super::directory::{Directory, HEADER, REDUCED, SUBFILE_TYPE, Value};
+use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;
-use super::ome::{self, Image};
-use super::page::{Page, Photometric};
-use super::tiles::{Axes, Layout, Tiles};
-use super::{check_size, start_of_tiles, too_large};
+use super::ome::{self, OmeImage};
+use super::page::{PageProperties, Photometric};
+use super::tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;
-use crate::pyramid::{Level, Pyramid};
+use crate::pyramid::{Pyramid, PyramidLevel};
 
 /// Maximum number of planes: OME-XML numbers them with 31 bits.
 const MAX_PLANES: u64 = i32::MAX as u64;
@@ -66,20 +65,20 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
         }
     }
     let planes = first.page.layout.planes();
-    let description = Value::text(&first.image(pyramid, name)?.xml());
+    let description = TagValues::text(&first.image(pyramid, name)?.xml());
     let directories = Directories::new(planned.iter().map(|level| level.page.clone()).collect(), planes, description);
     let directories = directories.ok_or_else(too_large)?;
     let starts = directories.starts.clone();
     let head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
     let tiles =
-        planned.into_iter().map(|level| Arc::new(Tiles::new(level.cells, level.page.layout)) as Arc<dyn Content>);
+        planned.into_iter().map(|level| Arc::new(TileBytes::new(level.cells, level.page.layout)) as Arc<dyn Content>);
     Ok(Arc::new(Images::new(head, starts.into_iter().zip(tiles))))
 }
 
 /// A level that an image can hold.
 struct Planned {
     cells: Arc<dyn Boxes>,
-    page: Page,
+    page: PageProperties,
     /// OME's name of the type of its values.
     kind: &'static str,
     /// The axes of the planes and their lengths, in the order of the array.
@@ -87,7 +86,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn of(level: &Level, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
+    fn of(level: &PyramidLevel, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
         let refused = |reason: String| Unrepresentable::new(reason);
         let mut axes: Vec<char> = level.axes.chars().collect();
         let field = cells.field();
@@ -127,16 +126,16 @@ impl Planned {
             return Err(Unrepresentable::new("an OME-TIFF has a plane at least, and up to 2^31-1"));
         }
         let named = planes.iter().map(|&axis| (axes[axis], lengths[axis])).collect();
-        let layout = Layout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
+        let layout = TileLayout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
         let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;
-        let page = Page { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
+        let page = PageProperties { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
         Ok(Planned { cells, page, kind, planes: named })
     }
 
     /// Returns the OME-XML description of the image whose largest level this is.
-    fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<Image<'a>> {
+    fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<OmeImage<'a>> {
         let [columns, lines] = self.page.layout.size();
         let bands = u64::from(self.page.bands);
         let mut lengths = vec![('X', columns), ('Y', lines)];
@@ -145,7 +144,7 @@ impl Planned {
         if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MAX_CHANNELS) {
             return Err(Unrepresentable::new(format!("an OME-TIFF may have up to {MAX_CHANNELS} channels")));
         }
-        Ok(Image {
+        Ok(OmeImage {
             name,
             order: self.planes.iter().rev().map(|(axis, _)| *axis).collect(),
             lengths,
@@ -161,12 +160,12 @@ impl Planned {
 /// The directories of all planes, each followed by those of its smaller levels. They are made when read.
 struct Directories {
     /// All levels, largest first.
-    levels: Vec<Page>,
+    levels: Vec<PageProperties>,
     /// The start of the tiles of each level.
     starts: Vec<u64>,
     planes: u64,
     /// For the first directory.
-    description: Value,
+    description: TagValues,
     /// Length in bytes of the directory of a plane in each level; `each` is their sum.
     lengths: Vec<u64>,
     each: u64,
@@ -176,7 +175,7 @@ struct Directories {
 
 impl Directories {
     /// Creates the directories; `None` if the file would be too long.
-    fn new(levels: Vec<Page>, planes: u64, description: Value) -> Option<Self> {
+    fn new(levels: Vec<PageProperties>, planes: u64, description: TagValues) -> Option<Self> {
         let none = vec![0; levels.len()];
         let (starts, lengths) = (none.clone(), none);
         let mut all = Directories { levels, starts, planes, description, lengths, each: 0, first: 0 };
@@ -211,11 +210,11 @@ impl Directories {
 
     /// Returns the directory of a plane in a level. `behind` is the position in the file of the directory of the next
     /// level.
-    fn directory(&self, level: usize, plane: u64, behind: u64) -> Directory {
+    fn directory(&self, level: usize, plane: u64, behind: u64) -> ImageDirectory {
         let page = &self.levels[level];
         let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
         if level > 0 {
-            directory.add(SUBFILE_TYPE, Value::Long(vec![REDUCED]));
+            directory.add(SUBFILE_TYPE, TagValues::Long(vec![REDUCED]));
             return directory;
         }
         if plane == 0 {
@@ -228,7 +227,7 @@ impl Directories {
         });
         let places: Vec<u64> = places.collect();
         if !places.is_empty() {
-            directory.add(330, Value::Directories(places));
+            directory.add(330, TagValues::Directories(places));
         }
         directory
     }

@@ -45,7 +45,7 @@ pub struct Sampling {
 
 /// A side of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ImageSide {
     Columns = 0,
     Lines = 1,
 }
@@ -100,7 +100,7 @@ impl Sampling {
     }
 
     /// Returns the pixel of the image, along a side, that a pixel of a level shows.
-    pub fn in_image(&self, level: usize, side: Side, pixel: u64) -> u64 {
+    pub fn in_image(&self, level: usize, side: ImageSide, pixel: u64) -> u64 {
         match (level, self.is_nested) {
             (0, _) => pixel,
             (1, _) | (_, false) => self.in_source(level, 0, side, pixel),
@@ -109,7 +109,7 @@ impl Sampling {
     }
 
     /// Returns the pixel of the level before this one, along a side, that shows the same; `None` if there is none.
-    pub fn in_larger(&self, level: usize, side: Side, pixel: u64) -> Option<u64> {
+    pub fn in_larger(&self, level: usize, side: ImageSide, pixel: u64) -> Option<u64> {
         let larger = level.checked_sub(1)?;
         if self.is_nested || larger == 0 {
             return Some(self.in_source(level, larger, side, pixel));
@@ -120,14 +120,14 @@ impl Sampling {
     }
 
     /// Returns the pixel of the source of a level that one of its pixels shows.
-    fn in_source(&self, level: usize, source: usize, side: Side, pixel: u64) -> u64 {
+    fn in_source(&self, level: usize, source: usize, side: ImageSide, pixel: u64) -> u64 {
         let [length, own] = [source, level].map(|level| self.sizes[level][side as usize]);
         // The same operations on numbers of the same precision as GDAL's.
         let ratio = length as f64 / own as f64;
         let nearest = (0.5 + pixel as f64 * ratio) as u64;
         let nearest = nearest.min(length - 1);
         match (side, self.chunks[level]) {
-            (Side::Lines, lines) if lines > 0 => nearest.max(first_of_chunk(lines, length, ratio, pixel, nearest)),
+            (ImageSide::Lines, lines) if lines > 0 => nearest.max(first_of_chunk(lines, length, ratio, pixel, nearest)),
             _ => nearest,
         }
     }
@@ -206,16 +206,16 @@ mod tests {
                 let size = sampling.size(level);
                 let factor = 1 << level;
                 prop_assert_eq!(size, [columns.div_ceil(factor), lines.div_ceil(factor)]);
-                let shown = [Side::Columns, Side::Lines].map(|side| {
+                let shown = [ImageSide::Columns, ImageSide::Lines].map(|side| {
                     let source = if sampling.is_nested { level - 1 } else { 0 };
-                    let chunk = if side == Side::Lines { sampling.chunks[level] } else { 0 };
+                    let chunk = if side == ImageSide::Lines { sampling.chunks[level] } else { 0 };
                     let pixels = line_by_line(sampling.size(source)[side as usize], size[side as usize], chunk);
                     match sampling.is_nested {
                         true => pixels.into_iter().map(|pixel| larger[side as usize][pixel as usize]).collect(),
                         false => pixels,
                     }
                 });
-                for side in [Side::Columns, Side::Lines] {
+                for side in [ImageSide::Columns, ImageSide::Lines] {
                     let pixels = 0..size[side as usize];
                     let found: Vec<u64> = pixels.clone().map(|pixel| sampling.in_image(level, side, pixel)).collect();
                     prop_assert_eq!(&found, &shown[side as usize]);
@@ -249,7 +249,7 @@ mod tests {
         for is_contiguous in [true, false] {
             let sampling = Sampling::of([4096, 1024], Storing { is_contiguous, value: 2, block: [4096, 100] });
             for level in 1..=sampling.overviews() {
-                let all = (0..sampling.size(level)[1]).map(|line| sampling.in_image(level, Side::Lines, line));
+                let all = (0..sampling.size(level)[1]).map(|line| sampling.in_image(level, ImageSide::Lines, line));
                 assert!(all.eq((0..1024).step_by(1 << level)), "{level}");
             }
         }

@@ -12,14 +12,14 @@ use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::read::Output;
 use tilefs_storage::{KeyWriter, MemoryStorage};
 
-use super::sampling::{Sampling, Side, Storing};
+use super::sampling::{ImageSide, Sampling, Storing};
 use super::{OverviewStore, check, ome_tiff, tiff};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
 use crate::geo::georeference::Georeference;
 use crate::geo::pam::Band;
-use crate::pyramid::{Level, Pyramid, Steps};
+use crate::pyramid::{Pyramid, PyramidLevel, Steps};
 use crate::raster::Scene;
 use crate::testing::{assert_random_access, read_all};
 
@@ -269,7 +269,7 @@ fn palette_is_a_colour_map() {
 
 /// The levels of a pyramid, with all cells of each.
 fn levels(axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64) -> (Pyramid, Vec<Arc<dyn Boxes>>) {
-    let level = |(number, shape): (usize, &&[u64])| Level {
+    let level = |(number, shape): (usize, &&[u64])| PyramidLevel {
         number: number as u64,
         name: format!("l_{number}.tdb"),
         axes: axes.to_owned(),
@@ -440,8 +440,8 @@ fn overviews_show_pixels_of_the_image() {
             assert!([258, 262, 277, 284, 339, 42113].iter().all(|tag| tags[tag] == all[0][tag]), "{shape:?}");
             let mut expected = Vec::new();
             for (band, line) in (0..all[0][&277][0]).flat_map(|band| (0..height).map(move |line| (band, line))) {
-                let first = (band * lines + sampling.in_image(level, Side::Lines, line)) * columns;
-                let pixels = (0..width).map(|column| first + sampling.in_image(level, Side::Columns, column));
+                let first = (band * lines + sampling.in_image(level, ImageSide::Lines, line)) * columns;
+                let pixels = (0..width).map(|column| first + sampling.in_image(level, ImageSide::Columns, column));
                 expected.extend(pixels.map(|pixel| whole[pixel as usize]));
             }
             assert!(pixels_of(&file, tags) == expected, "{shape:?} level {level}");

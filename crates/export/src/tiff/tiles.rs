@@ -9,6 +9,7 @@ use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 
 use crate::column::boxes::{Boxes, Framed};
+use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
 
 /// TIFF requires the sides of tiles to be multiples of this.
@@ -43,7 +44,7 @@ pub struct TilePlace {
 }
 
 /// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
-pub struct Layout {
+pub struct TileLayout {
     axes: Axes,
     /// The lengths of the array's axes.
     shape: Vec<u64>,
@@ -62,7 +63,7 @@ pub struct Layout {
     plane_bytes: u64,
 }
 
-impl Layout {
+impl TileLayout {
     /// Returns the layout of cells, of which there must be at least one; `None` if they have too many bytes.
     pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
         let (shape, extents) = (cells.shape().to_vec(), cells.extents());
@@ -88,7 +89,7 @@ impl Layout {
             false => samples.checked_mul(lines)?.checked_mul(pixel)?,
         };
         plane_bytes.checked_mul(planes).filter(|&bytes| bytes <= i64::MAX as u64)?;
-        Some(Layout {
+        Some(TileLayout {
             axes,
             shape,
             samples,
@@ -218,18 +219,18 @@ impl Layout {
 }
 
 /// The bytes of all tiles, end to end. Memory: the contents of recently read tiles.
-pub struct Tiles {
+pub struct TileBytes {
     cells: Arc<dyn Boxes>,
-    layout: Arc<Layout>,
+    layout: Arc<TileLayout>,
     kept: LruCache<u64, Arc<dyn Content>>,
 }
 
-impl Tiles {
-    pub fn new(cells: Arc<dyn Boxes>, layout: Arc<Layout>) -> Self {
-        Tiles { cells, layout, kept: LruCache::new(KEPT) }
+impl TileBytes {
+    pub fn new(cells: Arc<dyn Boxes>, layout: Arc<TileLayout>) -> Self {
+        TileBytes { cells, layout, kept: LruCache::new(KEPT) }
     }
 
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &TileLayout {
         &self.layout
     }
 
@@ -254,7 +255,7 @@ impl Tiles {
     }
 }
 
-impl Content for Tiles {
+impl Content for TileBytes {
     fn len(&self) -> u64 {
         self.layout.bytes()
     }
@@ -277,5 +278,27 @@ impl Content for Tiles {
         let first = self.layout.at(offset) / together * together;
         let last = (first + together).min(self.layout.count()) - 1;
         self.layout.offset(first)..self.layout.offset(last) + self.layout.length(last)
+    }
+}
+
+/// Alignment of the tiles, so that a reader's pages hold whole values.
+const ALIGNMENT: u64 = 64;
+
+/// Returns the first byte from `end` on at which the tiles of an image may begin; `None` if they would end too late.
+pub fn start_of_tiles(end: u64, layout: &TileLayout) -> Option<u64> {
+    let start = end.checked_next_multiple_of(ALIGNMENT)?;
+    start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
+}
+
+/// Returns the reason for an image with too many bands, or with too many bytes.
+pub fn too_large() -> Unrepresentable {
+    Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
+}
+
+/// Checks whether an image may have this many columns and lines.
+pub fn check_size(size: [u64; 2]) -> FormatResult<()> {
+    match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
+        true => Ok(()),
+        false => Err(Unrepresentable::new("a TIFF has a column and a line at least, and up to 2^31-1 of each")),
     }
 }

@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
-use super::types::{Elements, ZarrType};
+use super::types::{WholeElements, ZarrType};
 use crate::column::boxes::{Boxes, box_of_tile};
 use crate::column::{Column, Field};
 use crate::content::Content;
@@ -31,7 +31,7 @@ pub struct Array {
 }
 
 /// The presentation of a column's cells as an array: the lengths of its chunks, its dimensions, and its attributes.
-pub(super) struct Layout {
+pub(super) struct ArrayLayout {
     /// As many as the column has axes.
     pub chunk: Vec<u64>,
     /// The same number, plus one if a cell has several values.
@@ -48,7 +48,12 @@ pub(super) enum Marks {
 
 impl Array {
     /// Creates the array of the values of a column; `null` replaces null cells.
-    pub(super) fn of_values(column: &Arc<dyn Boxes>, kind: ZarrType, null: Option<Vec<u8>>, layout: Layout) -> Self {
+    pub(super) fn of_values(
+        column: &Arc<dyn Boxes>,
+        kind: ZarrType,
+        null: Option<Vec<u8>>,
+        layout: ArrayLayout,
+    ) -> Self {
         let cells = column.clone();
         let cells = move |of: &IndexBox| {
             let mut column = cells.column(of)?;
@@ -61,7 +66,7 @@ impl Array {
     }
 
     /// Creates an array of booleans that marks which cells of a nullable column are valid, or null.
-    pub(super) fn of_validity(column: &Arc<dyn Boxes>, marks: Marks, layout: Layout) -> Self {
+    pub(super) fn of_validity(column: &Arc<dyn Boxes>, marks: Marks, layout: ArrayLayout) -> Self {
         let cells = column.clone();
         let cells = move |of: &IndexBox| -> Result<Column> {
             let column = cells.column(of)?;
@@ -81,10 +86,10 @@ impl Array {
     pub(super) fn new(
         mut shape: Vec<u64>,
         kind: ZarrType,
-        layout: Layout,
+        layout: ArrayLayout,
         cells: impl Fn(&IndexBox) -> Result<Column> + Send + Sync + 'static,
     ) -> Self {
-        let Layout { mut chunk, dimensions, attributes } = layout;
+        let ArrayLayout { mut chunk, dimensions, attributes } = layout;
         if let Some(values) = kind.values {
             shape.push(values);
             chunk.push(values.max(1));
@@ -111,7 +116,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::chunk`].
-    pub fn elements(&self) -> Result<Elements> {
+    pub fn elements(&self) -> Result<WholeElements> {
         let shape = self.cell_axes(&self.shape);
         let all = IndexBox { first: vec![0; shape.len()], count: shape.to_vec() };
         Ok(self.kind.elements((self.cells)(&all)?, self.first_row(&all)))

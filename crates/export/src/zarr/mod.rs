@@ -25,6 +25,8 @@ pub mod anndata;
 mod array;
 mod json;
 mod ngff;
+mod node;
+mod numbers;
 pub mod second;
 mod strings;
 mod types;
@@ -37,63 +39,12 @@ use crate::column::dataset::Dataset;
 use crate::column::{Field, FormatResult, Metadatum};
 use crate::pyramid::Pyramid;
 
-use array::Attributes;
-
 pub use array::Array;
-pub use types::Elements;
-
-/// The name of the file that describes an array or group.
-pub const METADATA: &str = "zarr.json";
+pub use node::{Group, LEFT_OUT, METADATA, Node};
+pub use types::WholeElements;
 
 /// The folder of an array's chunks; for an array without axes, the chunk itself.
 pub const CHUNKS: &str = "c";
-
-/// The attribute that gives the reasons why expected members are missing.
-pub const LEFT_OUT: &str = "left_out";
-
-/// A group or an array.
-#[derive(Clone)]
-pub enum Node {
-    /// A group.
-    Group(Arc<Group>),
-    /// An array.
-    Array(Arc<Array>),
-}
-
-/// A group: attributes, and members by name.
-#[derive(Default)]
-pub struct Group {
-    /// The user's attributes.
-    pub attributes: Attributes,
-    /// The members of the group, by name.
-    pub members: Vec<(String, Node)>,
-}
-
-impl Group {
-    /// Returns the text of its `zarr.json` without the metadata of its members, which readers look up one by one.
-    pub fn own_metadata(&self) -> String {
-        json::pretty(&json::of_group(self))
-    }
-
-    /// Records why something is missing.
-    pub fn leave_out(&mut self, what: &str, reason: String) {
-        leave_out(&mut self.attributes, what, reason);
-    }
-}
-
-fn leave_out(attributes: &mut Attributes, what: &str, reason: String) {
-    let reasons = attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());
-    if let Some(reasons) = reasons.as_object_mut() {
-        reasons.insert(what.to_owned(), reason.into());
-    }
-}
-
-impl Node {
-    /// Returns the text of its `zarr.json`.
-    pub fn metadata(&self) -> String {
-        json::text(self)
-    }
-}
 
 /// Checks whether a Zarr array can hold a field; returns the reason if not.
 pub fn check(field: &Field) -> FormatResult<()> {
@@ -119,17 +70,17 @@ pub fn is_ngff(metadata: &[Metadatum]) -> bool {
 /// find the members by listing the folder, so nothing is consolidated. `left_out` names a form of the group that is
 /// missing, with the reason.
 pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> String {
-    let mut attributes: Attributes =
-        metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
+    let attributes = metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
+    let mut group = Group { attributes, members: Vec::new() };
     match Pyramid::of(metadata).map(|pyramid| ngff::ome(&pyramid)) {
-        Some(Ok(ome)) => drop(attributes.insert("ome".to_owned(), ome)),
-        Some(Err(reason)) => leave_out(&mut attributes, "ome", reason.to_string()),
+        Some(Ok(ome)) => drop(group.attributes.insert("ome".to_owned(), ome)),
+        Some(Err(reason)) => group.leave_out("ome", reason.to_string()),
         None => {}
     }
     if let Some((what, reason)) = left_out {
-        leave_out(&mut attributes, what, reason.to_owned());
+        group.leave_out(what, reason.to_owned());
     }
-    json::pretty(&serde_json::json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))
+    group.own_metadata()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::column::{FormatResult, Unrepresentable};
-use crate::pyramid::{ATTRIBUTE, Channel, Level, Pyramid};
+use crate::pyramid::{ATTRIBUTE, Channel, Pyramid, PyramidLevel};
 
 /// Returns the `ome` attribute of a pyramid, or the reason why NGFF cannot describe it.
 pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
@@ -19,7 +19,7 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
         return Err(Unrepresentable::new("the samples of its pixels are adjacent, for which NGFF has no axis"));
     }
     let axes: Vec<Value> = first.axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
-    let dataset = |level: &Level| {
+    let dataset = |level: &PyramidLevel| {
         let scale: Vec<f64> = first
             .axes
             .chars()

@@ -16,7 +16,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
 
-use super::json::{number, pretty};
+use super::json::pretty;
+use super::numbers::number;
 
 /// The files in the folder of a group or an array, and the chunk of an array without axes.
 pub const GROUP: &str = ".zgroup";

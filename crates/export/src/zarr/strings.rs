@@ -9,8 +9,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::column::boxes::Frame;
-use crate::content::var::read_offset;
+use crate::column::boxes::PaddedBox;
+use crate::content::var::{read_offset, wrong_offsets};
 use crate::content::{Content, read_head};
 
 /// Size of a length in bytes.
@@ -22,7 +22,7 @@ pub struct Interleaved {
     values: Arc<dyn Content>,
     /// As in [`Column`](crate::Column): the start of each cell's value, and the end of the last.
     offsets: Arc<dyn Content>,
-    frame: Frame,
+    frame: PaddedBox,
     cells: u32,
 }
 
@@ -32,7 +32,7 @@ impl Interleaved {
     /// # Errors
     /// Fails if there are more cells than such a chunk can count.
     pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, shape: &[u64], chunk: &[u64]) -> Result<Self> {
-        let frame = Frame::new(shape, chunk);
+        let frame = PaddedBox::new(shape, chunk);
         let cells = frame.cells();
         let cells = u32::try_from(cells)
             .map_err(|_| Error::unsupported(format!("a chunk of {cells} texts, where Zarr counts 2^32 - 1")))?;
@@ -65,7 +65,7 @@ impl Interleaved {
             Ok(start + at.saturating_sub(cell * LENGTH + start + LENGTH).min(end.saturating_sub(start)))
         };
         let (from, to) = (before(first, at)?, before(last, end)?);
-        let length = to.checked_sub(from).filter(|&length| length <= out.len()).ok_or_else(backwards)?;
+        let length = to.checked_sub(from).filter(|&length| length <= out.len()).ok_or_else(wrong_offsets)?;
         let mut values = Vec::new();
         self.values.read(from, out.aside(length, &mut values))?;
         let Some(mut out) = out.wanted() else { return Ok(()) };
@@ -73,9 +73,9 @@ impl Interleaved {
         for cell in first..=last {
             let [before, behind] = [cell, cell + 1].map(|cell| self.frame.own_before(cell) - own.start);
             let (Some(&start), Some(&end)) = (offsets.get(before as usize), offsets.get(behind as usize)) else {
-                return Err(backwards());
+                return Err(wrong_offsets());
             };
-            let length = end.checked_sub(start).ok_or_else(backwards)?;
+            let length = end.checked_sub(start).ok_or_else(wrong_offsets)?;
             let length = u32::try_from(length).map_err(|_| Error::unsupported("a text of more than 2^32 - 1 bytes"))?;
             // The part of this cell before the range.
             let into = at.saturating_sub(cell * LENGTH + start);
@@ -85,16 +85,12 @@ impl Interleaved {
             let left = u64::from(length) - into.saturating_sub(LENGTH).min(length.into());
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(later.len());
             let (now, later) = later.split_at_mut(count);
-            let (own, rest) = values.split_at_checked(count).ok_or_else(backwards)?;
+            let (own, rest) = values.split_at_checked(count).ok_or_else(wrong_offsets)?;
             now.copy_from_slice(own);
             (out, values) = (later, rest);
         }
         Ok(())
     }
-}
-
-fn backwards() -> Error {
-    Error::damaged("offsets of values that go backwards")
 }
 
 impl Content for Interleaved {

@@ -8,7 +8,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{Array, Group, Node, check, zarr};
-use crate::column::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::testing::{assert_random_access, read_all};
 
@@ -52,7 +52,7 @@ impl Boxes for Grid {
 
 fn axis(name: &str, length: u8) -> Arc<dyn Boxes> {
     let values = Arc::new((0..length).collect::<Vec<u8>>());
-    Arc::new(Rows::of(Column::fixed(Field::new(name, Datatype::UInt8), vec![length.into()], values), 100))
+    Arc::new(BoxedRows::of(Column::fixed(Field::new(name, Datatype::UInt8), vec![length.into()], values), 100))
 }
 
 fn group_of(field: Field) -> Group {
@@ -113,7 +113,7 @@ fn a_date_beyond_all_days_is_an_error_of_its_chunk() {
     let columns = BoxedColumns {
         sparse: true,
         dimensions: vec![axis("x", 4)],
-        attributes: vec![Arc::new(Rows::of(when, 2))],
+        attributes: vec![Arc::new(BoxedRows::of(when, 2))],
         metadata: Vec::new(),
         auxiliary: Vec::new(),
         georeference: None,
@@ -131,7 +131,7 @@ fn a_date_beyond_all_days_is_an_error_of_its_chunk() {
 fn labels_and_the_only_dimension_of_cells_are_coordinates() {
     let value = |length: usize| -> Arc<dyn Boxes> {
         let column = Column::fixed(Field::new("v", Datatype::UInt8), vec![length as u64], Arc::new(vec![0; length]));
-        Arc::new(Rows::of(column, 100))
+        Arc::new(BoxedRows::of(column, 100))
     };
     let columns = |sparse, dimensions, auxiliary| BoxedColumns {
         sparse,

@@ -9,7 +9,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::text::{self, is_utf8};
 
-use super::json::number;
+use super::numbers::number;
 use super::strings::Interleaved;
 use crate::cf;
 use crate::column::boxes::Framed;
@@ -27,13 +27,13 @@ pub struct ZarrType {
     /// Number of elements per cell, which then need an axis of their own; `None` for one.
     pub values: Option<u64>,
     datatype: Datatype,
-    layout: Layout,
+    layout: CellEncoding,
     /// Whether readers decode the bytes of a cell of variable length as UTF-8.
     is_text: bool,
 }
 
 /// The elements of an array in one piece.
-pub struct Elements {
+pub struct WholeElements {
     /// Little-endian; elements of variable length are concatenated.
     pub values: Arc<dyn Content>,
     /// The offsets of elements of variable length, as in a [`Column`].
@@ -42,7 +42,7 @@ pub struct Elements {
 
 /// The encoding of the cells of a chunk.
 #[derive(Debug, Clone)]
-enum Layout {
+enum CellEncoding {
     /// Cells of fixed size; `fill` is the padding cell.
     Fixed { fill: Vec<u8> },
     /// Each cell preceded by its length.
@@ -69,7 +69,7 @@ impl ZarrType {
                 fill_value: "".into(),
                 values: None,
                 datatype,
-                layout: Layout::Variable,
+                layout: CellEncoding::Variable,
                 is_text,
             });
         };
@@ -96,7 +96,7 @@ impl ZarrType {
             fill_value,
             values: field.values_per_cell.filter(|&values| values != 1 && !is_characters).map(u64::from),
             datatype,
-            layout: Layout::Fixed { fill },
+            layout: CellEncoding::Fixed { fill },
             is_text: false,
         })
     }
@@ -108,7 +108,7 @@ impl ZarrType {
         if let (DateTimeSec | DateTimeMs | DateTimeUs | DateTimeNs, Some(unit)) =
             (field.datatype, field.datatype.time_unit())
         {
-            let configuration = json!({"unit": unit, "scale_factor": 1});
+            let configuration = json!({"unit": unit.symbol(), "scale_factor": 1});
             kind.data_type = json!({"name": "numpy.datetime64", "configuration": configuration});
         }
         Ok(kind)
@@ -117,8 +117,8 @@ impl ZarrType {
     /// Returns the size of a cell in bytes; `None` if it varies.
     pub fn cell_size(&self) -> Option<u64> {
         match &self.layout {
-            Layout::Fixed { fill } => Some(fill.len() as u64),
-            Layout::Variable => None,
+            CellEncoding::Fixed { fill } => Some(fill.len() as u64),
+            CellEncoding::Variable => None,
         }
     }
 
@@ -130,14 +130,14 @@ impl ZarrType {
             fill_value: false.into(),
             values: None,
             datatype: Datatype::Bool,
-            layout: Layout::Fixed { fill: vec![0] },
+            layout: CellEncoding::Fixed { fill: vec![0] },
             is_text: false,
         }
     }
 
     /// Returns the elements of the cells of a column. Errors name the row of an element if the first element is that of
     /// `first_row`.
-    pub fn elements(&self, column: Column, first_row: Option<u64>) -> Elements {
+    pub fn elements(&self, column: Column, first_row: Option<u64>) -> WholeElements {
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if self.is_text => {
                 Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name))
@@ -145,7 +145,7 @@ impl ZarrType {
             Some(_) => column.values,
             None => self.encoded(column.values, ConvertedColumn::new(&column.field.name).from_row(first_row)),
         };
-        Elements { values, offsets: column.offsets }
+        WholeElements { values, offsets: column.offsets }
     }
 
     /// Returns the chunk with these lengths that holds the cells of a column; see [`ZarrType::elements`].
@@ -154,11 +154,11 @@ impl ZarrType {
     /// Fails if offsets cannot be read.
     pub fn chunk(&self, column: Column, chunk: &[u64], first_row: Option<u64>) -> Result<Arc<dyn Content>> {
         let shape = column.shape.clone();
-        let Elements { values, offsets } = self.elements(column, first_row);
+        let WholeElements { values, offsets } = self.elements(column, first_row);
         match (&self.layout, offsets) {
-            (Layout::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
-            (Layout::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
-            (Layout::Variable, None) => {
+            (CellEncoding::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
+            (CellEncoding::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
+            (CellEncoding::Variable, None) => {
                 Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))
             }
         }

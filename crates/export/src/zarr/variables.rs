@@ -1,167 +1,117 @@
 //! The arrays of a group and their attributes.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::array::{Attributes, Layout, Marks, chunk_of};
+use super::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
+use super::json as texts;
+use super::node::{Group, METADATA, Node};
 use super::types::ZarrType;
-use super::{Array, Group, Node, json as texts};
-use crate::cf::names::Names;
-use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
-use crate::column::boxes::{BoxedColumns, Boxes, Rows};
-use crate::column::dataset::{Dataset, Variable};
-use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
-use crate::geo::georeference::{Georeference, GeoreferencedAxes};
+use crate::cf::names::UniqueNames;
+use crate::cf::plan::{CfColumn, CfVariables, EarthAxis, add_array, add_dataset};
+use crate::cf::{self, CfAttribute, CfValue, Note};
+use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
+use crate::column::dataset::Dataset;
+use crate::column::{Column, Field, Labels, Metadatum};
+use crate::geo::georeference::Georeference;
 
 /// Number of coordinates of an axis in a chunk.
 const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
 
 /// Returns the group of an array.
 pub fn group(columns: &BoxedColumns) -> Group {
-    let mut builder = Builder::new(&columns.metadata);
+    let mut builder = GroupBuilder::new(&columns.metadata);
     builder.group.attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
-    match columns.sparse {
-        true => builder.sparse(columns),
-        false => builder.dense(columns),
-    }
+    let Ok(()) = add_array(&mut builder, columns);
     builder.group
 }
 
 /// Returns the group of variables that share dimensions.
 pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
-    let mut builder = Builder::new(&dataset.metadata);
-    let dimensions: Vec<String> = dataset.dimensions.iter().map(|(name, _)| builder.names.give(name)).collect();
-    for Variable { axes, column } in &dataset.variables {
-        let along: Vec<String> = axes.iter().filter_map(|&axis| dimensions.get(axis).cloned()).collect();
-        let own = dataset.dimension_of_coordinates(&column.field().name, axes);
-        match own.and_then(|axis| dimensions.get(axis)) {
-            Some(name) => builder.column_of_name(name.clone(), column, &along),
-            None => builder.column(column, &along),
-        }
-    }
+    let mut builder = GroupBuilder::new(&dataset.metadata);
+    let Ok(()) = add_dataset(&mut builder, dataset);
     builder.group
 }
 
-struct Builder {
+struct GroupBuilder {
     group: Group,
-    /// Names of arrays and dimensions; only an axis has the same name as its coordinates.
-    names: Names,
+    names: UniqueNames,
+    dimensions: Vec<String>,
     /// Attributes of every array over the cells.
     shared: Attributes,
 }
 
-impl Builder {
-    fn new(metadata: &[Metadatum]) -> Self {
-        let mut names = Names::of_zarr();
-        names.give(super::METADATA);
-        let attributes =
-            metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
-        Builder { group: Group { attributes, ..Group::default() }, names, shared: Map::new() }
+impl CfVariables for GroupBuilder {
+    type Column = Arc<dyn Boxes>;
+    /// Columns that Zarr cannot hold are left out.
+    type Failure = Infallible;
+
+    fn names(&mut self) -> &mut UniqueNames {
+        &mut self.names
     }
 
-    fn dense(&mut self, columns: &BoxedColumns) {
-        let axes: Vec<String> = columns.dimensions.iter().map(|axis| self.names.give(&axis.field().name)).collect();
-        for (number, (axis, name)) in columns.dimensions.iter().zip(&axes).enumerate() {
-            self.axis(axis, number, name, columns.georeference.as_ref());
-        }
-        let before = self.group.members.len();
-        for AuxiliaryCoordinates { axis, column } in &columns.auxiliary {
-            if let Some(axis) = axes.get(*axis) {
-                self.column(column, std::slice::from_ref(axis));
-            }
-        }
-        self.share_coordinates(before);
-        if let Some(georeference) = columns.georeference.as_ref().filter(|axes| axes.need_a_system()) {
-            self.grid_mapping(&georeference.place);
-        }
-        for column in &columns.attributes {
-            self.column(column, &axes);
-        }
+    fn count(&self) -> usize {
+        self.group.members.len()
     }
 
-    fn sparse(&mut self, columns: &BoxedColumns) {
-        let cells = match columns.dimensions.as_slice() {
-            // The coordinates of the cells are those of their axis.
-            [axis] if ZarrType::of(axis.field()).is_ok_and(|kind| kind.values.is_none()) => {
-                let name = self.names.give(&axis.field().name);
-                self.column_of_name(name.clone(), axis, std::slice::from_ref(&name));
-                [name]
-            }
-            several => {
-                let cells = [self.names.give("cells")];
-                for column in several {
-                    self.column(column, &cells);
-                }
-                self.share_coordinates(0);
-                cells
-            }
-        };
-        for column in &columns.attributes {
-            self.column(column, &cells);
-        }
+    fn is_along_cells(&self, column: &Arc<dyn Boxes>) -> bool {
+        ZarrType::of(column.field()).is_ok_and(|kind| kind.values.is_none())
     }
 
-    /// Makes the members from index `from` the coordinates of all later arrays.
-    fn share_coordinates(&mut self, from: usize) {
-        let names = self.group.members.iter().skip(from).map(|(name, _)| name.as_str());
-        if let Some(coordinates) = cf::list_of_names(names) {
-            self.shared.insert("coordinates".to_owned(), coordinates.into());
-        }
+    fn add_dimension(&mut self, name: String, _: u64) -> Result<usize, Infallible> {
+        self.dimensions.push(name);
+        Ok(self.dimensions.len() - 1)
     }
 
-    /// Adds the coordinates along an axis of a dense array.
-    fn axis(&mut self, axis: &Arc<dyn Boxes>, number: usize, name: &str, georeference: Option<&GeoreferencedAxes>) {
+    fn add_axis(
+        &mut self,
+        name: String,
+        _: usize,
+        axis: &Arc<dyn Boxes>,
+        on_earth: Option<&EarthAxis<'_>>,
+    ) -> Result<(), Infallible> {
         let field = axis.field();
-        let Ok(kind) = ZarrType::of(field) else { return };
-        let earthly = georeference.filter(|georeference| !georeference.place.is_rotated());
-        let earthly = earthly.and_then(|georeference| match number {
-            _ if number == georeference.samples => Some((georeference, Direction::Samples)),
-            _ if number == georeference.lines => Some((georeference, Direction::Lines)),
-            _ => None,
-        });
-        let transform = earthly.and_then(|(on_earth, _)| on_earth.place.transform.filter(|_| !on_earth.are_labelled));
-        let mut attributes = Map::new();
-        let placed = match (transform, earthly) {
-            (Some(transform), Some((_, direction))) => {
-                let length = axis.shape().iter().product();
-                let field = Field::new(name, Datatype::Float64);
-                let centres = cf::coordinates(transform, direction, length);
-                let column = Column::fixed(field, vec![length], centres);
-                Arc::new(Rows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
+        let Ok(kind) = ZarrType::of(field) else { return Ok(()) };
+        let length = axis.cells();
+        let (placed, kind, mut attributes) = match on_earth.and_then(|on_earth| on_earth.coordinates(length)) {
+            Some(centres) => {
+                let column = Column::fixed(Field::new(&name, Datatype::Float64), vec![length], centres);
+                let kind = ZarrType::of(&column.field).unwrap_or(kind);
+                let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, COORDINATES_OF_A_CHUNK));
+                (rows, kind, Map::new())
             }
-            _ => {
-                attributes = named(cf::field_attributes(field, name));
-                axis.clone()
-            }
+            None => (axis.clone(), kind, named(cf::field_attributes(field, &name))),
         };
-        if let Some((on_earth, direction)) =
-            earthly.filter(|(on_earth, _)| on_earth.are_labelled || transform.is_some())
-        {
-            for attribute in cf::axis_attributes(&on_earth.place, direction) {
-                attributes.entry(attribute.name).or_insert_with(|| attribute_value(&attribute));
-            }
+        for attribute in on_earth.map(EarthAxis::attributes).unwrap_or_default() {
+            attributes.entry(attribute.name).or_insert_with(|| attribute_value(&attribute));
         }
-        let kind = if transform.is_some() { ZarrType::of(placed.field()).unwrap_or(kind) } else { kind };
         add_notes(&mut attributes, field, None);
         let chunk = placed.shape().iter().map(|&length| length.clamp(1, COORDINATES_OF_A_CHUNK)).collect();
-        self.add(name.to_owned(), &placed, chunk, kind, attributes, &[name.to_owned()], None);
+        self.add(name.clone(), &placed, chunk, kind, attributes, &[name], None);
+        Ok(())
     }
 
-    /// Adds one attribute, or coordinates of cells, and the arrays that explain it.
-    fn column(&mut self, column: &Arc<dyn Boxes>, axes: &[String]) {
-        if ZarrType::of(column.field()).is_ok() {
-            let name = self.names.give(&column.field().name);
-            self.column_of_name(name, column, axes);
+    fn add_column(&mut self, column: &Arc<dyn Boxes>, dimensions: &[usize]) -> Result<(), Infallible> {
+        if ZarrType::of(column.field()).is_err() {
+            return Ok(());
         }
+        let name = self.names.give(&column.field().name);
+        self.add_column_of_name(name, column, dimensions)
     }
 
-    /// Like [`Self::column`], under a name that is already reserved.
-    fn column_of_name(&mut self, name: String, column: &Arc<dyn Boxes>, axes: &[String]) {
+    fn add_column_of_name(
+        &mut self,
+        name: String,
+        column: &Arc<dyn Boxes>,
+        dimensions: &[usize],
+    ) -> Result<(), Infallible> {
+        let axes: Vec<String> = dimensions.iter().filter_map(|&number| self.dimensions.get(number).cloned()).collect();
         let field = column.field();
-        let Ok(kind) = ZarrType::of(field) else { return };
+        let Ok(kind) = ZarrType::of(field) else { return Ok(()) };
         let mut attributes = named(cf::field_attributes(field, &name));
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
         let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
@@ -179,7 +129,7 @@ impl Builder {
             if let Some(names) = cf::list_of_names([valid.as_str()]) {
                 attributes.insert("ancillary_variables".to_owned(), names.into());
             }
-            self.validity(valid, &name, column, chunk.clone(), axes);
+            self.validity(valid, &name, column, chunk.clone(), &axes);
         }
         if let Some(labels) = &field.labels {
             if let (Some(meanings), true) = (cf::flag_meanings(labels), field.values_per_cell == Some(1)) {
@@ -191,14 +141,46 @@ impl Builder {
         }
         add_notes(&mut attributes, field, Some(&kind));
         let null = missing.map(|(value, _)| value.repeat(field.values_per_cell.unwrap_or(1) as usize));
-        self.add(name, column, chunk, kind, attributes, axes, null.filter(|_| field.nullable));
+        self.add(name, column, chunk, kind, attributes, &axes, null.filter(|_| field.nullable));
+        Ok(())
+    }
+
+    fn share_coordinates(&mut self, from: usize, _: &[usize]) {
+        let names = self.group.members.iter().skip(from).map(|(name, _)| name.as_str());
+        if let Some(coordinates) = cf::list_of_names(names) {
+            self.shared.insert("coordinates".to_owned(), coordinates.into());
+        }
+    }
+
+    fn add_grid_mapping(&mut self, place: &Georeference) {
+        let name = self.names.give("crs");
+        self.shared.insert("grid_mapping".to_owned(), name.clone().into());
+        let attributes = named(cf::grid_mapping(place));
+        let field = Field::new(&name, Datatype::Int32);
+        // There always is a type for a number.
+        let Ok(kind) = ZarrType::of(&field) else { return };
+        let layout = ArrayLayout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
+        let zero = move |_: &IndexBox| Ok(Column::fixed(field.clone(), Vec::new(), Arc::new(vec![0; 4])));
+        let array = Array::new(Vec::new(), kind, layout, zero);
+        self.group.members.push((name, Node::Array(Arc::new(array))));
+    }
+}
+
+impl GroupBuilder {
+    fn new(metadata: &[Metadatum]) -> Self {
+        let mut names = UniqueNames::of_zarr();
+        names.give(METADATA);
+        let attributes =
+            metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
+        let group = Group { attributes, ..Group::default() };
+        GroupBuilder { group, names, dimensions: Vec::new(), shared: Map::new() }
     }
 
     /// Adds the array of booleans that marks the cells of a nullable column that have a value.
     fn validity(&mut self, name: String, of: &str, column: &Arc<dyn Boxes>, chunk: Vec<u64>, axes: &[String]) {
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
-        let layout = Layout { chunk, dimensions: axes.to_vec(), attributes };
+        let layout = ArrayLayout { chunk, dimensions: axes.to_vec(), attributes };
         self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
     }
 
@@ -214,22 +196,8 @@ impl Builder {
         let array = self.names.give(&format!("{name}_labels"));
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("labels of the codes of {name}, from 0 on").into());
-        let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, count));
+        let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, count));
         self.add(array, &rows, vec![count.max(1)], kind, attributes, &[axis], None);
-    }
-
-    /// Adds the array that describes the coordinate system.
-    fn grid_mapping(&mut self, place: &Georeference) {
-        let name = self.names.give("crs");
-        self.shared.insert("grid_mapping".to_owned(), name.clone().into());
-        let attributes = named(cf::grid_mapping(place));
-        let field = Field::new(&name, Datatype::Int32);
-        // There always is a type for a number.
-        let Ok(kind) = ZarrType::of(&field) else { return };
-        let layout = Layout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
-        let zero = move |_: &IndexBox| Ok(Column::fixed(field.clone(), Vec::new(), Arc::new(vec![0; 4])));
-        let array = Array::new(Vec::new(), kind, layout, zero);
-        self.group.members.push((name, Node::Array(Arc::new(array))));
     }
 
     /// Adds an array of the cells of a column; `null` replaces null cells.
@@ -248,7 +216,7 @@ impl Builder {
         if kind.values.is_some() {
             dimensions.push(self.names.give(&format!("{name}_values")));
         }
-        let array = Array::of_values(column, kind, null, Layout { chunk, dimensions, attributes });
+        let array = Array::of_values(column, kind, null, ArrayLayout { chunk, dimensions, attributes });
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
 }

@@ -190,7 +190,7 @@ pub fn described(value: &Stored, space: &mut u64) -> Map<String, Value> {
         }
     }
     if let Some(unit) = datatype.time_unit() {
-        entry.insert("unit".to_owned(), unit.into());
+        entry.insert("unit".to_owned(), unit.symbol().into());
     }
     entry
 }

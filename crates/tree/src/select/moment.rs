@@ -12,6 +12,7 @@
 
 use tilefs_export::calendar;
 use tilefs_format::datatype::Datatype;
+use tilefs_format::time_unit::TimeUnit;
 
 /// Counts saturate here, far outside any domain.
 pub const SATURATED: i128 = 1 << 100;
@@ -26,7 +27,7 @@ const ATTO: i128 = 1_000_000_000_000_000_000;
 /// # Errors
 /// The reason, as part of a sentence.
 pub fn parse(datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
-    let unit = datatype.time_unit().unwrap_or_default();
+    let unit = datatype.time_unit().unwrap_or(TimeUnit::Attosecond);
     if let Some(count) = count(text, unit)? {
         return Ok((count, count));
     }
@@ -43,7 +44,7 @@ pub fn saturating_digits(digits: &str) -> i128 {
 }
 
 /// Parses `19753D`: digits, then letters that are the unit.
-fn count(text: &str, unit: &str) -> Result<Option<i128>, String> {
+fn count(text: &str, unit: TimeUnit) -> Result<Option<i128>, String> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -53,7 +54,7 @@ fn count(text: &str, unit: &str) -> Result<Option<i128>, String> {
     if digits.is_empty() || letters.is_empty() || !letters.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return Ok(None);
     }
-    if letters != unit {
+    if letters != unit.symbol() {
         return Err(format!("counts of this dimension are in its unit, {unit}, as in 100{unit}"));
     }
     let count = saturating_digits(digits);
@@ -69,17 +70,11 @@ struct Moment {
 
 impl Moment {
     /// Returns the unit (an hour or less) that contains the moment.
-    fn in_unit(self, unit: &str) -> i128 {
-        let ticks = match unit {
-            "h" => return self.seconds.div_euclid(3600),
-            "m" => return self.seconds.div_euclid(60),
-            "s" => return self.seconds,
-            "ms" => 1_000,
-            "us" => 1_000_000,
-            "ns" => 1_000_000_000,
-            "ps" => 1_000_000_000_000,
-            "fs" => 1_000_000_000_000_000,
-            _ => ATTO,
+    fn in_unit(self, unit: TimeUnit) -> i128 {
+        let ticks = match unit.per_second() {
+            Some(ticks) => i128::from(ticks),
+            None if unit == TimeUnit::Minute => return self.seconds.div_euclid(60),
+            None => return self.seconds.div_euclid(3600),
         };
         self.seconds.saturating_mul(ticks).saturating_add(self.attoseconds / (ATTO / ticks))
     }
@@ -99,8 +94,8 @@ enum Span {
 
 impl Span {
     /// Returns the first and last of the units that overlap the span.
-    fn in_unit(&self, unit: &str) -> (i128, i128) {
-        if unit == "Y" || unit == "M" {
+    fn in_unit(&self, unit: TimeUnit) -> (i128, i128) {
+        if unit <= TimeUnit::Month {
             let (year, first, last) = match *self {
                 Span::Year(year) => (year, 0, 11),
                 Span::Month(year, month) => (year, month, month),
@@ -110,12 +105,12 @@ impl Span {
                 }
             };
             let years = year - 1970;
-            return if unit == "Y" { (years, years) } else { (years * 12 + first, years * 12 + last) };
+            return if unit == TimeUnit::Year { (years, years) } else { (years * 12 + first, years * 12 + last) };
         }
         let (first, last) = self.days();
         match (unit, self) {
-            ("W", _) => (first.div_euclid(7), last.div_euclid(7)),
-            ("D", _) => (first, last),
+            (TimeUnit::Week, _) => (first.div_euclid(7), last.div_euclid(7)),
+            (TimeUnit::Day, _) => (first, last),
             (_, Span::Moments(first, last)) => (first.in_unit(unit), last.in_unit(unit)),
             _ => {
                 let begin = Moment { seconds: first * SECONDS_OF_DAY, attoseconds: 0 };
@@ -220,7 +215,7 @@ fn date(text: &str) -> Result<Span, String> {
 
 const TIME: &str = "not a time; write 07, 07:30 or 07:30:00.5";
 
-fn time(text: &str, unit: &str) -> Result<(i128, i128), String> {
+fn time(text: &str, unit: TimeUnit) -> Result<(i128, i128), String> {
     let mut rest = Scanner { text };
     let sign = rest.sign();
     let basic = rest.skip('T') && !rest.text.contains(':');

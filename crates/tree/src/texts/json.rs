@@ -212,7 +212,7 @@ fn typed(name: &str, datatype: Datatype) -> Map<String, Value> {
     all.insert("name".to_owned(), name.into());
     all.insert("datatype".to_owned(), datatype.name().into());
     if let Some(unit) = datatype.time_unit() {
-        all.insert("unit".to_owned(), unit.into());
+        all.insert("unit".to_owned(), unit.symbol().into());
     }
     all
 }

@@ -258,7 +258,7 @@ fn axes(description: &Description<'_>) -> String {
 
 /// Returns `days since 1970-01-01`.
 fn unit_text(datatype: Datatype) -> Option<String> {
-    let unit = datatype.time_unit_name()?;
+    let unit = datatype.time_unit()?.name();
     Some(if datatype.is_datetime() { format!("{unit} since 1970-01-01") } else { format!("{unit} since midnight") })
 }
 

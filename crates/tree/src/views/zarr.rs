@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
-use tilefs_export::column::boxes::{BoxedColumns, Boxes, Rows};
+use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use tilefs_export::zarr::anndata::{self, Matrix};
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, second};
 use tilefs_format::error::{Error, Result};
@@ -192,9 +192,9 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     let rows = |id: FieldId, count: u64| -> Result<Arc<dyn Boxes>> {
         let field = rasters.describe_all(id)?;
         let (subarray, described) = (fields.subarray.clone(), field.clone());
-        Ok(Arc::new(Rows::new(field, count, move || column(&*subarray, id, described.clone()))))
+        Ok(Arc::new(BoxedRows::new(field, count, move || column(&*subarray, id, described.clone()))))
     };
-    let of_label = |column: Column| -> Arc<dyn Boxes> { Arc::new(Rows::of(column, 1 << 20)) };
+    let of_label = |column: Column| -> Arc<dyn Boxes> { Arc::new(BoxedRows::of(column, 1 << 20)) };
     let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
     for (axis, id) in fields.dimensions().enumerate() {
         let coordinates = rasters.coordinates(axis)?;

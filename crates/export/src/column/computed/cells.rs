@@ -1,7 +1,5 @@
 //! Some computed cells of a column, in memory.
 
-use super::Size;
-
 /// The kind of the cells of a computed column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellKind {
@@ -126,6 +124,13 @@ impl Cells {
         let bytes = self.values.capacity() + self.validity.capacity() + self.element_validity.capacity();
         size_of::<Self>() + bytes + size_of::<u64>() * numbers
     }
+}
+
+/// The length of some cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    pub bytes: u64,
+    pub elements: u64,
 }
 
 #[cfg(test)]

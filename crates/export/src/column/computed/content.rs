@@ -6,21 +6,54 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::{Cells, ComputedColumns, Size};
+use super::cells::{CellKind, Cells, Size};
+use super::{ComputedColumns, ComputedField};
+use crate::column::{Column, Elements};
 use crate::content::Content;
+
+impl ComputedColumns {
+    /// Returns the columns, in their order. Computes all cells, to know their lengths.
+    ///
+    /// # Errors
+    /// Fails if a stored cell cannot be read, or a cell cannot be computed.
+    pub fn columns(self: &Arc<Self>) -> Result<Vec<Column>> {
+        let measured = self.measured()?;
+        let column = |(number, ComputedField { field, kind }): (usize, &ComputedField)| {
+            let all = measured.before.get(number).and_then(|before| before.last()).copied().unwrap_or_default();
+            let part = |part, length| Arc::new(PartOfColumn { of: self.clone(), number, part, length });
+            let rows = self.compute.rows();
+            let shape = vec![rows];
+            let values = part(ColumnPart::Values, all.bytes);
+            let field = field.clone().with_values_per_cell(kind.values_per_cell());
+            let offsets = || part(ColumnPart::Offsets, (rows + 1).saturating_mul(8));
+            let elements = |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements) };
+            let column = match kind {
+                CellKind::Value(_) => Column::fixed(field, shape, values),
+                CellKind::Text => Column::variable(field, shape, values, offsets()),
+                CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
+                CellKind::Texts => {
+                    let ends = part(ColumnPart::ElementOffsets, (all.elements + 1).saturating_mul(8));
+                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
+                }
+            };
+            if column.field.nullable { column.with_validity(part(ColumnPart::Validity, rows)) } else { column }
+        };
+        Ok(self.compute.columns().iter().enumerate().map(column).collect())
+    }
+}
 
 /// A content of a column.
 pub struct PartOfColumn {
     pub of: Arc<ComputedColumns>,
     /// The number of the column.
     pub number: usize,
-    pub part: Part,
+    pub part: ColumnPart,
     pub length: u64,
 }
 
 /// The part of a column that a content holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ColumnPart {
     Values,
     Offsets,
     Validity,
@@ -32,11 +65,11 @@ impl PartOfColumn {
     /// Returns where a block begins in this content, given its first row and the size of all blocks before it.
     fn start(&self, row: u64, before: Size) -> u64 {
         match self.part {
-            Part::Values => before.bytes,
-            Part::Offsets => row * 8,
-            Part::Validity => row,
-            Part::ElementOffsets => before.elements * 8,
-            Part::ElementValidity => before.elements,
+            ColumnPart::Values => before.bytes,
+            ColumnPart::Offsets => row * 8,
+            ColumnPart::Validity => row,
+            ColumnPart::ElementOffsets => before.elements * 8,
+            ColumnPart::ElementValidity => before.elements,
         }
     }
 
@@ -52,13 +85,13 @@ impl PartOfColumn {
         let lost = || Error::damaged("cells that have another length than they had");
         let skipped = usize::try_from(skipped).map_err(|_| lost())?;
         let bytes = match self.part {
-            Part::Values => &cells.values,
-            Part::Validity => &cells.validity,
-            Part::ElementValidity => &cells.element_validity,
-            Part::Offsets | Part::ElementOffsets => {
+            ColumnPart::Values => &cells.values,
+            ColumnPart::Validity => &cells.validity,
+            ColumnPart::ElementValidity => &cells.element_validity,
+            ColumnPart::Offsets | ColumnPart::ElementOffsets => {
                 // The start of each cell is the end of the one before it.
                 let (ends, base) = match (self.part, cells.is_list()) {
-                    (Part::ElementOffsets, _) => (&cells.element_ends, before.bytes),
+                    (ColumnPart::ElementOffsets, _) => (&cells.element_ends, before.bytes),
                     (_, true) => (&cells.ends, before.elements),
                     (_, false) => (&cells.ends, before.bytes),
                 };
@@ -125,7 +158,7 @@ impl Content for PartOfColumn {
                     self.copy(&cells, before, at - start(block), out)?;
                 } else {
                     // Behind all blocks is the last offset.
-                    let last = if self.part == Part::Offsets && self.of.is_list(self.number) {
+                    let last = if self.part == ColumnPart::Offsets && self.of.is_list(self.number) {
                         before.elements
                     } else {
                         before.bytes

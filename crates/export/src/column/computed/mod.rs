@@ -15,8 +15,9 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;
 
-use crate::column::{Column, Elements, Field};
-use content::{Part, PartOfColumn};
+use crate::column::Field;
+
+use cells::Size;
 
 pub use cells::{CellKind, Cells};
 
@@ -75,24 +76,17 @@ pub struct ComputedField {
 /// more. In addition, up to 8 MiB of recently computed cells; while lengths are measured, one block on each thread.
 pub struct ComputedColumns {
     compute: Box<dyn Compute>,
-    measured: SingleFlight<Measured>,
+    measured: SingleFlight<MeasuredBlocks>,
     /// Recently computed blocks, by column and number.
     kept: LruCache<(usize, usize), Arc<Cells>>,
 }
 
 /// The blocks of a table, and the offsets at which each begins.
-struct Measured {
+struct MeasuredBlocks {
     /// The first row of each block, and the number of rows.
     rows: Vec<u64>,
     /// By column: the bytes and elements before each block, and of all.
     before: Vec<Vec<Size>>,
-}
-
-/// The length of some cells.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Size {
-    bytes: u64,
-    elements: u64,
 }
 
 impl ComputedColumns {
@@ -102,41 +96,12 @@ impl ComputedColumns {
         Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept })
     }
 
-    /// Returns the columns, in their order. Computes all cells, to know their lengths.
-    ///
-    /// # Errors
-    /// Fails if a stored cell cannot be read, or a cell cannot be computed.
-    pub fn columns(self: &Arc<Self>) -> Result<Vec<Column>> {
-        let measured = self.measured()?;
-        let column = |(number, ComputedField { field, kind }): (usize, &ComputedField)| {
-            let all = measured.before.get(number).and_then(|before| before.last()).copied().unwrap_or_default();
-            let part = |part, length| Arc::new(PartOfColumn { of: self.clone(), number, part, length });
-            let rows = self.compute.rows();
-            let shape = vec![rows];
-            let values = part(Part::Values, all.bytes);
-            let field = field.clone().with_values_per_cell(kind.values_per_cell());
-            let offsets = || part(Part::Offsets, (rows + 1).saturating_mul(8));
-            let elements = |offsets| Elements { offsets, validity: part(Part::ElementValidity, all.elements) };
-            let column = match kind {
-                CellKind::Value(_) => Column::fixed(field, shape, values),
-                CellKind::Text => Column::variable(field, shape, values, offsets()),
-                CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
-                CellKind::Texts => {
-                    let ends = part(Part::ElementOffsets, (all.elements + 1).saturating_mul(8));
-                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
-                }
-            };
-            if column.field.nullable { column.with_validity(part(Part::Validity, rows)) } else { column }
-        };
-        Ok(self.compute.columns().iter().enumerate().map(column).collect())
-    }
-
     /// Returns whether the cells of a column are lists.
     fn is_list(&self, column: usize) -> bool {
         self.compute.columns().get(column).is_some_and(|column| column.kind.is_list())
     }
 
-    fn measured(&self) -> Result<&Measured> {
+    fn measured(&self) -> Result<&MeasuredBlocks> {
         self.measured.get_or_retry(|| {
             let rows = self.blocks()?;
             let columns = self.compute.columns();
@@ -158,7 +123,7 @@ impl ComputedColumns {
                     });
                 }
             }
-            Ok(Measured { rows, before })
+            Ok(MeasuredBlocks { rows, before })
         })
     }
 

@@ -29,7 +29,7 @@ pub struct RowBands {
     extent: u64,
     limits: BandLimits,
     /// Keyed by first cell.
-    kept: LruCache<u64, Arc<Band>>,
+    kept: LruCache<u64, Arc<RowBand>>,
 }
 
 /// The memory that bands may take.
@@ -46,7 +46,7 @@ pub struct BandLimits {
 }
 
 /// A band.
-pub struct Band {
+pub struct RowBand {
     pub rows: Range<u64>,
     /// Its cells, numbered in row order.
     pub cells: Range<u64>,
@@ -56,7 +56,7 @@ pub struct Band {
     runs: SingleFlight<Option<Runs>>,
 }
 
-impl Band {
+impl RowBand {
     /// Returns where cells are stored whose numbers in the band, as stored, are given.
     pub fn stored(&self, numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let mut first = 0;
@@ -86,7 +86,7 @@ impl RowBands {
     ///
     /// # Errors
     /// Fails if the rows of all cells cannot be counted.
-    pub fn band_of(&self, cell: u64) -> Result<Arc<Band>> {
+    pub fn band_of(&self, cell: u64) -> Result<Arc<RowBand>> {
         let starts = self.starts.get()?;
         let row = (starts.partition_point(|start| *start <= cell) as u64).saturating_sub(1);
         let first = row - row % self.extent;
@@ -101,7 +101,7 @@ impl RowBands {
                 Some(stretches) => stretches.of_band(first / self.extent).collect(),
                 None => vec![cells.clone()],
             };
-            Ok(Arc::new(Band { rows, cells, stored, runs: SingleFlight::new() }))
+            Ok(Arc::new(RowBand { rows, cells, stored, runs: SingleFlight::new() }))
         })
     }
 
@@ -110,7 +110,7 @@ impl RowBands {
     ///
     /// # Errors
     /// Fails if the rows of the band's cells cannot be read; [`Error::Damaged`] for cells that are not in bands.
-    pub fn runs<'b>(&self, band: &'b Band) -> Result<Option<&'b Runs>> {
+    pub fn runs<'b>(&self, band: &'b RowBand) -> Result<Option<&'b Runs>> {
         let find = || {
             let runs = self.find_runs(band)?;
             let memory = runs.as_ref().map_or(0, Runs::memory) + band.stored.len() * size_of::<Range<u64>>();
@@ -123,7 +123,7 @@ impl RowBands {
         Ok(runs.filter(|runs| cells(runs).min(band.cells.end - band.cells.start) <= limit))
     }
 
-    fn find_runs(&self, band: &Band) -> Result<Option<Runs>> {
+    fn find_runs(&self, band: &RowBand) -> Result<Option<Runs>> {
         if band.cells.end - band.cells.start > u64::from(u32::MAX) {
             // Runs count the cells of a band in 32 bits.
             return Ok(None);

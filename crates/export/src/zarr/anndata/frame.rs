@@ -9,12 +9,12 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};
-use crate::cf::names::Names;
-use crate::column::boxes::{Boxes, Rows};
+use crate::cf::names::UniqueNames;
+use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::Converted;
-use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
+use crate::zarr::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, LEFT_OUT, METADATA, Node};
@@ -76,7 +76,8 @@ impl DataFrame {
     /// # Errors
     /// Fails if the validity cannot be read.
     pub fn group(&self) -> Result<Group> {
-        let mut builder = Builder { group: Group::default(), names: Names::of_zarr(), given: HashMap::new() };
+        let mut builder =
+            FrameBuilder { group: Group::default(), names: UniqueNames::of_zarr(), given: HashMap::new() };
         builder.names.give(METADATA);
         builder.names.give(INDEX);
         let columns: Vec<&FrameColumn> =
@@ -133,14 +134,14 @@ fn has_nulls(column: &FrameColumn) -> Result<bool> {
     Ok(false)
 }
 
-struct Builder {
+struct FrameBuilder {
     group: Group,
-    names: Names,
+    names: UniqueNames,
     /// The names of columns here, by their names in the array.
     given: HashMap<String, String>,
 }
 
-impl Builder {
+impl FrameBuilder {
     /// Adds a column and returns its name.
     fn column(&mut self, column: &FrameColumn) -> Result<String> {
         let own = &column.cells.field().name;
@@ -159,7 +160,7 @@ const MAX_PARTS: usize = 16;
 ///
 /// AnnData reads columns with slashes from groups in groups: `a/b` is `b` in the group `a`. Such a name is possible if no
 /// other column is at `a`. A name that is not possible becomes a similar one.
-fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut Names) -> HashMap<String, String> {
+fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut UniqueNames) -> HashMap<String, String> {
     let (legal, others): (Vec<&str>, Vec<&str>) = columns.partition(|name| *name != METADATA && names.is_legal(name));
     let is_path = |name: &&str| {
         let is_short = (2..=MAX_PARTS).contains(&name.split('/').take(MAX_PARTS + 1).count());
@@ -235,8 +236,8 @@ fn nothing(datatype: Datatype) -> Option<Vec<u8>> {
     }
 }
 
-fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> Layout {
-    Layout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
+fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> ArrayLayout {
+    ArrayLayout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
 }
 
 /// Returns the values alone; `null` replaces nulls.
@@ -263,7 +264,7 @@ fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: boo
     let signed = if nulls { Signed::of(cells) } else { cells.clone() };
     // For a signed integer of any width, all bytes of -1 are the same.
     let null = nulls.then(|| vec![0xff; signed.field().datatype.size()]);
-    let categories: Arc<dyn Boxes> = Arc::new(Rows::of(labels, labels_at_once));
+    let categories: Arc<dyn Boxes> = Arc::new(BoxedRows::of(labels, labels_at_once));
     let mut attributes = encoding("categorical", "0.2.0");
     attributes.insert("ordered".to_owned(), ordered.into());
     let members =

@@ -8,7 +8,7 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::{cancellation, for_all};
 
-use super::bands::{Band, RowBands};
+use super::bands::{RowBand, RowBands};
 use super::runs::{Runs, out_of_order};
 use crate::content::Content;
 use crate::content::element::by_elements;
@@ -69,7 +69,7 @@ impl InRowOrder {
     }
 
     /// Reads cells of a band from a number on.
-    fn gather(&self, band: &Band, runs: &Runs, first: u64, mut out: Output<'_>) -> Result<()> {
+    fn gather(&self, band: &RowBand, runs: &Runs, first: u64, mut out: Output<'_>) -> Result<()> {
         let size = self.size as u64;
         let all = band.cells.end - band.cells.start;
         if out.wanted().is_none() && all.saturating_mul(size) <= WHOLE_BAND {
@@ -113,7 +113,7 @@ impl InRowOrder {
     }
 
     /// Decodes cells whose numbers in the band, as stored, are given.
-    fn fetch(&self, band: &Band, numbers: Range<u64>) -> Result<()> {
+    fn fetch(&self, band: &RowBand, numbers: Range<u64>) -> Result<()> {
         let size = self.size as u64;
         let stored: Vec<Range<u64>> = band.stored(numbers).collect();
         let fetch =

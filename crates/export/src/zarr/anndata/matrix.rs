@@ -10,12 +10,12 @@ use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::column::boxes::{Boxes, Rows};
+use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::zarr::array::{Array, Layout, chunk_of};
+use crate::zarr::array::{Array, ArrayLayout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
 
@@ -57,9 +57,9 @@ impl Matrix {
         let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
             let kind = ZarrType::of(&column.field)?;
             column.check()?;
-            let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, cells));
+            let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, cells));
             let (dimensions, attributes) = (vec![dimension.to_owned()], encoding_of_array());
-            let layout = Layout { chunk: chunk_of(&rows), dimensions, attributes };
+            let layout = ArrayLayout { chunk: chunk_of(&rows), dimensions, attributes };
             Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
         };
         let (indices, indptr) = (self.indices(), self.indptr());
@@ -127,7 +127,7 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
         Ok(Column::fixed(field.clone(), own.count.clone(), Arc::new(values)))
     };
     let dimensions = vec!["rows".to_owned(), "columns".to_owned()];
-    let layout = Layout { chunk, dimensions, attributes: encoding_of_array() };
+    let layout = ArrayLayout { chunk, dimensions, attributes: encoding_of_array() };
     Ok(Node::Array(Arc::new(Array::new(shape.to_vec(), kind, layout, cells))))
 }
 
@@ -138,7 +138,7 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
 pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
     let kind = ZarrType::of(values.field())?;
     let dimensions = (0..values.shape().len()).map(|axis| format!("axis_{axis}")).collect();
-    let layout = Layout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
+    let layout = ArrayLayout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
     Ok(Node::Array(Arc::new(Array::of_values(values, kind, None, layout))))
 }
 

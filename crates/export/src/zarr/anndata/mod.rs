@@ -15,7 +15,7 @@ mod unstructured;
 
 use super::array::Attributes;
 use super::{Group, METADATA, Node};
-use crate::cf::names::Names;
+use crate::cf::names::UniqueNames;
 
 pub use bands::{BandLimits, RowBands};
 pub use frame::{DataFrame, FrameColumn, check};
@@ -52,7 +52,7 @@ pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, Strin
 /// Returns a mapping of elements by name: `layers`, `obsm` and the like. A name that Zarr does not allow is changed
 /// slightly, and the attribute `left_out` contains it.
 pub fn mapping(elements: Vec<(String, Node)>) -> Group {
-    let mut names = Names::of_zarr();
+    let mut names = UniqueNames::of_zarr();
     names.give(METADATA);
     let mut group = Group { attributes: encoding("dict", "0.1.0"), ..Group::default() };
     for (name, node) in elements {

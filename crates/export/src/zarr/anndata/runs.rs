@@ -186,15 +186,15 @@ impl RunFinder {
 
 /// Stored cells that contain some wanted ones.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct StoredParts {
     /// In stored order.
-    pub parts: Vec<Part>,
-    copies: Vec<Copy>,
+    pub parts: Vec<StoredPart>,
+    copies: Vec<CellCopy>,
 }
 
 /// Consecutive stored cells.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct StoredPart {
     /// Their numbers in the band.
     pub stored: Range<u32>,
     copies: Range<usize>,
@@ -202,7 +202,7 @@ pub struct Part {
 
 /// Cells that are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Copy {
+struct CellCopy {
     /// The number of the first one in its part.
     from: u32,
     /// The number of the first one among those wanted.
@@ -222,8 +222,8 @@ impl Runs {
     }
 
     /// Returns what to read to get cells whose numbers in row order are given.
-    pub fn parts_of(&self, wanted: Range<u32>) -> Parts {
-        let Parts { mut parts, mut copies } = Parts::default();
+    pub fn parts_of(&self, wanted: Range<u32>) -> StoredParts {
+        let StoredParts { mut parts, mut copies } = StoredParts::default();
         for ascent in self.ascents.windows(2) {
             // With the run behind, which is the end of the last one.
             let Some(runs) = self.runs.get(ascent[0]..=ascent[1]) else { continue };
@@ -235,31 +235,35 @@ impl Runs {
                 let skipped = wanted.start.saturating_sub(to).min(behind - from);
                 let count = (behind - from - skipped).min(wanted.end - to - skipped);
                 if count > 0 {
-                    add(&mut parts, &mut copies, Copy { from: from + skipped, to: to + skipped - wanted.start, count });
+                    add(
+                        &mut parts,
+                        &mut copies,
+                        CellCopy { from: from + skipped, to: to + skipped - wanted.start, count },
+                    );
                 }
             }
         }
-        Parts { parts, copies }
+        StoredParts { parts, copies }
     }
 }
 
 /// Adds a copy from a number among all stored cells, which is behind those of the copies before.
-fn add(parts: &mut Vec<Part>, copies: &mut Vec<Copy>, copy: Copy) {
+fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<CellCopy>, copy: CellCopy) {
     let end = copy.from + copy.count;
     match parts.last_mut() {
         Some(part) if copy.from - part.stored.end <= GAP => {
-            copies.push(Copy { from: copy.from - part.stored.start, ..copy });
+            copies.push(CellCopy { from: copy.from - part.stored.start, ..copy });
             part.stored.end = end;
             part.copies.end = copies.len();
         }
         _ => {
-            parts.push(Part { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
-            copies.push(Copy { from: 0, ..copy });
+            parts.push(StoredPart { stored: copy.from..end, copies: copies.len()..copies.len() + 1 });
+            copies.push(CellCopy { from: 0, ..copy });
         }
     }
 }
 
-impl Parts {
+impl StoredParts {
     /// Returns the number of stored cells, with those that are only read along.
     pub fn cells(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.stored.end - part.stored.start)).sum()
@@ -267,8 +271,8 @@ impl Parts {
 
     /// Copies the wanted cells of a part, each `size` bytes, from `cells`, all cells of the part, to `out`, all that are
     /// wanted. `None` if one of them is shorter.
-    pub fn copy(&self, part: &Part, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
-        for Copy { from, to, count } in self.copies.get(part.copies.clone())? {
+    pub fn copy(&self, part: &StoredPart, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
+        for CellCopy { from, to, count } in self.copies.get(part.copies.clone())? {
             let [from, to, count] = [from, to, count].map(|number| *number as usize * size);
             out.get_mut(to..to + count)?.copy_from_slice(cells.get(from..from + count)?);
         }

@@ -92,7 +92,7 @@ impl Counted {
 }
 
 /// The result of a pass over one piece of the cells.
-struct Piece<'s> {
+struct CountedPiece<'s> {
     /// The rows of its first and its last cell.
     ends: (u64, u64),
     stretches: Option<StretchFinder<'s>>,
@@ -188,7 +188,7 @@ impl RowStarts {
     }
 
     /// Adds the cells of each row `r` to element `r + 1` of `counts`.
-    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>) -> Result<Piece<'_>> {
+    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>) -> Result<CountedPiece<'_>> {
         let (mut first, mut last, mut cell) = (None, 0, cells.start);
         let mut stretches = match &self.order {
             CellOrder::InSections(sections) => Some(StretchFinder::new(sections)),
@@ -221,7 +221,7 @@ impl RowStarts {
             }
             Ok(())
         })?;
-        Ok(Piece { ends: (first.unwrap_or(0), last), stretches })
+        Ok(CountedPiece { ends: (first.unwrap_or(0), last), stretches })
     }
 }
 

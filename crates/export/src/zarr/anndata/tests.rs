@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tilefs_format::datatype::Datatype;
 
 use super::*;
-use crate::column::boxes::{Boxes, Rows};
+use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, Labels, Metadatum};
 use crate::content::Content;
 use crate::content::compose::Repeat;
@@ -33,7 +33,7 @@ fn texts(name: &str, values: &[&str]) -> FrameColumn {
 
 fn frame_column(column: Column) -> FrameColumn {
     let validity = column.validity.clone();
-    FrameColumn { cells: Arc::new(Rows::of(column, 2)) as Arc<dyn Boxes>, validity }
+    FrameColumn { cells: Arc::new(BoxedRows::of(column, 2)) as Arc<dyn Boxes>, validity }
 }
 
 fn numbers(field: Field, values: Vec<u8>, validity: &[u8]) -> FrameColumn {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::encoding;
 use crate::column::{Column, FormatResult};
 use crate::zarr::Node;
-use crate::zarr::array::{Array, Layout};
+use crate::zarr::array::{Array, ArrayLayout};
 use crate::zarr::types::ZarrType;
 
 /// Returns one value, without an axis.
@@ -19,6 +19,6 @@ pub fn scalar(value: Column) -> FormatResult<Node> {
         None => encoding("string", "0.2.0"),
         Some(_) => encoding("numeric-scalar", "0.2.0"),
     };
-    let layout = Layout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
+    let layout = ArrayLayout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
     Ok(Node::Array(Arc::new(Array::new(Vec::new(), kind, layout, move |_| Ok(value.clone())))))
 }

@@ -15,7 +15,7 @@ pub(crate) mod uns;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_export::column::boxes::{Boxes, Rows};
+use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
     self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
@@ -190,7 +190,7 @@ pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Res
     }
     let validity = field.nullable.then(|| subarray.validity(id)).transpose()?;
     let (subarray, described) = (subarray.clone(), field.clone());
-    let cells = Arc::new(Rows::new(field, rows, move || column(&*subarray, id, described.clone())));
+    let cells = Arc::new(BoxedRows::new(field, rows, move || column(&*subarray, id, described.clone())));
     Ok(FrameColumn { cells, validity })
 }
 

@@ -1,0 +1,101 @@
+//! The contents of a netCDF file: dimensions, variables and attributes, in the types of netCDF.
+
+use std::sync::Arc;
+
+use super::types::NcType;
+use crate::cf::{CfAttribute, CfValue};
+use crate::column::{FormatResult, LeftOut, Unrepresentable};
+use crate::content::Content;
+
+/// Everything that the header lists.
+pub struct FilePlan {
+    pub dimensions: Vec<NcDimension>,
+    pub attributes: Vec<NcAttribute>,
+    pub variables: Vec<PlannedVariable>,
+    pub left_out: LeftOut,
+}
+
+impl FilePlan {
+    /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it.
+    pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
+        let too_long = |variable: &PlannedVariable| variable.content.len() > LONGEST_IN_CDF2;
+        match self.variables.iter().filter(|variable| too_long(variable)).count() {
+            0 => {}
+            1 => self.variables.sort_by_key(too_long),
+            _ => return Err(Unrepresentable::new("CDF-2 has only one variable over 4 GiB")),
+        }
+        Ok(())
+    }
+}
+
+/// The longest variable of CDF-2 that another may follow.
+const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
+
+/// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
+/// dimension does have length 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NcDimension {
+    pub name: String,
+    pub length: u64,
+}
+
+/// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.
+pub struct PlannedVariable {
+    pub name: String,
+    /// Indexes into the list of dimensions, slowest first.
+    pub dimensions: Vec<usize>,
+    pub attributes: Vec<NcAttribute>,
+    pub nc_type: NcType,
+    pub content: Arc<dyn Content>,
+    pub meaning: Meaning,
+}
+
+impl PlannedVariable {
+    /// Returns the size of the variable in bytes, or of one record if it has the unlimited dimension.
+    pub fn size(&self, dimensions: &[NcDimension]) -> u64 {
+        let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
+        let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
+        lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
+    }
+}
+
+/// The meaning of a variable's values that netCDF's types do not express.
+#[derive(Clone)]
+pub enum Meaning {
+    /// The values mean what their type says.
+    Values,
+    /// Bytes that are 0 or 1.
+    Booleans,
+    /// The last dimension is that of the characters of a text.
+    Characters,
+    /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
+    Strings { offsets: Arc<dyn Content> },
+}
+
+/// A named text or list of numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NcAttribute {
+    pub name: String,
+    pub nc_type: NcType,
+    /// The values, big-endian.
+    pub values: Vec<u8>,
+}
+
+impl NcAttribute {
+    /// Creates a text attribute.
+    pub fn text(name: &str, text: impl Into<String>) -> Self {
+        NcAttribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
+    }
+}
+
+impl From<CfAttribute> for NcAttribute {
+    fn from(attribute: CfAttribute) -> Self {
+        match attribute.value {
+            CfValue::Text(text) => NcAttribute::text(attribute.name, text),
+            CfValue::Numbers(numbers) => {
+                let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
+                NcAttribute { name: attribute.name.into(), nc_type: NcType::Double, values }
+            }
+        }
+    }
+}
