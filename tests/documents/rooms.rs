@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use support::repository::{root, text};
 
 /// The room of the files of a crate that are in none of its other rooms.
-const ROOT_ROOMS: [(&str, &str); 7] = [
+const ROOT_ROOMS: [(&str, &str); 8] = [
     ("tilefs", "cli"),
     ("format", "format"),
     ("export", "export"),
     ("hdf5-layout", "hdf5-layout"),
     ("python", "python"),
+    ("api", "api"),
     ("storage", "storage"),
     ("threads", "threads"),
 ];
