@@ -6,9 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tilefs_export::computed::{CellKind, Cells};
-use tilefs_export::vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
-use tilefs_export::vcf::{BcfHeader, BcfRecords, Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
+use tilefs_export::column::computed::{CellKind, Cells};
+use tilefs_vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
+use tilefs_vcf::{BcfHeader, BcfRecords, Contigs, FileRecord, Header, MergedFile, Merger, Record, sample_numbers};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
 fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {

@@ -111,6 +111,8 @@ def test_many_rows_come_from_a_bucket(bucket, tmp_path):
 
 def test_urls_chain_to_a_bucket(demo, bucket):
     pytest.importorskip("s3fs")
+    with fsspec.open("tilefs://s3/test/demo/temp.f32", config=settings(bucket)) as file:
+        assert len(file.read()) == 80_000
     with fsspec.open("tilefs://temp.f32::s3://test/demo", s3={"endpoint_url": bucket}) as file:
         assert file.read() == TilefsFileSystem(demo).cat_file("temp.f32")
 

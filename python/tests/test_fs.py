@@ -103,6 +103,21 @@ def test_nothing_can_be_written_and_nothing_leads_out(fs, tmp_path):
             read()
 
 
+def test_paths_begin_with_the_array(demo, fs, tmp_path):
+    shutil.copytree(demo, tmp_path / "inner/dem.tdb")
+    with fsspec.open(f"tilefs://{tmp_path}/inner/dem.tdb/temp.f32") as file:
+        assert file.read() == fs.cat_file("temp.f32")
+    everything = fsspec.filesystem("tilefs")
+    root = f"{tmp_path}/inner/dem.tdb".strip("/")
+    assert everything.ls(f"/{root}/dims", detail=False) == [f"{root}/dims/y.i64", f"{root}/dims/x.i64"]
+    assert everything.glob(f"tilefs:///{root}/*.f32") == [f"{root}/temp.f32"] and everything.isdir(root)
+    again = pickle.loads(pickle.dumps(everything))
+    assert again.cat_ranges([f"/{root}/temp.f32"] * 2, [0, 4], [4, 8]) == [fs.cat_file("temp.f32", 0, 4), fs.cat_file("temp.f32", 4, 8)]
+    assert not everything.exists(f"/{root}/none") and not everything.exists(f"{tmp_path}/inner") and not everything.exists("s3")
+    with pytest.raises(tilefs.NotFoundError, match="no array or group on the way"):
+        everything.ls(f"{tmp_path}/inner")
+
+
 def test_chained_urls_name_the_array(demo, fs):
     whole = fs.cat_file("temp.f32")
     for url in [f"tilefs://temp.f32::file://{demo}", f"tilefs://temp.f32::{demo}"]:
@@ -112,8 +127,6 @@ def test_chained_urls_name_the_array(demo, fs):
     assert isinstance(other, TilefsFileSystem) and other.exists("temp.f32") and path == ""
     same = pickle.loads(pickle.dumps(fs))
     assert same.cat_file("temp.f32") == whole
-    with pytest.raises(tilefs.UsageError, match="which array"):
-        fsspec.filesystem("tilefs")
     with pytest.raises(tilefs.NotFoundError):
         fsspec.filesystem("tilefs", uri=str(demo.parent / "none"))
     assert TilefsFileSystem._strip_protocol(["tilefs://a/b/", "/c"]) == ["a/b", "c"]
@@ -212,7 +225,7 @@ class ScenarioFileSystem(TilefsFileSystem):
 
     def __init__(self):
         AbstractFileSystem.__init__(self)
-        self.uri, self._tree = "scenario", DictTree({})
+        self.uri, self._trees = "scenario", {"": DictTree({})}
 
     def makedirs(self, path, exist_ok=False):
         """A folder exists once there is a file in it."""
@@ -221,14 +234,14 @@ class ScenarioFileSystem(TilefsFileSystem):
         """Does nothing, like `makedirs`."""
 
     def pipe_file(self, path, value, *args, **kwargs):
-        self._tree.files[self._strip_protocol(path)] = value
+        self._trees[""].files[self._strip_protocol(path)] = value
 
     def touch(self, path, truncate=True, **kwargs):
         self.pipe_file(path, b"")
 
     def rm(self, path, recursive=False, maxdepth=None):
         for name in self.find(path):
-            del self._tree.files[name]
+            del self._trees[""].files[name]
 
 
 class TestGetOfFsspec(AbstractFixtures, AbstractGetTests):

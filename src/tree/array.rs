@@ -8,6 +8,8 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_statistics};
+use tilefs_vcf::table::VariantTables;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
@@ -32,8 +34,7 @@ use super::soma;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
 use super::texts::{CoveredBox, dense_text, rows_text, sparse_text};
-use super::variant_table::{VariantTables, VariantView};
-use super::variants::{self, VariantDataset};
+use super::variant_view::VariantView;
 use super::walk::{Visited, walk_group};
 use super::xattrs;
 
@@ -57,7 +58,7 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let variants = variants::is_statistics(array.schema()).then_some(VariantView::Statistics);
+    let variants = is_statistics(array.schema()).then_some(VariantView::Statistics);
     folder_of(array, options, variants)
 }
 

@@ -142,7 +142,7 @@ impl Content for Chunk {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_export::boxes::{BoxedColumns, Boxes};
+    use tilefs_export::column::boxes::{BoxedColumns, Boxes};
     use tilefs_export::column::{Column, Field};
     use tilefs_export::zarr::{Node, zarr};
     use tilefs_format::datatype::Datatype;

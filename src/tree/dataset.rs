@@ -16,8 +16,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::boxes::Boxes;
-use tilefs_export::dataset::{Dataset, Variable};
+use tilefs_export::column::boxes::Boxes;
+use tilefs_export::column::dataset::{Dataset, Variable};
 use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::{Column, Content, Field, Metadatum, zarr};
 use tilefs_format::error::{Error, Result};

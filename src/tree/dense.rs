@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::{Summaries, Summary};
+use tilefs_export::content::raw::RawFile;
+use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_export::raw::RawFile;
-use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::datatype::Kind;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};

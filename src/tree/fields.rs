@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::extension::of_datatype;
+use tilefs_export::column::extension::of_datatype;
 use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
@@ -18,7 +18,7 @@ use super::node::ExtendedAttributes;
 use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
-use super::variant_table::VariantView;
+use super::variant_view::VariantView;
 use super::xattrs;
 
 /// The file names of an array's fields, without extensions.

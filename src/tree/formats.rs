@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use tilefs_export::column::extension::of_datatype;
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
-use tilefs_export::extension::of_datatype;
+use tilefs_export::content::padded::longest;
 use tilefs_export::hdf5::{Form, hdf5};
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{self, Order};
-use tilefs_export::padded::longest;
 use tilefs_export::text;
 use tilefs_export::{Column, Content};
 use tilefs_format::error::{Error, Result};

@@ -37,7 +37,7 @@ use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
 use super::variant_files::{VCF, VariantFiles};
-use super::variants::VariantDataset;
+use super::variant_group::{dataset_of, dataset_of_calls};
 use super::xattrs;
 use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
@@ -199,7 +199,7 @@ impl GroupFolder {
     /// Returns `vcf/`, if the group is a dataset of variants.
     fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
         let make = || {
-            let dataset = VariantDataset::of(&self.group)?;
+            let dataset = dataset_of(&self.group)?;
             Ok(dataset
                 .map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.options.clone(), self.modified))))
         };
@@ -388,7 +388,7 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match VariantDataset::of_calls(group, &array)? {
+            let folder = match dataset_of_calls(group, &array)? {
                 Some(dataset) => variant_folder(dataset, options.clone())?,
                 None => array_folder(array, options.clone())?,
             };

@@ -19,7 +19,7 @@ use super::pyramid::{self, PICTURE, Picture, TIFF};
 use super::soma;
 use super::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
 use super::time::{extended, future_commits};
-use super::variants::VariantDataset;
+use super::variant_group::dataset_of;
 
 /// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";
@@ -180,7 +180,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         }
         false => String::new(),
     };
-    let variants = match VariantDataset::of(group) {
+    let variants = match dataset_of(group) {
         Ok(Some(_)) => {
             view_line("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R")
                 + &view_line("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2")
@@ -287,7 +287,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
             Err(_) => lasts = false,
         }
     }
-    match VariantDataset::of(group) {
+    match dataset_of(group) {
         Ok(Some(_)) => text += VARIANTS,
         Ok(None) => {}
         Err(error) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Content;
-use tilefs_export::extension::of_datatype;
+use tilefs_export::column::extension::of_datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::DimensionLabel;
 use tilefs_reader::array::Array;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::Boxes;
+use tilefs_export::column::boxes::Boxes;
 use tilefs_export::pyramid::{ATTRIBUTE, Pyramid};
 use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};

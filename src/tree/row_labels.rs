@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::element::Converted;
+use tilefs_export::content::element::Converted;
 use tilefs_export::{Column, Content, Field, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};

@@ -9,8 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_export::boxes::{Boxes, Rows};
-use tilefs_export::element::{Converted, ConvertedColumn};
+use tilefs_export::column::boxes::{Boxes, Rows};
+use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
     self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
     SavedStarts, Sections,

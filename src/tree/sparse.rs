@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::Summaries;
+use tilefs_export::content::raw::{Cells, RawFile};
+use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_export::raw::{Cells, RawFile};
-use tilefs_export::var::{VarOffsets, VarValues};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, Unmerged, VarColumn,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::column::Summaries;
+use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;

@@ -1,7 +1,8 @@
 //! The array's metadata about its table, for readers of Parquet and Arrow: the pandas frame that was stored, and the
 //! geometry columns.
 
-use tilefs_export::{Column, Metadatum, geoparquet, pandas};
+use tilefs_export::tables::{geoparquet, pandas};
+use tilefs_export::{Column, Metadatum};
 
 use super::fields::FieldFolder;
 use super::meta;

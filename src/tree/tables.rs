@@ -6,14 +6,15 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use tilefs_export::arrow::arrow;
-use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
+use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
 use tilefs_export::text::{self, Measured, Style, Table, TextRows};
-use tilefs_export::vcf::Notation;
 use tilefs_export::{Column, Content, Forward};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
+use tilefs_vcf::Notation;
+use tilefs_vcf::table::CallRows;
 
 use super::builder::FolderBuilder;
 use super::coordinates::dimension_labels;
@@ -28,7 +29,7 @@ use super::shown::View;
 use super::subarray::{FieldId, MAX_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
-use super::variant_table::VariantView;
+use super::variant_view::VariantView;
 use super::xattrs;
 
 /// Adds the text tables, tab-separated and optionally comma-separated, and the matrices.
@@ -240,7 +241,7 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of their
 /// enumerations, under their names in the array. A nameless one gets the name of its files. The columns of variant
-/// calls are described in [`VariantTables`](super::variant_table::VariantTables), and only they use `notation`.
+/// calls are described in [`VariantTables`](tilefs_vcf::table::VariantTables), and only they use `notation`.
 fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }
@@ -249,7 +250,11 @@ fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
 fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
     let Some(VariantView::Calls(variants)) = &fields.variants else { return stored_columns(fields, |_| true) };
     let mut all = fields.dimensions().chain(fields.attributes());
-    variants.columns(&fields.subarray, notation, own_columns_of(fields, &mut all, |_| true)?)
+    let (ids, stored): (Vec<FieldId>, Vec<Column>) = own_columns_of(fields, &mut all, |_| true)?.into_iter().unzip();
+    let subarray = fields.subarray.clone();
+    let rows = CallRows { stored, origin: Box::new(move |row| subarray.origin(row)) };
+    let columns = variants.columns(rows, notation)?.into_iter();
+    Ok(columns.map(|one| (one.stored.and_then(|number| ids.get(number).copied()), one.column)).collect())
 }
 
 /// Like [`columns_with_fields`], but returns only the columns whose names are wanted, and those of variant calls as

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::boxes::SpacedBoxes;
+use tilefs_export::column::boxes::SpacedBoxes;
 use tilefs_export::content::Content;
 use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
 use tilefs_format::error::Result;

@@ -13,18 +13,18 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_storage::percent;
+use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
+use tilefs_vcf::dataset::contigs::has_records;
+use tilefs_vcf::dataset::regions::{self, WrittenRegion};
+use tilefs_vcf::file::VariantText;
 
 use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::names::{escape_bytes, is_shortened};
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::options::OpenOptions;
-use super::variant_contigs::has_records;
 use super::variant_forms::{FindRecords, Form, KeptFiles, LISTED};
 use super::variant_lists::LIST;
-use super::variant_regions::{self, WrittenRegion};
-use super::variant_text::VariantText;
-use super::variants::{Sample, VariantDataset};
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";
@@ -115,7 +115,7 @@ impl Samples {
                 Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
                 Err(reason) => Err(reason),
             },
-            None => variant_regions::parse_list(text),
+            None => regions::parse_list(text),
         };
         for (contig, reason) in written.iter().flatten().filter_map(WrittenRegion::must_be) {
             if !self.may_have(contig)? {

@@ -3,25 +3,16 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::vcf::{self, IndexFormat};
-use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::recent::Recent;
+use tilefs_vcf::file::{Encoding, VariantText};
+use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
 
 use super::lazy::{LazyFile, Remark};
 use super::node::{File, NODE};
 
 /// Number of recently used files whose measured lengths are cached.
 const KEPT: usize = 16;
-
-/// The encoding of the records in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// VCF, a text.
-    Text,
-    /// BCF. Files in BCF are always in BGZF.
-    Bcf,
-}
 
 /// The part of a variant file: its records, or an index of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,32 +56,8 @@ impl Form {
     }
 }
 
-/// Records that can be presented as a file, in one encoding.
-pub trait VcfRecords: Send + Sync {
-    /// Returns the file without BGZF. Measuring its length takes a pass over all records, unless an earlier mount has
-    /// saved the result. Sets `remark` if there is one.
-    ///
-    /// # Errors
-    /// Fails if a record cannot be read or represented.
-    fn content(self: Arc<Self>, remark: &Remark) -> Result<Arc<dyn Content>>;
-
-    /// Returns the same bytes sequentially. The first bytes require only the first records. Sets `remark` with the last
-    /// bytes, if there is one.
-    ///
-    /// # Errors
-    /// Fails if the header is missing.
-    fn forward(self: Arc<Self>, remark: &Remark) -> Result<Box<dyn Forward>>;
-
-    /// Returns the index of the file in BGZF. Building it takes a pass over all records, unless an earlier mount has
-    /// saved it.
-    ///
-    /// # Errors
-    /// As for [`vcf::tabix`].
-    fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>>;
-}
-
 /// Opens the records of a file.
-pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<dyn VcfRecords>> + Send + Sync>;
+pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<VariantText>> + Send + Sync>;
 
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
@@ -131,8 +98,8 @@ impl KeptFiles {
             Part::Bgzf => {
                 let (whole, remark) = whole();
                 let of_sequence = remark.clone();
-                let file = LazyFile::new(self.modified, move || Ok(Arc::new(vcf::Bgzf::new(whole.open()?)) as _))
-                    .with_forward(move || Ok(vcf::BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
+                let file = LazyFile::new(self.modified, move || Ok(Arc::new(Bgzf::new(whole.open()?)) as _))
+                    .with_forward(move || Ok(BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
                 (file, remark)
             }
             Part::Index(format) => {

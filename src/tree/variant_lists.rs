@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_vcf::dataset::regions::{Region, disjoint};
 
 use super::names::LONGEST;
-use super::variant_regions::{Region, disjoint};
 
 /// The prefix of the name of a list in a path.
 pub const LIST: char = '@';

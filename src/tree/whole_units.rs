@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::element::{Converted, ConvertedColumn};
+use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;

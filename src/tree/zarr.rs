@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Column;
-use tilefs_export::boxes::{BoxedColumns, Boxes, Rows};
 use tilefs_export::column::AuxiliaryCoordinates;
+use tilefs_export::column::boxes::{BoxedColumns, Boxes, Rows};
 use tilefs_export::zarr::anndata::{self, Matrix};
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, second};
 use tilefs_format::error::{Error, Result};

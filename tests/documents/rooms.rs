@@ -12,6 +12,7 @@ const ROOT_ROOMS: [(&str, &str); 8] = [
     ("tilefs", "cli"),
     ("format", "format"),
     ("export", "export"),
+    ("vcf", "vcf"),
     ("hdf5-layout", "hdf5-layout"),
     ("python", "python"),
     ("api", "api"),

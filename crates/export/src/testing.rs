@@ -1,6 +1,8 @@
 //! Checks for the tests of every content: any range of bytes equals that range of the whole, and prefetching a range
 //! requests from the content's sources what reading its bytes does.
 
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +10,9 @@ use proptest::test_runner::{Config, TestRunner};
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::computed::{CellKind, Cells};
-use super::{Column, Content};
+#[cfg(test)]
+use crate::column::computed::{CellKind, Cells};
+use crate::{Column, Content};
 
 /// Reads all bytes of a content.
 pub fn read_all(content: &dyn Content) -> Vec<u8> {
@@ -37,12 +40,14 @@ pub fn assert_random_access(content: &dyn Content) {
 }
 
 /// The elements of the list of a row: some lists are null, some empty, and some elements are null.
+#[cfg(test)]
 pub fn elements_of_row(row: usize) -> Option<Vec<Option<usize>>> {
     let elements = (0..row % 4).map(|element| (!(row + element).is_multiple_of(3)).then_some(row * 10 + element));
     (row % 5 != 3).then(|| elements.collect())
 }
 
 /// Lists of 32-bit numbers, or of texts of up to four digits and a letter.
+#[cfg(test)]
 pub fn lists_of_nullable(name: &str, rows: usize, are_texts: bool) -> Column {
     let kind = if are_texts { CellKind::Texts } else { CellKind::Numbers(4) };
     let mut cells = Cells::new(kind);

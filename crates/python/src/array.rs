@@ -12,6 +12,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
+use tilefs_format::text;
 use tilefs_reader::array::dense::grid::{Axis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
@@ -20,6 +21,7 @@ use tilefs_threads::PerProcess;
 
 use crate::call;
 use crate::context::ProcessContext;
+use crate::matrix::Matrix;
 use crate::metadata::{self, MetadataValue};
 use crate::numpy_memory::filled;
 use crate::rows::{RowQuery, Rows};
@@ -40,12 +42,19 @@ pub struct Opened {
     view: SingleFlight<Arc<DenseView>>,
 }
 
+/// For each axis, ranges one after the other: the first position, the step, and the number of cells.
+type Axes = Vec<Vec<(u64, i64, u64)>>;
+
 /// Name, datatype, NumPy's type of one value and of a cell (`None` if cells vary in size), values per cell (`None` if
 /// they vary), whether it is nullable, and the name of its enumeration.
 type AttributeOutline = (String, &'static str, String, Option<String>, Option<u32>, bool, Option<String>);
 
 /// Name, datatype, NumPy's type of one value (`None` for text), and the ends of the domain (`None` for text).
 type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
+
+/// Name, first and last time in milliseconds since 1970, format version, whether it is dense, the number of cells, and
+/// the lowest and the highest coordinate along each dimension (none for a fragment without cells).
+type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
 
 impl Array {
     pub fn new(array: Arc<tilefs_reader::Array>, context: Arc<ProcessContext>) -> Self {
@@ -141,9 +150,8 @@ impl Array {
         })
     }
 
-    /// Reads the values of an attribute of cells of one size. For each axis: the first position, the step, and the
-    /// number of cells.
-    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Vec<(u64, i64, u64)>) -> PyResult<Bound<'py, PyAny>> {
+    /// Reads the values of an attribute of cells of one size.
+    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Axes) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short, (dtype, values)) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Data, field.fill.clone())?;
@@ -156,12 +164,7 @@ impl Array {
     }
 
     /// Reads which cells of a nullable attribute are null: true for null.
-    fn read_nulls<'py>(
-        &self,
-        py: Python<'py>,
-        attribute: usize,
-        axes: Vec<(u64, i64, u64)>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn read_nulls<'py>(&self, py: Python<'py>, attribute: usize, axes: Axes) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])?;
@@ -180,7 +183,7 @@ impl Array {
         &self,
         py: Python<'py>,
         attribute: usize,
-        axes: Vec<(u64, i64, u64)>,
+        axes: Axes,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let (column, total) = self.run(py, |here| {
             let field = here.attribute(attribute)?;
@@ -228,6 +231,60 @@ impl Array {
             let ends = written.low.iter().zip(&written.high).zip(&whole.low);
             Ok(Some(ends.map(|((first, last), low)| (first - low, last - low)).collect()))
         })
+    }
+
+    /// Returns whether the labels of an enumeration have an order, NumPy's type of one (`None` for text), and the labels,
+    /// as text or bytes.
+    #[expect(clippy::type_complexity, reason = "a list in a tuple in Python")]
+    fn enumeration<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<(bool, Option<String>, Vec<Bound<'py, PyAny>>)> {
+        let labels = self.run(py, |here| here.array.enumeration(name))?;
+        let datatype = labels.datatype;
+        let shown = |label: &[u8]| match text::decode(datatype, label) {
+            Some(text) => Ok(text.into_pyobject(py)?.into_any()),
+            None => Ok(PyBytes::new(py, label).into_any()),
+        };
+        let dtype = (datatype.kind() != Kind::Bytes).then(|| npy::dtype(datatype));
+        Ok((labels.ordered, dtype, labels.values().map(shown).collect::<PyResult<_>>()?))
+    }
+
+    /// Opens the array of a dimension label; returns it, and the number of its attribute with the label.
+    fn open_label(&self, py: Python<'_>, name: &str) -> PyResult<(Array, usize)> {
+        let label = self.run(py, |here| {
+            let label = here.array.schema().labels.iter().find(|label| label.name == name);
+            here.array.label(label.ok_or_else(|| Error::usage("the array has no such dimension label"))?)
+        })?;
+        Ok((Array::new(label.array, self.0.context.clone()), label.attribute))
+    }
+
+    /// Returns the fragments that are read, oldest first.
+    fn fragments<'py>(&self, py: Python<'py>) -> PyResult<Vec<FragmentOutline<'py>>> {
+        let found = self.run(py, |here| {
+            let array = &here.array;
+            array.read_outlines();
+            let outline = |fragment| {
+                let facts = &array.outline(fragment)?.facts;
+                let times = array.fragment_times(fragment).map_or((0, 0), |times| (times.t1, times.t2));
+                let cells = array.fragment_cells(fragment)?;
+                let name = array.fragment_name(fragment).to_owned();
+                Ok((name, times, facts.version, facts.dense, cells, facts.non_empty_ranges()))
+            };
+            (0..array.fragment_count()).map(outline).collect::<Result<Vec<_>>>()
+        })?;
+        let shown = found.into_iter().map(|(name, times, version, is_dense, cells, ranges)| {
+            let ranges = ranges.unwrap_or_default();
+            let ends = ranges.iter().map(|range| Ok((scalar(py, &range.low)?, scalar(py, &range.high)?)));
+            Ok((name, times, version, is_dense, cells, ends.collect::<PyResult<_>>()?))
+        });
+        shown.collect()
+    }
+
+    /// Returns a matrix of TileDB-SOMA; `lengths` are those that its rows and columns must have, if known.
+    fn matrix(&self, py: Python<'_>, lengths: [Option<u64>; 2]) -> PyResult<Matrix> {
+        Matrix::new(py, self.0.clone(), lengths)
     }
 
     fn metadata_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -286,26 +343,23 @@ impl Opened {
         self.array.schema().attributes.get(number).ok_or_else(|| Error::usage("the array has no such attribute"))
     }
 
-    fn column(
-        &self,
-        attribute: usize,
-        axes: &[(u64, i64, u64)],
-        file: FieldFile,
-        fill: Vec<u8>,
-    ) -> Result<DenseColumn> {
+    fn column(&self, attribute: usize, axes: &Axes, file: FieldFile, fill: Vec<u8>) -> Result<DenseColumn> {
         DenseColumn::new(self.view()?, self.selection(axes)?, attribute, file, fill)
     }
 
     /// Converts positions within the shape to positions within the domain.
-    fn selection(&self, axes: &[(u64, i64, u64)]) -> Result<Arc<Selection>> {
+    fn selection(&self, axes: &Axes) -> Result<Arc<Selection>> {
         let (whole, view) = (self.whole()?, self.view()?);
         let grid = view.grid();
         if axes.len() != grid.axes.len() {
             return Err(Error::usage(format!("{} indices for {} dimensions", axes.len(), grid.axes.len())));
         }
-        let axes = axes.iter().zip(&whole.low).zip(&grid.axes).map(|((&(first, step, count), low), axis)| {
-            let first = low.checked_add(first).ok_or_else(|| Error::usage("an index outside the domain"))?;
-            AxisSelection::new([AxisRange { first, step, count }], axis.size)
+        let axes = axes.iter().zip(&whole.low).zip(&grid.axes).map(|((ranges, low), axis)| {
+            let placed = ranges.iter().map(|&(first, step, count)| {
+                let first = low.checked_add(first).ok_or_else(|| Error::usage("an index outside the domain"))?;
+                Ok(AxisRange { first, step, count })
+            });
+            AxisSelection::new(placed.collect::<Result<Vec<_>>>()?, axis.size)
         });
         Ok(Arc::new(Selection::new(axes.collect::<Result<_>>()?)?))
     }

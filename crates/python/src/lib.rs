@@ -1,7 +1,8 @@
 //! The extension module `tilefs._tilefs`, on which the Python package in `python/` is built.
 //!
 //! * `array.rs`: boxes of dense arrays as NumPy arrays, rows of sparse arrays as Arrow streams
-//! * `group.rs`: members and metadata of groups
+//! * `group.rs`: members and metadata of groups; `objects.rs`: which folders hold arrays and groups
+//! * `matrix.rs`: sparse matrices of TileDB-SOMA, in the form that SciPy has
 //! * `tree.rs`: the files of the tree, for fsspec
 //! * `rows.rs`: the Arrow stream; `arrow_file.rs`: reads its batches; `numpy_memory.rs`: reads into the memory of a
 //!   NumPy array
@@ -17,8 +18,10 @@ mod call;
 mod context;
 mod errors;
 mod group;
+mod matrix;
 mod metadata;
 mod numpy_memory;
+mod objects;
 mod open;
 mod options;
 mod rows;
@@ -37,6 +40,10 @@ mod _tilefs {
     use super::call::Cancellation;
     #[pymodule_export]
     use super::group::Group;
+    #[pymodule_export]
+    use super::matrix::Matrix;
+    #[pymodule_export]
+    use super::objects::{object_type, objects};
     #[pymodule_export]
     use super::open::open;
     #[pymodule_export]

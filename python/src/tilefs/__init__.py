@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from ._arrays import Array, Attribute, Dimension, Group, Metadata, Rows, open
+from ._arrays import Array, Attribute, Group, Metadata, Rows, open
 from ._errors import (
     DamagedError,
     EncryptionError,
@@ -19,6 +19,9 @@ from ._errors import (
     UsageError,
 )
 from ._mount import Mount, mount
+from ._objects import Fragment, array_fragments, ls, object_type, walk
+from ._queries import Query
+from ._schema import Dimension, DimensionLabel, Domain, Enumeration, Schema
 from ._tilefs import __version__
 
 __all__ = [
@@ -26,17 +29,27 @@ __all__ = [
     "Attribute",
     "DamagedError",
     "Dimension",
+    "DimensionLabel",
+    "Domain",
     "EncryptionError",
+    "Enumeration",
     "Error",
+    "Fragment",
     "Group",
     "Metadata",
     "Mount",
     "MountError",
     "NotFoundError",
+    "Query",
     "Rows",
+    "Schema",
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "array_fragments",
+    "ls",
     "mount",
+    "object_type",
     "open",
+    "walk",
 ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _indices, _options, _selections, _subscripts, _tilefs
-from ._errors import Error
+from . import _anndata, _indices, _options, _queries, _selections, _subscripts, _tilefs
+from ._errors import Error, UsageError
+from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
 if TYPE_CHECKING:
+    import anndata
     import numpy
     import pandas
     import pyarrow
@@ -34,7 +36,9 @@ _BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
 
 def open(
     uri: Any,
+    mode: str = "r",
     *,
+    timestamp: Union[int, Tuple[Optional[int], Optional[int]], None] = None,
     at: Optional[_options.Time] = None,
     from_: Optional[_options.Time] = None,
     key: Optional[_options.Key] = None,
@@ -49,6 +53,8 @@ def open(
 ) -> "Union[Array, Group]":
     """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
 
+    :param mode: ``"r"``: tilefs only reads
+    :param timestamp: ``at`` as TileDB-Py has it: milliseconds since 1970, or a pair of these for ``(from_, at)``
     :param at: show the array as of this time: ISO 8601 in UTC (a date or a year means its end), milliseconds since 1970,
         or a date or time of Python; now by default
     :param from_: ignore everything written before this time
@@ -63,7 +69,11 @@ def open(
     :raises NotFoundError: if there is neither an array nor a group
     :raises Error: if the schema cannot be read; the subclass says why
     """
-    options = {name: value for name, value in locals().items() if name != "uri" and value is not None}
+    if mode != "r":
+        raise UsageError(f"tilefs only reads: mode is 'r', not {mode!r}")
+    from_, at = _options.times(timestamp, from_, at)
+    taken = ("uri", "mode", "timestamp")
+    options = {name: value for name, value in locals().items() if name not in (*taken, "taken") and value is not None}
     opened = _options.opened(_tilefs.open, uri, options)
     # Pin the time, so that a process that unpickles the array shows the same state.
     return _shown(opened, (_open_again, (str(uri), {**options, "at": opened.time()})))
@@ -118,25 +128,19 @@ class _Opened:
         return self._origin
 
 
-class Dimension(NamedTuple):
-    """A dimension of an array."""
-
-    name: str
-    #: The type of coordinates; ``object`` for text.
-    dtype: "numpy.dtype[Any]"
-    #: The lowest and the highest coordinate, both included; ``None`` for text.
-    domain: Optional[Tuple[Any, Any]]
-
-
 class Array(_Opened):
     """The state of an array at one time. ``array["temp"]`` is an attribute of a dense array, which is indexed like a
     NumPy array; :meth:`read` returns rows of a sparse one."""
 
     def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
         super().__init__(opened, origin)
-        self._schema: Optional[Dict[str, Any]] = None
+        self._schema: Optional[Schema] = None
+        self._dimensions: Optional[Tuple[Dimension, ...]] = None
+        self._enumerations: Dict[str, Enumeration] = {}
+        self._labels: Dict[str, Tuple[Array, int]] = {}
         self._attributes: Optional[Dict[str, Attribute]] = None
         self._shape: Optional[Tuple[int, ...]] = None
+        self._columns: Optional[Dict[str, str]] = None
 
     @property
     def is_sparse(self) -> bool:
@@ -144,10 +148,10 @@ class Array(_Opened):
         return bool(self._opened.is_sparse())
 
     @property
-    def schema(self) -> Dict[str, Any]:
-        """The whole schema, as in ``schema.json`` of a mount."""
+    def schema(self) -> Schema:
+        """The whole schema: a dictionary as in ``schema.json`` of a mount, with the attributes of TileDB-Py's schemas."""
         if self._schema is None:
-            self._schema = json.loads(self._opened.schema_json())
+            self._schema = Schema(self, json.loads(self._opened.schema_json()))
         return self._schema
 
     @property
@@ -161,14 +165,9 @@ class Array(_Opened):
     @property
     def dimensions(self) -> Tuple[Dimension, ...]:
         """The dimensions, in order. The domain is the current domain, if the array has one."""
-        import numpy
-
-        def dimension(name: str, _: str, dtype: Optional[str], ends: Any) -> Dimension:
-            kind = numpy.dtype(dtype or object)
-            domain = ends and tuple(_coordinate(end, kind) for end in ends)
-            return Dimension(name, kind, domain)
-
-        return tuple(dimension(*one) for one in self._opened.dimensions())
+        if self._dimensions is None:
+            self._dimensions = tuple(dimension(self, *one) for one in self._opened.dimensions())
+        return self._dimensions
 
     @property
     def domain(self) -> Tuple[Optional[Tuple[Any, Any]], ...]:
@@ -218,21 +217,117 @@ class Array(_Opened):
         )
 
     @property
-    def multi_index(self) -> "_subscripts.MultiIndex":
+    def nattr(self) -> int:
+        """The number of attributes."""
+        return len(self.attributes)
+
+    def attr(self, attribute: Union[str, int]) -> "Attribute":
+        """Returns an attribute by its name or number."""
+        if isinstance(attribute, str):
+            return self._attribute(attribute)
+        return list(self.attributes.values())[attribute]
+
+    def dim(self, dimension: Union[str, int]) -> Dimension:
+        """Returns a dimension by its name or number."""
+        if not isinstance(dimension, str):
+            return self.dimensions[dimension]
+        # Of TileDB-Py, a dimension without a name has none.
+        found = next((one for one in self.dimensions if one.name == (dimension or "__dim_0")), None)
+        if found is None:
+            raise KeyError(_no_such(self.uri, "dimension", dimension, [one.name for one in self.dimensions]))
+        return found
+
+    def enum(self, name: str) -> Enumeration:
+        """Returns an enumeration by its name; :attr:`Attribute.enumeration` is that of an attribute."""
+        if name not in self._enumerations:
+            self._enumerations[name] = Enumeration(name, *self._opened.enumeration(name))
+        return self._enumerations[name]
+
+    def query(
+        self,
+        attrs: Optional[Sequence[Union[str, int]]] = None,
+        cond: Optional[str] = None,
+        dims: Union[bool, Sequence[str], None] = None,
+        *,
+        coords: Optional[bool] = None,
+        index_col: Union[bool, Sequence[str], None] = True,
+        order: Optional[str] = None,
+        use_arrow: Optional[bool] = None,
+        return_arrow: bool = False,
+    ) -> "_queries.Query":
+        """Chooses what is read; a subscript of the result selects cells and reads them: ``array.query(attrs=["a"],
+        cond="a > 3 and s in ['x', 'y']")[10:20]``, or with ``.multi_index[...]`` or ``.df[...]``.
+
+        :param attrs: the attributes, by name or number; all by default
+        :param cond: a condition on attributes and dimensions: comparisons with numbers, text and ``None``, lists after
+            ``in``, joined by ``and``, ``or`` and ``not``. ``attr("name")`` and ``dim("name")`` are fields whose names
+            are no identifiers. Rows of a sparse array for which it does not hold are left out; cells of a dense array
+            have the fill value.
+        :param dims: the dimensions whose coordinates are returned; all of a sparse array and none of a dense one by
+            default
+        :param coords: whether the coordinates of all dimensions are returned
+        :param index_col: for DataFrames, the columns of the index: names, ``None``, or ``True`` for those that
+            ``tiledb.from_pandas`` noted
+        :param order: ``"C"`` (row-major), ``"F"`` (column-major), ``"G"`` (the array's own) or ``"U"`` (any, for sparse
+            arrays)
+        :param use_arrow: makes no difference: DataFrames are always made from Arrow
+        :param return_arrow: for ``.df``, return a table of pyarrow
+        """
+        return _queries.Query(
+            self,
+            attrs=attrs,
+            cond=cond,
+            dims=dims,
+            coords=coords,
+            index_col=index_col,
+            order=order,
+            return_arrow=return_arrow,
+        )
+
+    @property
+    def multi_index(self) -> "_queries.MultiIndex":
         """Cells of several ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, 9]]``."""
-        return _subscripts.MultiIndex(self)
+        return _queries.MultiIndex(_queries.Query(self))
+
+    @property
+    def df(self) -> "_queries.Frames":
+        """Cells as a DataFrame with the coordinates of each, of ranges as for :attr:`multi_index`."""
+        return _queries.Frames(_queries.Query(self, coords=True))
+
+    def label_index(self, labels: Sequence[str]) -> "_queries.LabelIndex":
+        """Cells of a dense array by dimension labels: ``array.label_index(["time"])[0.5:1.5]`` takes labels in place of
+        the coordinates of the dimensions that have them, both ends included, and returns them, too."""
+        return _queries.LabelIndex(_queries.Query(self), labels)
 
     def __getitem__(self, key: Any) -> Any:
         """Returns an attribute by its name, or cells by their coordinates, as TileDB-Py does: ``array[10:12, 3]``. The
         cells are a dictionary of NumPy arrays by attribute (and dimension, if the array is sparse), or the values if a
         dense array has one attribute without a name. Slices end before their last coordinate if it is an integer."""
         if not isinstance(key, str):
-            return _subscripts.cells_of(self, key)
-        name = key
+            return _queries.Query(self, has_labels=True)[key]
+        return self._attribute(key)
+
+    def _attribute(self, name: str) -> "Attribute":
         try:
             return self.attributes[name]
         except KeyError:
             raise KeyError(_no_such(self.uri, "attribute", name, self.attributes)) from None
+
+    def _label(self, name: str) -> "Tuple[Array, int]":
+        """Opens the array of a dimension label; returns it and the number of its attribute with the label."""
+        if name not in self._labels:
+            opened, number = self._opened.open_label(name)
+            self._labels[name] = (Array(opened, (_open_label, (self, name))), number)
+        return self._labels[name]
+
+    def _columns_of_tables(self) -> Dict[str, str]:
+        """Returns the names in tables of Arrow, which gives one to a field without a name."""
+        import pyarrow
+
+        if self._columns is None:
+            names = [*(one.name for one in self.dimensions), *self.attributes]
+            self._columns = dict(zip(names, pyarrow.schema(self.read()).names))
+        return self._columns
 
     def _ipython_key_completions_(self) -> List[str]:
         return list(self.attributes)
@@ -269,6 +364,10 @@ class Array(_Opened):
         kind = "sparse" if self.is_sparse else "dense"
         dimensions = ", ".join(dimension.name for dimension in self.dimensions)
         return f"<tilefs.Array {self.uri!r}: {kind} [{dimensions}], {', '.join(self.attributes)}>"
+
+
+def _open_label(array: Array, name: str) -> Array:
+    return array._label(name)[0]
 
 
 class Attribute:
@@ -315,6 +414,55 @@ class Attribute:
         return self._array.shape + self._cell_shape
 
     @property
+    def isnullable(self) -> bool:
+        """Whether cells can be null."""
+        return self.nullable
+
+    @property
+    def isvar(self) -> bool:
+        """Whether each cell has its own size."""
+        return self.values_per_cell is None
+
+    @property
+    def isanon(self) -> bool:
+        """Whether the attribute has no name."""
+        return self.name == ""
+
+    @property
+    def enum_label(self) -> Optional[str]:
+        """The name of the enumeration."""
+        return self.enumeration
+
+    @property
+    def filters(self) -> List[Dict[str, Any]]:
+        """The filters of the values, by name and options."""
+        return list(self._array.schema._field("attributes", self._number)["filters"])
+
+    @property
+    def fill(self) -> Any:
+        """The value of cells that nobody wrote."""
+        import numpy
+
+        stored = bytes.fromhex(self._array.schema._field("attributes", self._number)["fill_hex"])
+        if self.values_per_cell is None:
+            encoding = _ENCODINGS.get(self.datatype)
+            if encoding is not None:
+                return stored.decode(encoding, "replace")
+            return stored if self.datatype in _BYTES else numpy.frombuffer(stored, self._value_type)
+        if self._cell_shape:
+            return numpy.frombuffer(stored, self._cell_type)
+        return numpy.frombuffer(stored, self._cell_type)[0]
+
+    @property
+    def _fill_is_valid(self) -> bool:
+        return bool(self._array.schema._field("attributes", self._number).get("fill_is_valid", True))
+
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether a cell of variable size is a list of numbers."""
+        return self.values_per_cell is None and self.datatype not in _ENCODINGS and self.datatype not in _BYTES
+
+    @property
     def _cell_shape(self) -> Tuple[int, ...]:
         # A cell of several bytes or characters is one value in NumPy.
         if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
@@ -338,8 +486,12 @@ class Attribute:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        opened, shape = self._array._opened, self._array.shape
-        axes, shaping = _indices.resolve(key, shape)
+        axes, shaping = _indices.resolve(key, self._array.shape)
+        return self._read([[one] for one in axes])[shaping]
+
+    def _read(self, axes: Sequence[Sequence[_indices.Axis]]) -> Any:
+        """Returns the cells at positions: for each axis, those of its ranges, in their order."""
+        opened = self._array._opened
         if self.values_per_cell is None:
             result = self._read_variable(opened, axes)
         else:
@@ -353,7 +505,7 @@ class Attribute:
             else:
                 nulls = nulls.reshape(nulls.shape + (1,) * len(self._cell_shape))
                 result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
-        return result[shaping]
+        return result
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
         import numpy
@@ -365,7 +517,7 @@ class Attribute:
             raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
         return numpy.asarray(self[...], dtype=dtype)
 
-    def _read_variable(self, opened: Any, axes: List[_indices.Axis]) -> "numpy.ndarray[Any, Any]":
+    def _read_variable(self, opened: Any, axes: Sequence[Sequence[_indices.Axis]]) -> "numpy.ndarray[Any, Any]":
         import numpy
 
         offsets, stored = opened.read_variable(self._number, axes)
@@ -387,7 +539,7 @@ class Attribute:
             size = numbers.dtype.itemsize
             for number, (start, end) in enumerate(pairs):
                 cells[number] = numbers[start // size : end // size]
-        return cells.reshape([count for _, _, count in axes])
+        return cells.reshape([sum(count for _, _, count in one) for one in axes])
 
     def __repr__(self) -> str:
         return f"<tilefs.Attribute {self.name!r} of {self._array.uri!r}: {self.dtype}>"
@@ -459,6 +611,52 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         except KeyError:
             return False
 
+    def to_anndata(
+        self,
+        measurement: Optional[str] = None,
+        *,
+        X: Optional[str] = "data",
+        layers: Union[Sequence[str], bool] = (),
+        obs_query: Optional[str] = None,
+        var_query: Optional[str] = None,
+    ) -> "anndata.AnnData":
+        """Reads an experiment of TileDB-SOMA into memory. This needs anndata, pandas, SciPy and pyarrow.
+
+        :param measurement: the name of a measurement; the only one by default
+        :param X: the matrix that becomes ``X``; ``None`` for none
+        :param layers: the names of other matrices, which become layers; ``True`` for all
+        :param obs_query: a condition on the cells, as for :meth:`Array.query`: ``"tissue == 'lung' and n > 500"``
+        :param var_query: a condition on the variables
+        """
+        return _anndata.to_anndata(self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query)
+
+    def batches(
+        self,
+        size: int,
+        measurement: Optional[str] = None,
+        *,
+        layer: str = "data",
+        shuffle: bool = False,
+        seed: Optional[int] = None,
+        obs_query: Optional[str] = None,
+        columns: Optional[Sequence[str]] = None,
+    ) -> "_anndata.Batches":
+        """Returns batches of the cells of an experiment of TileDB-SOMA, for training: each is the part of a matrix, as
+        compressed rows of SciPy, and the observations of its cells as a DataFrame.
+
+        :param size: the number of cells in a batch; the last one may have fewer
+        :param measurement: the name of a measurement; the only one by default
+        :param layer: the matrix
+        :param shuffle: take the cells in a random order, of which 64 consecutive ones stay together, so that each batch
+            reads few tiles
+        :param seed: what the random order is made from
+        :param obs_query: a condition on the cells, as for :meth:`Array.query`
+        :param columns: the columns of the observations; all by default
+        """
+        return _anndata.Batches(
+            self, measurement, size, layer=layer, shuffle=shuffle, seed=seed, obs_query=obs_query, columns=columns
+        )
+
     def _ipython_key_completions_(self) -> List[str]:
         return list(self)
 
@@ -519,11 +717,3 @@ def _no_such(uri: str, kind: str, name: Any, known: Iterable[str]) -> str:
     listed = ", ".join(others[:_MOST_NAMES]) + (f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else "")
     meant = f"did you mean {near[0]!r}? " if near else ""
     return f"{uri} has no {kind} {name!r}; {meant}it has {listed or 'none'}"
-
-
-def _coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
-    import numpy
-
-    if dtype.kind in "mM":
-        return numpy.array(value, dtype="int64").view(dtype)[()]
-    return value

@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, Dict, Mapping, TypeVar, Union
 
 from . import _tilefs
+from ._errors import UsageError
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -28,6 +29,19 @@ def milliseconds(time: Any) -> Any:
     return time
 
 
+def times(timestamp: Any, from_: Any, at: Any) -> Any:
+    """Returns the first and the last time to show, of which TileDB-Py's ``timestamp`` gives the last one, or both."""
+    if timestamp is None:
+        return from_, at
+    if from_ is not None or at is not None:
+        raise UsageError("give timestamp=, or from_= and at=, not both")
+    if not isinstance(timestamp, tuple):
+        return None, timestamp
+    if len(timestamp) != 2:
+        raise UsageError(f"timestamp is a number of milliseconds, or a pair of first and last, not {timestamp!r}")
+    return timestamp
+
+
 def opened(call: Callable[[str, "_tilefs.Options"], T], uri: Any, options: Mapping[str, Any]) -> T:
     """Calls ``call`` with a URI and options. A key in memory goes through a pipe, because the extension module reads
     keys from files."""
@@ -45,6 +59,11 @@ def _made(options: Mapping[str, Any]) -> "_tilefs.Options":
         if name in arguments:
             arguments[name] = milliseconds(arguments[name])
     config = arguments.pop("config", None)
+    if callable(getattr(config, "dict", None)):
+        # A configuration of TileDB-Py lists all settings. Of those that were changed, these are about reading.
+        usual = type(config)().dict()
+        changed = {name: value for name, value in config.dict().items() if usual.get(name) != value}
+        config = {name: value for name, value in changed.items() if name.startswith(("vfs.", "ssl."))}
     if isinstance(config, Mapping):
         arguments["settings"] = [(str(name), str(value)) for name, value in config.items()]
     elif config is not None:

@@ -84,10 +84,20 @@ class _Coordinates:
             finer = value.astype(self._dtype)
             # NumPy wraps around if the unit of the dimension cannot hold the date, and cuts one of a finer unit.
             if finer.astype(value.dtype) == value:
-                return str(finer)
+                return _date_text(finer)
         # A year and a month would mean all of their days.
         is_long = value.dtype.str[1:] in ("M8[Y]", "M8[M]")
-        return str(value.astype("datetime64[D]") if is_long else value)
+        return _date_text(value.astype("datetime64[D]") if is_long else value)
+
+
+def _date_text(date: Any) -> str:
+    """Returns the text of a ``datetime64``, whose year has at least four digits, and a sign if it has more."""
+    text = str(date)
+    sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+    year, dash, rest = text.partition("-")
+    if not sign and len(year) > 4:
+        sign = "%2B"
+    return f"{sign}{year.rjust(4, '0')}{dash}{rest}"
 
 
 def _number(value: Any) -> str:

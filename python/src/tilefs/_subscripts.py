@@ -1,56 +1,91 @@
-"""Cells by coordinates, as TileDB-Py selects them: ``array[10:12]`` and ``array.multi_index[2:5, [7, 9]]``.
+"""Ranges of coordinates, as TileDB-Py writes them: ``array[10:12]`` and ``array.multi_index[2:5, [7, 9]]``.
 
 Coordinates are those of the domain, not positions. A slice of ``array[...]`` ends before its last coordinate if the
-dimension has integers, and includes it otherwise; slices of ``multi_index`` include both ends. Cells of a dense array
-are boxes by attribute; those of a sparse one are rows, by attribute and dimension.
+dimension has integers, and includes it otherwise; slices of ``multi_index`` include both ends.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-from ._errors import Error
+from ._errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy
+    from ._arrays import Array, Dimension
+    from ._indices import Axis
 
-    from ._arrays import Array, Attribute, Dimension
-
-# A range of coordinates, both included; `None` is the end of the domain.
-_Range = Tuple[Any, Any]
-
-
-def cells_of(array: "Array", key: Any) -> Any:
-    """Returns the cells of ``array[key]``: a dictionary, or the values themselves if a dense array has one attribute
-    without a name."""
-    ranges = _per_dimension(array, key, _half_open)
-    if array.is_sparse:
-        rows = _rows(array, ranges)
-        # The coordinates come after the attributes.
-        return {name: rows[name] for name in (*array.attributes, *_names(array))}
-    boxes = _boxes(array, ranges)
-    keys = _expanded(key, array.ndim)
-    squeezed = tuple(0 if _is_scalar(one) else slice(None) for one in keys)
-    boxes = {name: values[squeezed] for name, values in boxes.items()}
-    return boxes[""] if list(boxes) == [""] else boxes
+#: A range of coordinates, both included; `None` is the end of the domain.
+Range = Tuple[Any, Any]
 
 
-class MultiIndex:
-    """Cells of any number of ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, slice(9, 12)]]``.
-    Returns a dictionary, with the coordinates of a sparse array before its attributes."""
+def half_open(array: "Array", key: Any) -> Tuple[List[List[Range]], Tuple[Any, ...]]:
+    """Returns the ranges of ``array[key]`` for each dimension, and the index that gives a box its shape: it removes the
+    axes of single coordinates and applies steps."""
+    ranges, shaping = [], []
+    for dimension, one in zip(array.dimensions, _expanded(key, array.ndim)):
+        step = one.step if isinstance(one, slice) else None
+        if step is not None:
+            if array.is_sparse:
+                raise IndexError(f"rows are selected without a step: dimension {dimension.name}")
+            one = slice(one.start, one.stop)
+        ranges.append([_half_open(dimension, each) for each in _several(one)])
+        shaping.append(0 if _is_scalar(one) else slice(None, None, step))
+    return ranges, tuple(shaping)
 
-    def __init__(self, array: "Array") -> None:
-        self._array = array
 
-    def __getitem__(self, key: Any) -> "Dict[str, numpy.ndarray[Any, Any]]":
-        ranges = _per_dimension(self._array, key, _closed)
-        if self._array.is_sparse:
-            rows = _rows(self._array, ranges)
-            return {name: rows[name] for name in (*_names(self._array), *self._array.attributes)}
-        return _boxes(self._array, ranges)
+def closed(array: "Array", key: Any) -> List[List[Range]]:
+    """Returns the ranges of ``array.multi_index[key]`` for each dimension. The open ends of a slice are those of the
+    written cells."""
+    ranges = []
+    written: Any = False
+    given = len([one for one in (key if isinstance(key, tuple) else (key,)) if one is not Ellipsis])
+    for number, (dimension, one) in enumerate(zip(array.dimensions, _expanded(key, array.ndim))):
+        found = [_closed(dimension, each) for each in _several(one)]
+        is_open = any((low is None) != (high is None) or (low is None and not array.is_sparse) for low, high in found)
+        if is_open and number < given:
+            written = array.nonempty_domain() if written is False else written
+            if written is not None:
+                low, high = written[number]
+                found = [(low if one[0] is None else one[0], high if one[1] is None else one[1]) for one in found]
+        ranges.append(found)
+    return ranges
 
-    def __repr__(self) -> str:
-        return f"<tilefs.MultiIndex of {self._array.uri!r}>"
+
+def is_nothing(key: Any) -> bool:
+    """Returns whether a subscript is an empty list or tuple."""
+    return not isinstance(key, (str, bytes)) and hasattr(key, "__len__") and len(key) == 0
+
+
+def axes(array: "Array", ranges: Sequence[Sequence[Range]]) -> "List[List[Axis]]":
+    """Returns the positions of ranges of a dense array, for each axis."""
+    return [positions(array, number, one) for number, one in enumerate(ranges)]
+
+
+def positions(array: "Array", number: int, ranges: Sequence[Range]) -> "List[Axis]":
+    """Returns the positions of ranges along a dimension of a dense array; ranges that follow each other are joined."""
+    dimension, length = array.dimensions[number], array.shape[number]
+    first, last = dimension.domain or (0, 0)
+    found: "List[Axis]" = []
+    for low, high in ranges:
+        start = 0 if low is None else _position(dimension, low)
+        stop = length if high is None else min(_position(dimension, high) + 1, length)
+        if start < 0 or start >= length or stop <= start:
+            raise IndexError(f"dimension {dimension.name} has coordinates {first} to {last}, not {low} to {high}")
+        if found and found[-1][0] + found[-1][2] == start:
+            start = found.pop()[0]
+        found.append((start, 1, stop - start))
+    return found
+
+
+def narrowed(ranges: Sequence[Range], low: Any, high: Any) -> List[Range]:
+    """Returns the parts of ranges between two coordinates, both included; ``None`` does not bound them."""
+    found = []
+    for first, last in ranges:
+        first = low if first is None else first if low is None else max(first, low)
+        last = high if last is None else last if high is None else min(last, high)
+        if first is None or last is None or first <= last:
+            found.append((first, last))
+    return found
 
 
 def coordinates(dimension: "Dimension", stored: Sequence[Any], *, is_position: bool) -> Tuple[Any, ...]:
@@ -59,15 +94,11 @@ def coordinates(dimension: "Dimension", stored: Sequence[Any], *, is_position: b
     import numpy
 
     if dimension.dtype == object:
-        return tuple(_bytes(one) for one in stored)
+        return tuple(one.encode() if isinstance(one, str) else bytes(one) for one in stored)
     start = int(numpy.asarray(dimension.domain[0]).astype("i8")) if is_position and dimension.domain else 0
     ends = (numpy.array(one + start).astype(dimension.dtype) for one in stored)
     # Numbers are Python's, as in TileDB-Py, and dates NumPy's, which has all units.
     return tuple(end[()] if end.dtype.kind == "M" else end.item() for end in ends)
-
-
-def _names(array: "Array") -> List[str]:
-    return [dimension.name for dimension in array.dimensions]
 
 
 def _expanded(key: Any, ndim: int) -> Tuple[Any, ...]:
@@ -83,19 +114,28 @@ def _expanded(key: Any, ndim: int) -> Tuple[Any, ...]:
 
 
 def _is_scalar(key: Any) -> bool:
-    return not isinstance(key, (slice, list, range, set, frozenset)) and type(key).__name__ != "ndarray"
+    if getattr(key, "ndim", None) == 0:
+        return True
+    return not isinstance(key, slice) and (isinstance(key, (str, bytes, tuple)) or not hasattr(key, "__iter__"))
 
 
-def _per_dimension(array: "Array", key: Any, range_of: Any) -> List[List[_Range]]:
-    """Returns the ranges of each dimension."""
-    found = []
-    for dimension, one in zip(array.dimensions, _expanded(key, array.ndim)):
-        several = [one] if _is_scalar(one) or isinstance(one, slice) else list(one)
-        found.append([range_of(dimension, each) for each in several])
+def _several(key: Any) -> List[Any]:
+    if isinstance(key, slice) or _is_scalar(key):
+        return [key]
+    # The numbers of NumPy and Arrow become Python's, but not dates, of which Python does not have all units.
+    dtype = getattr(key, "dtype", None)
+    if getattr(dtype, "kind", None) in ("i", "u", "f"):
+        return list(key.tolist())
+    found: List[Any] = []
+    for one in key:
+        if isinstance(one, list) or getattr(one, "ndim", 0):
+            found += _several(one)
+        else:
+            found.append(one.as_py() if hasattr(one, "as_py") else one)
     return found
 
 
-def _closed(dimension: "Dimension", key: Any) -> _Range:
+def _closed(dimension: "Dimension", key: Any) -> Range:
     if isinstance(key, tuple) and len(key) == 2:
         key = slice(*key)
     if not isinstance(key, slice):
@@ -105,123 +145,35 @@ def _closed(dimension: "Dimension", key: Any) -> _Range:
     return key.start, key.stop
 
 
-def _half_open(dimension: "Dimension", key: Any) -> _Range:
+def _half_open(dimension: "Dimension", key: Any) -> Range:
     low, high = _closed(dimension, key)
     if dimension.dtype.kind not in "iu":
         return low, high
+    for end in (low, high):
+        if end is not None and not hasattr(end, "__index__"):
+            raise IndexError(f"dimension {dimension.name} has integers, not {end!r}")
     # Negative coordinates of a domain that has none count from its end, as in NumPy.
     first, last = dimension.domain or (0, 0)
     low, high = (end + int(last) + 1 if end is not None and end < 0 <= first else end for end in (low, high))
     return low, high - 1 if isinstance(key, slice) and high is not None else high
 
 
-def _boxes(array: "Array", ranges: Sequence[Sequence[_Range]]) -> "Dict[str, numpy.ndarray[Any, Any]]":
-    """Returns the cells of a dense array by attribute: each axis has the positions of its ranges, in their order."""
-    positions = [
-        _slices(dimension, length, several)
-        for dimension, length, several in zip(array.dimensions, array.shape, ranges)
-    ]
-    return {name: _labelled(array, attribute, _box(attribute, positions, ())) for name, attribute in array.attributes.items()}
-
-
-def _box(attribute: "Attribute", positions: Sequence[Sequence[slice]], chosen: Tuple[slice, ...]) -> Any:
-    """Returns the cells at all combinations of the slices; ``chosen`` are those of the first axes."""
+def _position(dimension: "Dimension", end: Any) -> int:
+    first: Any = dimension.domain[0] if dimension.domain else 0
+    if dimension.dtype.kind != "M":
+        return int(_integer(dimension, end)) - int(first)
     import numpy
 
-    axis = len(chosen)
-    if axis == len(positions):
-        return attribute[chosen]
-    parts = [_box(attribute, positions, (*chosen, one)) for one in positions[axis]]
-    if len(parts) == 1:
-        return parts[0]
-    join = numpy.ma.concatenate if attribute.nullable and attribute.values_per_cell is not None else numpy.concatenate
-    return join(parts, axis=axis)
+    if isinstance(end, (int, float)):
+        raise IndexError(f"dimension {dimension.name} has dates, not the number {end!r}")
+    return int(numpy.datetime64(end).astype(dimension.dtype).astype("int64")) - int(first.astype("int64"))
 
 
-def _slices(dimension: "Dimension", length: int, ranges: Sequence[_Range]) -> List[slice]:
-    """Returns the positions of ranges of coordinates, as slices; adjacent ranges are joined."""
-    import numpy
-
-    first, last = dimension.domain or (0, 0)
-
-    def position(end: Any) -> int:
-        if dimension.dtype.kind == "M":
-            end = numpy.datetime64(end).astype(dimension.dtype)
-            return int(end.astype("int64")) - int(first.astype("int64"))
-        return int(end) - int(first)
-
-    found: List[slice] = []
-    for low, high in ranges:
-        start = 0 if low is None else position(low)
-        stop = length if high is None else min(position(high) + 1, length)
-        if start < 0 or start >= length or stop <= start:
-            raise IndexError(f"dimension {dimension.name} has coordinates {first} to {last}, not {low} to {high}")
-        if found and found[-1].stop == start:
-            start = found.pop().start
-        found.append(slice(start, stop))
-    return found
-
-
-def _labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
-    """Returns labels in place of the codes of an enumeration, and ``None`` for a code without a label, such as the fill
-    value."""
-    import numpy
-
-    if attribute.enumeration is None:
-        return values
-    known = next(one for one in array.schema["enumerations"] if one["name"] == attribute.enumeration)
-    if "labels" not in known:
-        raise Error(f"{array.uri}: the labels of {attribute.name} are too many; array[{attribute.name!r}] has their codes")
-    labels = numpy.array(known["labels"])
-    codes = numpy.ma.getdata(values)
-    nulls = numpy.ma.getmaskarray(values)
-    has_label = (codes >= 0) & (codes.astype("u8") < len(labels))
-    if (has_label | nulls).all():
-        labelled = labels[numpy.where(has_label, codes, 0)] if len(labels) else codes.astype(object)
-    else:
-        labelled = numpy.full(codes.shape, None, dtype=object)
-        labelled[has_label] = labels[codes[has_label]]
-    return numpy.ma.MaskedArray(labelled, mask=nulls) if attribute.nullable else labelled
-
-
-def _rows(array: "Array", ranges: Sequence[Sequence[_Range]]) -> "Dict[str, numpy.ndarray[Any, Any]]":
-    """Returns the rows of a sparse array, by column."""
-    selection = {}
-    for dimension, several in zip(array.dimensions, ranges):
-        if any(low is None and high is None for low, high in several):
-            continue
-        selection[dimension.name] = [low if low is high else slice(low, high) for low, high in several]
-    table = array.read(rows=selection or None).to_arrow()
-    # By number, because an attribute without a name has one in a table.
-    types = [(one.name, one.dtype) for one in (*array.dimensions, *array.attributes.values())]
-    columns = {name: _column(table.column(number), dtype) for number, (name, dtype) in enumerate(types)}
-    for dimension in array.dimensions:
-        if dimension.dtype == object:
-            columns[dimension.name][:] = [_bytes(text) for text in columns[dimension.name]]
-    return columns
-
-
-def _bytes(text: Any) -> bytes:
-    """Returns a coordinate of text as TileDB-Py has it."""
-    return text.encode() if isinstance(text, str) else bytes(text)
-
-
-def _column(column: Any, dtype: "numpy.dtype[Any]") -> "numpy.ndarray[Any, Any]":
-    """Returns a column of Arrow as an array of NumPy, with the nulls masked; text that can be null has ``None``."""
-    import numpy
-    import pyarrow
-
-    if pyarrow.types.is_dictionary(column.type):
-        labels = column.cast(column.type.value_type)
-        return numpy.array(labels.to_pylist(), dtype=object if labels.null_count else None)
-    if dtype == object:
-        cells = numpy.empty(len(column), dtype=object)
-        cells[:] = column.to_pylist()
-        return cells
-    if column.null_count == 0:
-        return column.to_numpy().astype(dtype, copy=False)
-    nulls = column.is_null().to_numpy()
-    values = column.drop_null().to_numpy().astype(dtype, copy=False)
-    filled = numpy.zeros(len(column), dtype=dtype)
-    filled[~nulls] = values
-    return numpy.ma.MaskedArray(filled, mask=nulls)
+def _integer(dimension: "Dimension", end: Any) -> int:
+    try:
+        number: Optional[int] = int(end)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or number != end:
+        raise UsageError(f"dimension {dimension.name} has integers, not {end!r}")
+    return number

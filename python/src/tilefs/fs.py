@@ -2,7 +2,8 @@
 
 ``fsspec.open("tilefs://parquet/cells.parquet", uri="cells.tdb")``, or as a chain of URLs:
 ``"tilefs://parquet/cells.parquet::file:///data/cells.tdb"``. A chain needs fsspec's package for the last protocol, such
-as ``s3fs`` for ``s3://``; ``uri=`` needs none.
+as ``s3fs`` for ``s3://``; ``uri=`` needs none. Without either, the path begins with that of the array:
+``tilefs:///data/cells.tdb/parquet/cells.parquet``, ``tilefs://s3/bucket/cells.tdb/parquet/cells.parquet``.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import Any, Dict, List, NoReturn, Optional, Tuple
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from . import _options, _tilefs
-from ._errors import UsageError
+from ._errors import NotFoundError, UsageError
 
 # The number of concurrent reads. Most of them wait, for storage or for a tile that another one decodes.
 _AT_ONCE = 16
 
 # Options of every fsspec filesystem, which libraries pass on and tilefs ignores.
 _FOR_FSSPEC = ("asynchronous", "batch_size", "loop", "skip_instance_cache", "use_listings_cache")
+
+# The schemes of object stores with which a path can begin.
+_SCHEMES = ("s3", "gs", "gcs", "azure")
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
@@ -31,7 +35,7 @@ class TilefsFileSystem(AbstractFileSystem):
     """The files of an array, a group or a folder of these; read-only.
 
     :param uri: a path or URI, as for :func:`tilefs.open`. In a chain of URLs, ``fo``, ``target_protocol`` and
-        ``target_options`` replace it.
+        ``target_options`` replace it. Without one, each path begins with that of an array or a group.
     :param options: as for :func:`tilefs.open`: ``at``, ``key``, ``cache_size``, ``config``, ``anonymous`` ...
     """
 
@@ -51,13 +55,37 @@ class TilefsFileSystem(AbstractFileSystem):
         super().__init__()
         for name in _FOR_FSSPEC:
             options.pop(name, None)
+        #: The trees that were opened, by the part of a path that names their arrays or groups.
+        self._trees: Dict[str, _tilefs.Tree] = {}
+        self._options = options
+        self.uri = ""
         if uri is None:
             if fo is None:
-                raise UsageError("which array? give uri=..., or chain URLs: tilefs://PATH::file:///ARRAY")
+                return
             uri = fo if target_protocol in (None, "file", "local") else f"{target_protocol}://{fo}"
             options = {**_of_target(target_options or {}), **options}
         self.uri = os.fspath(uri)
-        self._tree = _options.opened(_tilefs.Tree, self.uri, options)
+        self._trees[""] = _options.opened(_tilefs.Tree, self.uri, options)
+
+    def _at(self, path: Any) -> Tuple[_tilefs.Tree, str]:
+        """Returns the tree that a path leads into, and the path in it."""
+        path = self._strip_protocol(path)
+        if self.uri:
+            return self._trees[""], path
+        names = path.split("/")
+        for count in range(1, len(names) + 1):
+            root = "/".join(names[:count])
+            if root in self._trees:
+                return self._trees[root], "/".join(names[count:])
+        for count in range(1, len(names) + 1):
+            root = "/".join(names[:count])
+            uri = _uri(names[:count])
+            if uri is not None and _options.opened(_tilefs.object_type, uri, self._options) is not None:
+                self._trees[root] = _options.opened(_tilefs.Tree, uri, self._options)
+                return self._trees[root], "/".join(names[count:])
+        raise NotFoundError(
+            f"no array or group on the way to /{path}: write tilefs:///ARRAY/FILE or tilefs://s3/BUCKET/ARRAY/FILE, or give uri=..."
+        )
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -71,10 +99,11 @@ class TilefsFileSystem(AbstractFileSystem):
         """Returns the entries of a folder, as in a mount, or a file itself. Files that are not listed can be opened by
         name."""
         path = self._strip_protocol(path)
+        tree, inner = self._at(path)
         if not detail:
-            names = self._tree.names(path)
+            names = tree.names(inner)
             return [path] if names is None else [_join(path, name) for name, _ in names]
-        entries = self._tree.list(path)
+        entries = tree.list(inner)
         if entries is None:
             return [self.info(path)]
         return [_info(_join(path, name), *outline) for name, outline in entries]
@@ -82,7 +111,8 @@ class TilefsFileSystem(AbstractFileSystem):
     def info(self, path: str, **kwargs: Any) -> Dict[str, Any]:
         """Returns the name, type, size and modification time of a file or folder."""
         path = self._strip_protocol(path)
-        return _info(path, *self._tree.info(path))
+        tree, inner = self._at(path)
+        return _info(path, *tree.info(inner))
 
     # fsspec's own take any exception for an answer, also that of Ctrl-C.
 
@@ -116,7 +146,8 @@ class TilefsFileSystem(AbstractFileSystem):
 
     def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **kwargs: Any) -> bytes:
         """Returns the bytes of a file, or of a range, which is clipped to the file."""
-        return self._tree.read(self._strip_protocol(path), start, end)
+        tree, inner = self._at(path)
+        return tree.read(inner, start, end)
 
     def cat_ranges(
         self,
@@ -152,7 +183,8 @@ class TilefsFileSystem(AbstractFileSystem):
 
         def read(path: str, start: Optional[int], end: Optional[int]) -> Any:
             try:
-                return self._tree.read(self._strip_protocol(path), start, end, cancellation)
+                tree, inner = self._at(path)
+                return tree.read(inner, start, end, cancellation)
             except Exception as error:
                 if on_error == "raise":
                     raise
@@ -177,7 +209,8 @@ class TilefsFileSystem(AbstractFileSystem):
 
     def invalidate_cache(self, path: Optional[str] = None) -> None:
         """Shows what has been committed since the filesystem was made, unless it was made with ``at``."""
-        self._tree.refresh()
+        for tree in self._trees.values():
+            tree.refresh()
         super().invalidate_cache(path)
 
     # Refuse all writes. fsspec's own methods do nothing or write through `open`.
@@ -223,6 +256,14 @@ class TilefsFile(AbstractBufferedFile):
 
 def _refuse(path: Any) -> NoReturn:
     raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+
+def _uri(names: List[str]) -> Optional[str]:
+    """Returns the URI of a bucket's folder if a path begins with the scheme of one, or a local path; ``None`` for a
+    scheme alone."""
+    if names[0] not in _SCHEMES:
+        return "/" + "/".join(names)
+    return f"{names[0]}://{'/'.join(names[1:])}" if len(names) > 1 else None
 
 
 def _join(folder: str, name: str) -> str:

@@ -10,11 +10,11 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
-use crate::compose::Slice;
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn, by_elements};
+use crate::content::compose::Slice;
+use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
@@ -54,12 +54,6 @@ impl Matrix {
             Compressed::Rows => "csr_matrix",
             Compressed::Columns => "csc_matrix",
         };
-        let [rows, columns] = self.shape;
-        // SciPy keeps both in 32 bits where these suffice, and would convert them.
-        let greatest = rows.max(columns).max(self.minor.cells());
-        let is_narrow = i32::try_from(greatest).is_ok() && self.minor.field.datatype == Datatype::Int64;
-        let narrow = |column: Column| if is_narrow { in_32_bits(column) } else { column };
-        let starts = Column::fixed(Field::new("indptr", Datatype::Int64), vec![self.starts.len() / 8], self.starts);
         let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
             let kind = ZarrType::of(&column.field)?;
             column.check()?;
@@ -68,14 +62,34 @@ impl Matrix {
             let layout = Layout { chunk: chunk_of(&rows), dimensions, attributes };
             Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
         };
+        let (indices, indptr) = (self.indices(), self.indptr());
         let members = vec![
             ("data".to_owned(), array(self.values, CELLS_OF_A_CHUNK, "cells")?),
-            ("indices".to_owned(), array(narrow(self.minor), CELLS_OF_A_CHUNK, "cells")?),
-            ("indptr".to_owned(), array(narrow(starts), STARTS_OF_A_CHUNK, "starts")?),
+            ("indices".to_owned(), array(indices, CELLS_OF_A_CHUNK, "cells")?),
+            ("indptr".to_owned(), array(indptr, STARTS_OF_A_CHUNK, "starts")?),
         ];
         let mut attributes = encoding(name, "0.1.0");
         attributes.insert("shape".to_owned(), self.shape.to_vec().into());
         Ok(Group { attributes, members })
+    }
+
+    /// Returns the other coordinate of each cell as SciPy keeps it: in 32 bits where these suffice.
+    pub fn indices(&self) -> Column {
+        self.narrowed(self.minor.clone())
+    }
+
+    /// Returns `indptr` as SciPy keeps it: in 32 bits where these suffice.
+    pub fn indptr(&self) -> Column {
+        let length = self.starts.len() / 8;
+        self.narrowed(Column::fixed(Field::new("indptr", Datatype::Int64), vec![length], self.starts.clone()))
+    }
+
+    /// Returns integers in 32 bits if that is enough for all coordinates and counts: SciPy would convert the others.
+    fn narrowed(&self, column: Column) -> Column {
+        let [rows, columns] = self.shape;
+        let greatest = rows.max(columns).max(self.minor.cells());
+        let is_narrow = i32::try_from(greatest).is_ok() && self.minor.field.datatype == Datatype::Int64;
+        if is_narrow { in_32_bits(column) } else { column }
     }
 }
 

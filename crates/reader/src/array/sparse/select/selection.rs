@@ -160,10 +160,10 @@ impl AxisSelection {
             }
             (AxisSelection::Positions(ranges), low, high) => {
                 let (Some(low), Some(high)) = (axis.position(low), axis.position(high)) else { return Share::Some };
-                let covers = |range: &StridedRange| range.step == 1 && range.low <= low && high <= range.high;
-                if ranges.iter().any(covers) {
+                let covers = |range: &StridedRange| range.step == 1 && high <= range.high;
+                if reaching(ranges, low, high).any(covers) {
                     Share::All
-                } else if ranges.iter().any(|range| range.touches(low, high)) {
+                } else if reaching(ranges, high, low).any(|range| range.touches(low, high)) {
                     Share::Some
                 } else {
                     Share::None
@@ -190,9 +190,14 @@ impl StridedRange {
 }
 
 fn holds(ranges: &[StridedRange], position: u64) -> bool {
-    let end = ranges.partition_point(|range| range.low <= position);
-    let candidates = ranges[..end].iter().rev().take_while(|range| range.reach >= position);
-    candidates.into_iter().any(|range| range.holds(position))
+    reaching(ranges, position, position).any(|range| range.holds(position))
+}
+
+/// Returns the ranges that begin at a position or before it, from the last one on, as long as one of those before reaches
+/// `least`.
+fn reaching(ranges: &[StridedRange], last: u64, least: u64) -> impl Iterator<Item = &StridedRange> {
+    let end = ranges.partition_point(|range| range.low <= last);
+    ranges[..end].iter().rev().take_while(move |range| range.reach >= least)
 }
 
 impl TextRange {

@@ -1,0 +1,51 @@
+//! Variant calls of TileDB-VCF datasets as VCF and BCF.
+//!
+//! A dataset has an array of variant calls, with a cell for each record of each sample, and an array with the headers
+//! of the source files, without their line of column names. Records longer than the dataset's anchor gap have
+//! additional cells, called *anchors*, so that a search by position finds them: each anchor repeats the record at
+//! another coordinate. [`Layout`] describes the coordinates.
+//!
+//! Decoding is pure: [`Header`], [`fields`] and [`Record`] take bytes and return values or text.
+//!
+//! Source: the sources of TileDB-VCF (`libtiledbvcf/src/dataset`, `write` and `read`), and htslib's `vcf.h` for the
+//! in-memory values that TileDB-VCF stores.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+mod bcf;
+mod bgzf;
+mod columns;
+pub mod dataset;
+mod definitions;
+pub mod fields;
+pub mod file;
+mod header;
+mod known_names;
+mod layout;
+mod merge;
+mod record;
+mod tabix;
+pub mod table;
+
+pub use bcf::{BcfHeader, BcfRecords};
+pub use bgzf::{Bgzf, BgzfForward};
+pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+pub use definitions::{Definitions, FieldKind, Filters};
+pub use header::Header;
+pub use layout::{CellPositions, Contigs, Layout, Stretch, Window, sample_numbers};
+pub use merge::{FileRecord, MergedFile, MergedLines, Merger};
+pub use record::Record;
+pub use tabix::{IndexFormat, csi_of_bcf, tabix};
+
+use tilefs_format::error::{Error, Result};
+
+/// Rejects a text with a character that ends a field or a line of VCF, or with one of `others`, which end parts of it.
+fn check_text<'a>(text: &'a [u8], others: &[u8], what: &str) -> Result<&'a [u8]> {
+    match text.iter().find(|byte| byte.is_ascii_control() || others.contains(byte)) {
+        Some(byte) => Err(Error::damaged(format!("{what} with the character {:?}", char::from(*byte)))),
+        None => Ok(text),
+    }
+}

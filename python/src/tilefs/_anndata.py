@@ -1,0 +1,311 @@
+"""Experiments of TileDB-SOMA as AnnData, and batches of their cells.
+
+The values of a matrix are decoded into the memory of SciPy's compressed rows; there is no table of coordinates between.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ._errors import Error, UsageError
+
+if TYPE_CHECKING:
+    import anndata
+    import numpy
+    import pandas
+    import scipy.sparse
+
+    from ._arrays import Array, Group
+
+#: The column that numbers the rows of a data frame.
+_JOINID = "soma_joinid"
+#: The attribute of a matrix.
+_VALUE = "soma_data"
+#: The measurement that TileDB-SOMA makes from AnnData's `raw`.
+_RAW = "raw"
+
+#: The metadata key of the original name, as JSON, of the column of row names, and that column if it had none.
+_INDEX_KEY = "soma_dataframe_original_index_name"
+_INDEXES = {"obs": "obs_id", "var": "var_id"}
+
+#: What `uns` was, if it was an array of text, and how its columns begin.
+_HINT_KEY = "soma_uns_outgest_hint"
+_COLUMN = "values"
+
+#: Consecutive cells that stay together when batches are shuffled.
+_CELLS_TOGETHER = 64
+
+
+def to_anndata(
+    experiment: "Group",
+    measurement: Optional[str],
+    *,
+    X: Optional[str],
+    layers: Union[Sequence[str], bool],
+    obs_query: Optional[str],
+    var_query: Optional[str],
+) -> "anndata.AnnData":
+    """Returns a measurement of an experiment; :meth:`Group.to_anndata` documents the parameters."""
+    import anndata
+
+    measured = _measurement(experiment, measurement)
+    obs = _Frame.read(_array(experiment, "obs"), "obs", obs_query)
+    var = _Frame.read(_array(measured, "var"), "var", var_query)
+    matrices = _group(measured, "X")
+    names = list(matrices or ())
+    main = X if X in names else None
+    if main is None and X not in (None, "data"):
+        raise KeyError(f"{measured.uri} has no layer {X!r}; it has {', '.join(names) or 'none'}")
+    extra = [name for name in names if name != main] if layers is True else list(layers or ())
+    for name in extra:
+        if name not in names:
+            raise KeyError(f"{measured.uri} has no layer {name!r}; it has {', '.join(names) or 'none'}")
+    return anndata.AnnData(
+        X=None if main is None else _matrix(_array(matrices, main), obs, var),
+        obs=obs.frame,
+        var=var.frame,
+        layers={name: _matrix(_array(matrices, name), obs, var) for name in extra},
+        obsm=_elements(measured, "obsm", obs, None),
+        varm=_elements(measured, "varm", var, None),
+        obsp=_elements(measured, "obsp", obs, obs),
+        varp=_elements(measured, "varp", var, var),
+        uns=_unstructured(_group(measured, "uns")),
+        raw=_raw(experiment, measured, obs),
+    )
+
+
+class _Frame(NamedTuple):
+    """The rows of a data frame that a query selects."""
+
+    frame: "pandas.DataFrame"
+    #: The numbers of these rows, ascending; ``None`` for all.
+    rows: "Optional[numpy.ndarray[Any, Any]]"
+    #: How many rows the array has.
+    count: int
+
+    @classmethod
+    def read(cls, array: "Array", kind: str, condition: Optional[str]) -> "_Frame":
+        import numpy
+
+        whole = [[(None, None)]] * array.ndim
+        table = array.query(cond=condition, order="C")._table(whole).replace_schema_metadata(None)
+        numbers = table.column(_JOINID).to_numpy()
+        if condition is None:
+            count = len(numbers)
+        else:
+            count = len(array.read(columns=[_JOINID]))
+        if numpy.any(numpy.diff(numbers) < 0):
+            table = table.sort_by(_JOINID)
+            numbers = table.column(_JOINID).to_numpy()
+        if len(numbers) and (numbers[0] < 0 or numbers[-1] >= count):
+            raise Error(f"{array.uri}: {count} rows have a {_JOINID} up to {numbers[-1]}; AnnData counts them from 0 without a gap")
+        frame = table.drop_columns([_JOINID]).to_pandas()
+        return cls(_named(frame, array, kind), None if condition is None else numbers, count)
+
+
+def _named(frame: "pandas.DataFrame", array: "Array", kind: str) -> "pandas.DataFrame":
+    """Returns a frame with the names of its rows as its index."""
+    original = json.loads(array.metadata.get(_INDEX_KEY, "null"))
+    name = original if isinstance(original, str) else _INDEXES.get(kind, "index")
+    if name in frame:
+        frame = frame.set_index(name)
+        frame.index.name = original
+    return frame
+
+
+def _measurement(experiment: "Group", name: Optional[str]) -> "Group":
+    """Returns a measurement, or the only one besides `raw`."""
+    measurements = _group(experiment, "ms")
+    if measurements is None or "obs" not in experiment:
+        raise UsageError(f"{experiment.uri} is no experiment of TileDB-SOMA: it has no obs and ms")
+    if name is None:
+        names = [one for one in measurements if one != _RAW]
+        if len(names) != 1:
+            raise UsageError(f"{experiment.uri} has the measurements {', '.join(measurements)}: name one")
+        name = names[0]
+    return measurements[name]  # type: ignore[return-value]
+
+
+def _group(owner: "Group", name: str) -> "Optional[Group]":
+    return owner[name] if name in owner else None  # type: ignore[return-value]
+
+
+def _array(owner: Any, name: str) -> "Array":
+    found = owner[name]
+    if not hasattr(found, "is_sparse"):
+        raise UsageError(f"{found.uri} is a group, and an array is expected")
+    return found  # type: ignore[no-any-return]
+
+
+def _matrix(array: "Array", rows: _Frame, columns: Optional[_Frame]) -> Any:
+    """Returns a matrix: one of compressed rows for a sparse array, otherwise an array of NumPy. ``columns`` are those of
+    the matrix; ``None`` if their number is that of the array."""
+    chosen = None if columns is None else columns.rows
+    if not array.is_sparse:
+        values = array[_VALUE][: rows.count, : None if columns is None else columns.count]
+        values = values if rows.rows is None else values[rows.rows]
+        return values if chosen is None else values[:, chosen]
+    matrix = _compressed(array, rows, None if columns is None else columns.count)
+    return matrix if chosen is None else matrix[:, chosen]
+
+
+def _compressed(array: "Array", rows: _Frame, columns: Optional[int]) -> "scipy.sparse.csr_matrix":
+    """Returns the chosen rows of a sparse matrix."""
+    import scipy.sparse
+
+    stored = array._opened.matrix([rows.count, columns])
+    is_by_row, shape, cells = stored.outline()
+    starts = stored.indptr()
+    if not is_by_row:
+        parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
+        matrix = scipy.sparse.csc_matrix(parts, shape=shape, copy=False).tocsr()
+        return matrix if rows.rows is None else matrix[rows.rows]
+    if rows.rows is None:
+        parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
+        return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
+    return _some_rows(stored, starts, rows.rows, shape[1])
+
+
+def _some_rows(stored: Any, starts: "numpy.ndarray[Any, Any]", rows: "numpy.ndarray[Any, Any]", columns: int) -> Any:
+    """Returns rows of a matrix that is stored by rows, in the order of their numbers."""
+    import numpy
+    import scipy.sparse
+
+    lengths = starts[rows + 1] - starts[rows]
+    own_starts = numpy.zeros(len(rows) + 1, dtype=starts.dtype)
+    numpy.cumsum(lengths, out=own_starts[1:])
+    # Rows that follow each other are read together.
+    is_first = numpy.ones(len(rows), dtype=bool)
+    is_first[1:] = rows[1:] != rows[:-1] + 1
+    is_last = numpy.append(is_first[1:], True)[: len(rows)]
+    ranges = list(zip(starts[rows[is_first]].tolist(), starts[rows[is_last] + 1].tolist()))
+    parts = (stored.data(ranges), stored.indices(ranges), own_starts)
+    return scipy.sparse.csr_matrix(parts, shape=(len(rows), columns), copy=False)
+
+
+def _elements(measurement: "Group", name: str, rows: _Frame, columns: Optional[_Frame]) -> Dict[str, Any]:
+    """Returns the matrices of ``obsm``, ``varm``, ``obsp`` or ``varp``; the first two are arrays of NumPy."""
+    elements = _group(measurement, name)
+    found = {}
+    for key in elements or ():
+        matrix = _matrix(_array(elements, key), rows, columns)
+        found[key] = matrix.toarray() if columns is None and hasattr(matrix, "toarray") else matrix
+    return found
+
+
+def _raw(experiment: "Group", measured: "Group", obs: _Frame) -> Optional[Dict[str, Any]]:
+    """Returns the data before variables were selected, if the experiment has them."""
+    measurements = _group(experiment, "ms")
+    if measurements is None or _RAW not in measurements:
+        return None
+    raw = measurements[_RAW]
+    matrices = _group(raw, "X")  # type: ignore[arg-type]
+    if raw.uri == measured.uri or not matrices:
+        return None
+    var = _Frame.read(_array(raw, "var"), "var", None)
+    name = "data" if "data" in matrices else next(iter(matrices))
+    return {"X": _matrix(_array(matrices, name), obs, var), "var": var.frame, "varm": _elements(raw, "varm", var, None)}  # type: ignore[arg-type]
+
+
+def _unstructured(group: "Optional[Group]") -> Dict[str, Any]:
+    """Returns ``uns``: numbers, text, arrays and data frames by name, nested."""
+    if group is None:
+        return {}
+    found: Dict[str, Any] = {}
+    for name in group:
+        member = group[name]
+        found[name] = _unstructured(member) if not hasattr(member, "is_sparse") else _unstructured_array(member)  # type: ignore[arg-type]
+    found.update({key: value for key, value in group.metadata.items() if not key.startswith("soma_")})
+    return found
+
+
+def _unstructured_array(array: "Array") -> Any:
+    import numpy
+
+    if not array.is_sparse:
+        return array[_VALUE][...]
+    if array.metadata.get("soma_object_type") != "SOMADataFrame":
+        return array.query(order="C").df[:]
+    frame = _Frame.read(array, "uns", None).frame
+    hint = array.metadata.get(_HINT_KEY)
+    if hint == "array_1d" and _COLUMN in frame:
+        return numpy.asarray(list(frame[_COLUMN]))
+    if hint == "array_2d":
+        return numpy.asarray([list(frame[f"{_COLUMN}_{number}"]) for number in range(len(frame.columns))]).T
+    return frame
+
+
+class Batches(Sequence["Tuple[scipy.sparse.csr_matrix, pandas.DataFrame]"]):
+    """Batches of the cells of an experiment: each is the part of a matrix, as compressed rows, and the cells' observations.
+    A batch is read when it is looked up, so that a ``DataLoader`` of PyTorch with ``batch_size=None`` shares them between
+    its workers, which are forked or spawned; :meth:`Group.batches` documents the parameters."""
+
+    def __init__(
+        self,
+        experiment: "Group",
+        measurement: Optional[str],
+        size: int,
+        *,
+        layer: str,
+        shuffle: bool,
+        seed: Optional[int],
+        obs_query: Optional[str],
+        columns: Optional[Sequence[str]],
+    ) -> None:
+        import numpy
+
+        if size < 1:
+            raise ValueError(f"a batch has at least one cell, not {size}")
+        self._measured = _measurement(experiment, measurement)
+        self._layer, self._size = layer, size
+        self._obs = _Frame.read(_array(experiment, "obs"), "obs", obs_query)
+        if columns is not None:
+            self._obs = self._obs._replace(frame=self._obs.frame[list(columns)])
+        count = len(self._obs.frame)
+        # Positions in the frame, batch by batch.
+        self._order = numpy.arange(count)
+        if shuffle:
+            blocks = numpy.array_split(self._order, numpy.arange(_CELLS_TOGETHER, count, _CELLS_TOGETHER))
+            numpy.random.default_rng(seed).shuffle(blocks)  # type: ignore[arg-type]
+            self._order = numpy.concatenate(blocks) if blocks else self._order
+        self._matrix: Any = None
+
+    def __len__(self) -> int:
+        return -(-len(self._order) // self._size)
+
+    def __getitem__(self, number: Any) -> Any:
+        import numpy
+
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there are {len(self)} batches, and none has the number {number}")
+        first = number % len(self) * self._size
+        places = numpy.sort(self._order[first : first + self._size])
+        rows = places if self._obs.rows is None else self._obs.rows[places]
+        array = _array(self._measured, f"X/{self._layer}")
+        chosen = self._obs._replace(rows=rows)
+        matrix = self._opened_matrix(array)
+        if matrix is None:
+            return _matrix(array, chosen, None), self._obs.frame.iloc[places]
+        stored, starts, columns = matrix
+        return _some_rows(stored, starts, rows, columns), self._obs.frame.iloc[places]
+
+    def _opened_matrix(self, array: "Array") -> Any:
+        """Returns the matrix, where its rows begin, and the number of its columns, which all batches share; ``None`` for
+        matrices that are not stored by rows."""
+        if self._matrix is None:
+            columns = len(_array(self._measured, "var").read(columns=[_JOINID]))
+            stored = array._opened.matrix([self._obs.count, columns]) if array.is_sparse else None
+            is_by_row = stored is not None and stored.outline()[0]
+            self._matrix = (stored, stored.indptr(), columns) if is_by_row and stored is not None else ()
+        return self._matrix or None
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # A process that unpickles it opens the matrix again.
+        return {**self.__dict__, "_matrix": None}
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Batches of {self._measured.uri!r}: {len(self)} of {self._size} cells>"
+

@@ -1,0 +1,101 @@
+"""What is stored where: the types of folders, and the fragments of arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+
+from . import _options, _subscripts, _tilefs
+from ._arrays import Array, open
+from ._errors import UsageError
+
+
+# What is called with a URI and "array" or "group".
+Visit = Callable[[str, str], Any]
+
+
+class Fragment(NamedTuple):
+    """A fragment: the result of one write, or of the consolidation of several."""
+
+    #: Where it is stored.
+    uri: str
+    #: The first and the last time of its writes, in milliseconds since 1970.
+    timestamp_range: Tuple[int, int]
+    #: The version of the format.
+    version: int
+    #: Whether it stores single cells, and no boxes.
+    sparse: bool
+    #: The number of cells that it stores.
+    cell_num: int
+    #: The lowest and the highest coordinate along each dimension; ``None`` for a fragment without cells.
+    nonempty_domain: Optional[Tuple[Tuple[Any, Any], ...]]
+
+
+def array_fragments(uri: Any, **options: Any) -> List[Fragment]:
+    """Returns the fragments of an array, oldest first.
+
+    :param options: as for :func:`tilefs.open`, such as ``timestamp`` and ``config``
+    """
+    with open(uri, **options) as array:
+        if not isinstance(array, Array):
+            raise UsageError(f"{array.uri} is a group: fragments are those of an array")
+        return [_fragment(array, *one) for one in array._opened.fragments()]
+
+
+def _fragment(array: Array, name: str, times: Tuple[int, int], version: int, is_dense: bool, cells: int, ends: Any) -> Fragment:
+    dimensions = zip(array.dimensions, ends)
+    domain = tuple(_subscripts.coordinates(dimension, pair, is_position=False) for dimension, pair in dimensions)
+    folder = "__fragments/" if version >= 12 else ""
+    return Fragment(f"{array.uri}/{folder}{name}", times, version, not is_dense, cells, domain or None)
+
+
+def object_type(uri: Any, **options: Any) -> Optional[str]:
+    """Returns ``"array"`` or ``"group"``, or ``None`` if there is neither.
+
+    :param options: as for :func:`tilefs.open`, such as ``config``
+    """
+    return _options.opened(_tilefs.object_type, uri, options)
+
+
+def ls(uri: Any, visit: Optional[Visit] = None, **options: Any) -> List[Tuple[str, str]]:
+    """Returns the URI and the type of each array and group in a folder or a group's folder; calls ``visit(uri, type)``
+    for each, if given.
+
+    :param options: as for :func:`tilefs.open`, such as ``config``
+    """
+    found = [(path, kind) for path, kind in _options.opened(_tilefs.objects, uri, options) if kind is not None]
+    return _visited(found, visit)
+
+
+def walk(uri: Any, visit: Optional[Visit] = None, order: str = "preorder", **options: Any) -> List[Tuple[str, str]]:
+    """Returns the URI and the type of each array and group below a folder; calls ``visit(uri, type)`` for each, if given.
+
+    :param order: ``"preorder"``: a group before its members, or ``"postorder"``
+    :param options: as for :func:`tilefs.open`, such as ``config``
+    """
+    if order not in ("preorder", "postorder"):
+        raise ValueError(f"order is 'preorder' or 'postorder', not {order!r}")
+    found: List[Tuple[str, str]] = []
+    # Folders to enter and, for "postorder", groups to name after what is in them.
+    waiting: List[Tuple[str, Optional[str], bool]] = [(str(uri), None, False)]
+    while waiting:
+        path, kind, is_entered = waiting.pop()
+        if kind is not None and (kind == "array" or is_entered or order == "preorder"):
+            found.append((path, kind))
+        if kind == "array" or is_entered:
+            continue
+        if kind is not None and order == "postorder":
+            waiting.append((path, kind, True))
+        below = [one for one in _options.opened(_tilefs.objects, path, options) if not _is_internal(one[0])]
+        waiting += [(inner, inner_kind, False) for inner, inner_kind in reversed(below)]
+    return _visited(found, visit)
+
+
+def _is_internal(path: str) -> bool:
+    return path.rsplit("/", 1)[-1].startswith(("__", "."))
+
+
+def _visited(found: List[Tuple[str, str]], visit: Optional[Visit]) -> List[Tuple[str, str]]:
+    if visit is not None:
+        for one in found:
+            visit(*one)
+    return found

@@ -1,0 +1,642 @@
+"""Cells by coordinates and conditions, as TileDB-Py reads them: ``array.query(attrs=["a"], cond="a > 3")[10:20]``.
+
+Cells of a dense array are boxes by attribute; those of a sparse one are rows, by attribute and dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _conditions, _subscripts
+from ._conditions import Condition, Field
+from ._errors import Error, UsageError
+from ._subscripts import Range
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+    from ._arrays import Array, Attribute, Dimension
+
+# Cells by the names of attributes and dimensions.
+_Cells = Dict[str, Any]
+
+_ORDERS = "CFGU"
+
+
+class Query:
+    """Which columns of an array are read, of which cells, and in which order; ``array.query(...)`` makes one. A
+    subscript selects coordinates and reads: ``query[10:20]``, ``query.multi_index[[3, 7]]``, ``query.df[:]``."""
+
+    def __init__(
+        self,
+        array: "Array",
+        *,
+        attrs: Optional[Sequence[Union[str, int]]] = None,
+        cond: Optional[str] = None,
+        dims: Union[bool, Sequence[str], None] = None,
+        coords: Optional[bool] = None,
+        index_col: Union[bool, Sequence[str], None] = True,
+        order: Optional[str] = None,
+        return_arrow: bool = False,
+        has_labels: bool = False,
+    ) -> None:
+        self._array = array
+        #: The condition, as it was given.
+        self.cond = cond
+        #: ``"C"``, ``"F"``, ``"G"`` or ``"U"``.
+        self.order = order or ("U" if array.is_sparse else "C")
+        if self.order not in _ORDERS or (self.order == "U" and not array.is_sparse):
+            meant = "'C' (row-major), 'F' (column-major) or 'G' (the array's own)"
+            raise ValueError(f"order is {meant}{', or U (any) for a sparse array' * array.is_sparse}, not {order!r}")
+        self._attributes = list(dict.fromkeys(array.attr(one).name for one in (array.attributes if attrs is None else attrs)))
+        self._dimensions = _chosen_dimensions(array, dims, coords)
+        self._index = index_col
+        self._is_arrow = return_arrow
+        # `array[...]` has labels, and `array.query()[...]` their numbers.
+        self._has_labels = has_labels
+        self._condition = _conditions.parse(cond, _Fields(array)) if cond else None
+
+    @property
+    def attrs(self) -> List[str]:
+        """The names of the attributes that are read."""
+        return list(self._attributes)
+
+    @property
+    def dims(self) -> List[str]:
+        """The names of the dimensions whose coordinates are read."""
+        return list(self._dimensions)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Returns cells as ``array[key]`` does: a dictionary of arrays, or the values themselves if a dense array has one
+        attribute without a name."""
+        if self._is_arrow:
+            raise UsageError("return_arrow=True is for query(...).df[...]")
+        ranges, shaping = _subscripts.half_open(self._array, key)
+        if self._array.is_sparse:
+            rows = self._shown(self._rows(ranges), self._has_labels)
+            return {name: rows[name] for name in (*self._attributes, *self._dimensions)}
+        boxes = self._shown(self._boxes(ranges), self._has_labels)
+        if self.order != "G":
+            boxes = {name: values[shaping] for name, values in boxes.items()}
+        return boxes[""] if list(boxes) == [""] else boxes
+
+    @property
+    def multi_index(self) -> "MultiIndex":
+        """Cells of several ranges for each dimension, both ends included."""
+        return MultiIndex(self)
+
+    @property
+    def df(self) -> "Frames":
+        """Cells as a DataFrame, of ranges as for :attr:`multi_index`."""
+        return Frames(self)
+
+    def label_index(self, labels: Sequence[str]) -> "LabelIndex":
+        """Cells by dimension labels; see :meth:`Array.label_index`."""
+        return LabelIndex(self, labels)
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Query of {self._array.uri!r}: {', '.join((*self._dimensions, *self._attributes))}>"
+
+    def _names(self) -> List[str]:
+        """Returns the names of all columns: dimensions first, each in the order of the schema."""
+        attributes, dimensions = set(self._attributes), set(self._dimensions)
+        return [
+            *(one.name for one in self._array.dimensions if one.name in dimensions),
+            *(name for name in self._array.attributes if name in attributes),
+        ]
+
+    def _shown(self, cells: _Cells, has_labels: bool) -> _Cells:
+        """Returns cells with the types that TileDB-Py has."""
+        attributes = self._array.attributes
+        shown = {}
+        for name, values in cells.items():
+            attribute = attributes.get(name)
+            if attribute is not None and has_labels:
+                values = _labelled(self._array, attribute, values)
+            shown[name] = values if attribute is None else _as_in_tiledb_py(attribute, values)
+        return shown
+
+    def _boxes(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
+        """Returns the cells of a dense array: each axis has the positions of its ranges, in their order."""
+        array = self._array
+        axes = _subscripts.axes(array, ranges)
+        shape = tuple(sum(count for _, _, count in one) for one in axes)
+        coordinates = _grids(array, axes, shape, self._dimensions)
+        kept = None
+        if self._condition is not None:
+            names = _conditions.fields_of(self._condition)
+            columns = {name: array.attributes[name]._read(axes) for name in names if name in array.attributes}
+            columns.update(_grids(array, axes, shape, [name for name in names if name not in columns]))
+            count = 1
+            for length in shape:
+                count *= length
+            kept = _conditions.evaluate(self._condition, columns, count).reshape(shape)
+        boxes = dict(coordinates)
+        for name in self._attributes:
+            attribute = array.attributes[name]
+            values = attribute._read(axes)
+            if kept is not None:
+                values = _filled(attribute, values, kept)
+            boxes[name] = values
+        return {name: self._ordered(values, axes) for name, values in boxes.items()}
+
+    def _ordered(self, values: Any, axes: Sequence[Sequence[Tuple[int, int, int]]]) -> Any:
+        import numpy
+
+        if self.order == "F":
+            return values.copy(order="F")
+        if self.order == "G":
+            cells = values.reshape((-1, *values.shape[len(axes) :]))
+            return cells[_global_order(self._array, axes)]
+        return values if isinstance(values, numpy.ma.MaskedArray) else numpy.ascontiguousarray(values)
+
+    def _rows(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
+        """Returns the rows of a sparse array, by column."""
+        array = self._array
+        table = self._table(ranges)
+        columns = {}
+        for number, name in enumerate((*self._dimensions, *self._attributes)):
+            if name in array.attributes:
+                columns[name] = _column(table.column(number), array.attributes[name])
+            else:
+                columns[name] = _coordinates(table.column(number), array.dim(name))
+        return columns
+
+    def _table(self, ranges: Sequence[Sequence[Range]]) -> "pyarrow.Table":
+        """Returns the rows of a sparse array as a table of the chosen columns, dimensions first. Rows that the condition
+        leaves out take memory only while their batch is read."""
+        import pyarrow
+
+        array = self._array
+        ranges = self._pushed_down(ranges)
+        wanted = [*self._dimensions, *self._attributes]
+        order = [one.name for one in array.dimensions] if self.order == "F" else []
+        tested = sorted(_conditions.fields_of(self._condition)) if self._condition else []
+        read = list(dict.fromkeys([*wanted, *order, *tested]))
+        if not read:
+            # A table without columns has no rows, but the condition may be wrong for other reasons.
+            return pyarrow.table({})
+        stored = array._columns_of_tables()
+        names = [stored[name] for name in read]
+        if any(not one for one in ranges):
+            table = pyarrow.schema(array.read(columns=names)).empty_table()
+        else:
+            by_row = "row" if self.order == "C" else "array"
+            rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
+            table = self._kept(rows, read, len(wanted) if not order else len(read))
+        if order:
+            table = table.sort_by([(stored[name], "ascending") for name in reversed(order)])
+        return table.select(range(len(wanted)))
+
+    def _kept(self, rows: Any, names: Sequence[str], count: int) -> "pyarrow.Table":
+        """Returns the rows for which the condition holds, with the first ``count`` columns."""
+        import pyarrow
+
+        if self._condition is None:
+            return rows.to_arrow()
+        reader = pyarrow.RecordBatchReader.from_stream(rows)
+        kept = []
+        tested = _conditions.fields_of(self._condition)
+        for batch in reader:
+            columns = {name: self._tested(name, batch.column(names.index(name))) for name in tested}
+            holds = _conditions.evaluate(self._condition, columns, batch.num_rows)
+            if holds.any():
+                kept.append(batch.select(range(count)).filter(pyarrow.array(holds)))
+        schema = pyarrow.schema([reader.schema.field(number) for number in range(count)], reader.schema.metadata)
+        return pyarrow.Table.from_batches(kept, schema)
+
+    def _tested(self, name: str, column: Any) -> Any:
+        """Returns a column in the form that conditions evaluate: text stays in Arrow."""
+        attribute = self._array.attributes.get(name)
+        if attribute is None:
+            dimension = self._array.dim(name)
+            return column if dimension.dtype == object else _numbers(column, dimension.dtype, False)
+        if attribute.enumeration is not None:
+            return _numbers(column.indices, attribute.dtype, True)
+        return column if attribute.dtype.kind in "OSUV" else _numbers(column, attribute.dtype, attribute.nullable)
+
+    def _pushed_down(self, ranges: Sequence[Sequence[Range]]) -> List[List[Range]]:
+        """Returns ranges without coordinates that the condition rules out. It is tested for each row that is left."""
+        found = [list(one) for one in ranges]
+        if self._condition is None:
+            return found
+        numbers = {one.name: number for number, one in enumerate(self._array.dimensions)}
+        for one in _conditions.conjuncts(self._condition):
+            number = numbers.get(one.field.name)
+            if number is None or not one.field.is_dimension or one.value is None:
+                continue
+            dimension = self._array.dimensions[number]
+            # Coordinates outside the domain select nothing, but as a range they would be an error.
+            domain = dimension.domain or (None, None)
+            if one.operator == "in" and all(range_ == (None, None) for range_ in found[number]):
+                values = [_as_coordinate(dimension, value) for value in one.value]
+                found[number] = [part for value in values for part in _subscripts.narrowed([domain], value, value)]
+            elif one.operator in ("<", "<=", ">", ">=", "=="):
+                value = _as_coordinate(dimension, one.value)
+                low = value if one.operator in (">", ">=", "==") else None
+                high = value if one.operator in ("<", "<=", "==") else None
+                given = [_as_range(dimension, each) for each in found[number]]
+                allowed = _subscripts.narrowed([domain], low, high)
+                found[number] = [part for ends in allowed for part in _subscripts.narrowed(given, *ends)]
+        return found
+
+
+class MultiIndex:
+    """Cells of any number of ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, slice(9, 12)]]``.
+    Returns a dictionary, with coordinates before attributes."""
+
+    def __init__(self, query: Query) -> None:
+        if query._is_arrow:
+            raise UsageError("return_arrow=True is for query(...).df[...]")
+        self._query = query
+
+    def __getitem__(self, key: Any) -> _Cells:
+        query = self._query
+        if _subscripts.is_nothing(key):
+            return _nothing(query)
+        return self._cells(_subscripts.closed(query._array, key))
+
+    def _cells(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
+        query = self._query
+        if any(not one for one in ranges):
+            return _nothing(query)
+        cells = query._rows(ranges) if query._array.is_sparse else query._boxes(ranges)
+        shown = query._shown(cells, True)
+        return {name: shown[name] for name in query._names()}
+
+    def __repr__(self) -> str:
+        return f"<tilefs.MultiIndex of {self._query._array.uri!r}>"
+
+
+class LabelIndex(MultiIndex):
+    """Cells by dimension labels instead of coordinates; see :meth:`Array.label_index`."""
+
+    def __init__(self, query: Query, labels: Sequence[str]) -> None:
+        super().__init__(query)
+        array = query._array
+        if array.is_sparse:
+            raise UsageError("labels select cells of dense arrays only")
+        self._labels: Dict[int, Any] = {}
+        for name in labels:
+            label = array.schema.dim_label(name)
+            if label.dim_index in self._labels:
+                raise UsageError(f"the labels {name} and {self._labels[label.dim_index].name} are of the same dimension")
+            self._labels[label.dim_index] = label
+
+    def __getitem__(self, key: Any) -> _Cells:
+        array = self._query._array
+        keys = key if isinstance(key, tuple) else (key,)
+        coordinates = tuple(slice(None) if number in self._labels else one for number, one in enumerate(keys))
+        ranges = _subscripts.closed(array, coordinates)
+        labels = {}
+        for number, label in self._labels.items():
+            if number < len(keys):
+                ranges[number] = label._ranges(array, keys[number])
+                labels[label.name] = label._values(array, ranges[number])
+        return {**dict(reversed(labels.items())), **self._cells(ranges)}
+
+
+class Frames:
+    """Cells as DataFrames of pandas: ``array.df[2:5, [7, 9]]``, with ranges as for ``multi_index``. With
+    ``return_arrow=True``, they are tables of pyarrow."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+
+    def __getitem__(self, key: Any) -> Any:
+        query = self._query
+        table = self._table(key)
+        if query._is_arrow:
+            return table
+        return _indexed(_frame(query._array, table), query._array.metadata, query._index)
+
+    def _table(self, key: Any) -> "pyarrow.Table":
+        import pyarrow
+
+        query, array = self._query, self._query._array
+        ranges = [] if _subscripts.is_nothing(key) else _subscripts.closed(array, key)
+        is_empty = any(not one for one in ranges) or not ranges
+        if array.is_sparse:
+            table = query._table([[]] * array.ndim if is_empty else ranges)
+            return table.rename_columns([*query._dimensions, *query._attributes]).select(query._names())
+        cells = _nothing(query) if is_empty else query._boxes(ranges)
+        cells = {name: cells[name] for name in query._names()}
+        order = "F" if query.order == "F" else "C"
+        columns = [_arrow(array, name, values.reshape((-1,), order=order) if values.ndim else values) for name, values in cells.items()]
+        return pyarrow.table(columns, names=list(cells))
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Frames of {self._query._array.uri!r}>"
+
+
+class _Fields(Mapping[str, Field]):
+    """The fields of an array that conditions can compare."""
+
+    def __init__(self, array: "Array") -> None:
+        self._array = array
+
+    def __getitem__(self, name: str) -> Field:
+        array = self._array
+        attribute = array.attributes.get(name)
+        if attribute is None:
+            dimension = next((one for one in array.dimensions if one.name == name), None)
+            if dimension is None:
+                raise KeyError(name)
+            return Field(name, True, dimension.dtype)
+        if attribute.dtype.kind not in "OSUV" and attribute.values_per_cell != 1 or attribute._has_numbers:
+            raise UsageError(f"a condition compares single values, and cells of {name} have several")
+        labels = array.enum(attribute.enumeration) if attribute.enumeration is not None else None
+        return Field(
+            name,
+            False,
+            attribute.dtype,
+            attribute.nullable,
+            None if labels is None else labels.values(),
+            labels is not None and labels.ordered,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._array.attributes
+        yield from (one.name for one in self._array.dimensions)
+
+    def __len__(self) -> int:
+        return len(self._array.attributes) + self._array.ndim
+
+
+def _chosen_dimensions(array: "Array", dims: Any, coords: Optional[bool]) -> List[str]:
+    """Returns the dimensions whose coordinates are read: all of a sparse array and none of a dense one, unless told
+    otherwise."""
+    if dims not in (None, False) and coords:
+        raise ValueError("give dims= or coords=, not both")
+    names = [one.name for one in array.dimensions]
+    if dims is True or coords:
+        return names
+    if dims is None and coords is None:
+        return names if array.is_sparse else []
+    return [array.dim(one).name for one in dims or ()]
+
+
+def _grids(
+    array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]], shape: Tuple[int, ...], names: Sequence[str]
+) -> _Cells:
+    """Returns the coordinates of each cell of a box along the named dimensions."""
+    import numpy
+
+    grids = {}
+    for number, (dimension, ranges) in enumerate(zip(array.dimensions, axes)):
+        if dimension.name in names:
+            low: Any = dimension.domain[0] if dimension.domain else 0
+            first = int(low.astype("int64")) if dimension.dtype.kind == "M" else int(low)
+            along = numpy.concatenate([_integers(first + start, count) for start, _, count in ranges])
+            along = along.view("int64").astype(dimension.dtype) if dimension.dtype.kind == "M" else along.astype(dimension.dtype)
+            along = along.reshape([-1 if axis == number else 1 for axis in range(len(shape))])
+            grids[dimension.name] = numpy.broadcast_to(along, shape).copy()
+    return {name: grids[name] for name in names}
+
+
+def _integers(first: int, count: int) -> "numpy.ndarray[Any, Any]":
+    import numpy
+
+    # Modulo 2^64, which casts to any type of integers.
+    return numpy.arange(count, dtype="u8") + numpy.array(first % 2**64, dtype="u8")
+
+
+def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]) -> "numpy.ndarray[Any, Any]":
+    """Returns the cells of a box in the array's own order: tile by tile."""
+    import numpy
+
+    shape = tuple(sum(count for _, _, count in one) for one in axes)
+    tiles, cells = [], []
+    for number, ranges in enumerate(axes):
+        positions = numpy.concatenate([numpy.arange(start, start + count) for start, _, count in ranges])
+        extent = array.dimensions[number]._extent_in_cells or max(array.shape[number], 1)
+        along = [-1 if axis == number else 1 for axis in range(len(shape))]
+        tiles.append(numpy.broadcast_to((positions // extent).reshape(along), shape).ravel())
+        cells.append(numpy.broadcast_to(positions.reshape(along), shape).ravel())
+    schema = array.schema
+    keys = [
+        *(tiles if schema.tile_order == "row-major" else tiles[::-1]),
+        *(cells if schema.cell_order == "row-major" else cells[::-1]),
+    ]
+    return numpy.lexsort(keys[::-1])
+
+
+def _filled(attribute: "Attribute", values: Any, kept: "numpy.ndarray[Any, Any]") -> Any:
+    """Returns values with the fill value where a cell is not kept."""
+    import numpy
+
+    fill = attribute.fill
+    is_null = attribute.nullable and not attribute._fill_is_valid
+    if values.dtype == object:
+        values[~kept] = None if is_null else fill
+        return values
+    if isinstance(values, numpy.ma.MaskedArray):
+        data, mask = values.data, numpy.ma.getmaskarray(values)
+        data[~kept] = fill
+        mask = numpy.where(kept.reshape(kept.shape + (1,) * (mask.ndim - kept.ndim)), mask, is_null)
+        return numpy.ma.MaskedArray(data, mask=mask)
+    values[~kept] = fill
+    return values
+
+
+def _labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
+    """Returns labels in place of the codes of an enumeration, and ``None`` for a code without a label, such as the fill
+    value."""
+    import numpy
+
+    if attribute.enumeration is None:
+        return values
+    labels = array.enum(attribute.enumeration).values()
+    codes = numpy.ma.getdata(values)
+    nulls = numpy.ma.getmaskarray(values)
+    has_label = (codes >= 0) & (codes.astype("u8") < len(labels)) & ~nulls
+    if (has_label | nulls).all():
+        labelled = labels[numpy.where(has_label, codes, 0)] if len(labels) else numpy.empty(codes.shape, dtype=labels.dtype)
+    else:
+        labelled = numpy.full(codes.shape, None, dtype=object)
+        labelled[has_label] = labels[codes[has_label]]
+    return numpy.ma.MaskedArray(labelled, mask=nulls) if attribute.nullable else labelled
+
+
+def _selection(array: "Array", ranges: Sequence[Sequence[Range]]) -> Optional[Dict[str, Any]]:
+    chosen = {}
+    for dimension, several in zip(array.dimensions, ranges):
+        if not any(low is None and high is None for low, high in several):
+            chosen[dimension.name] = [low if low is high else slice(low, high) for low, high in several]
+    return chosen or None
+
+
+def _as_coordinate(dimension: "Dimension", value: Any) -> Any:
+    """Returns a value of a condition as a coordinate."""
+    import numpy
+
+    if dimension.dtype.kind == "M":
+        return numpy.array(value, dtype="int64").view(dimension.dtype)[()]
+    return value if isinstance(value, bytes) else value.item()
+
+
+def _as_range(dimension: "Dimension", given: Range) -> Range:
+    """Returns a range whose ends compare with those of conditions."""
+    import numpy
+
+    if dimension.dtype == object:
+        low, high = (one.encode() if isinstance(one, str) else one for one in given)
+    elif dimension.dtype.kind == "M":
+        low, high = (one if one is None else numpy.datetime64(one) for one in given)
+    else:
+        low, high = given
+    return low, high
+
+
+def _numbers(column: Any, dtype: "numpy.dtype[Any]", is_nullable: bool) -> "numpy.ndarray[Any, Any]":
+    """Returns a column of Arrow as numbers of NumPy, masked where it can be null."""
+    import numpy
+
+    # Arrow has null for NaT.
+    if column.null_count == 0 or (dtype.kind in "mM" and not is_nullable):
+        values = column.to_numpy(zero_copy_only=False) if hasattr(column, "buffers") else column.to_numpy()
+        values = values.astype(dtype, copy=False)
+        return numpy.ma.MaskedArray(values, mask=numpy.zeros(len(values), dtype=bool)) if is_nullable else values
+    nulls = column.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "buffers") else column.is_null().to_numpy()
+    present = column.drop_null()
+    values = present.to_numpy(zero_copy_only=False) if hasattr(present, "buffers") else present.to_numpy()
+    filled = numpy.zeros(len(column), dtype=dtype)
+    filled[~nulls] = values.astype(dtype, copy=False)
+    return numpy.ma.MaskedArray(filled, mask=nulls)
+
+
+def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
+    """Returns the column of an attribute as an array of NumPy: the codes of an enumeration, and ``None`` for text that
+    is null."""
+    import numpy
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        # Each batch has the same dictionary.
+        codes = pyarrow.chunked_array([one.indices for one in column.chunks], column.type.index_type)
+        return _numbers(codes, attribute.dtype, attribute.nullable)
+    if attribute._cell_shape:
+        nulls = column.is_null().to_numpy()
+        values = numpy.concatenate([one.values.to_numpy(zero_copy_only=False) for one in column.chunks] or [numpy.empty(0)])
+        values = values.astype(attribute.dtype, copy=False).reshape((len(column), *attribute._cell_shape))
+        return numpy.ma.MaskedArray(values, mask=numpy.broadcast_to(nulls[:, None], values.shape)) if attribute.nullable else values
+    if attribute.dtype == object:
+        cells = numpy.empty(len(column), dtype=object)
+        if attribute._has_numbers:
+            for number, one in enumerate(column):
+                cells[number] = None if one.values is None else one.values.to_numpy(zero_copy_only=False)
+        else:
+            cells[:] = column.to_pylist()
+        return cells
+    return _numbers(column, attribute.dtype, attribute.nullable)
+
+
+def _as_in_tiledb_py(attribute: "Attribute", values: Any) -> Any:
+    """Returns values as TileDB-Py has them: ASCII as ``bytes``, text that can be null as a masked array, and cells of
+    several numbers as complex or structured ones."""
+    import numpy
+
+    if attribute.enumeration is not None:
+        return values
+    if attribute._cell_shape:
+        (count,) = attribute._cell_shape
+        base = values.dtype
+        kind = f"c{2 * base.itemsize}" if base.kind == "f" and count == 2 else [("", base)] * count
+        whole = numpy.ascontiguousarray(numpy.ma.getdata(values)).view(numpy.dtype(kind))[..., 0]
+        nulls = numpy.ma.getmaskarray(values)[..., 0]
+        return numpy.ma.MaskedArray(whole, mask=nulls) if attribute.nullable else whole
+    if values.dtype != object:
+        return values
+    nulls = numpy.array([one is None for one in values.ravel()], dtype=bool).reshape(values.shape)
+    if not attribute._has_numbers:
+        empty = b"" if attribute.datatype in ("STRING_ASCII", "CHAR") else ""
+        # The fill value is a zero, which NumPy leaves out at the end of a text.
+        absent = (None, "\0", b"\0")
+        shown = [empty if one in absent else one.encode() if isinstance(one, str) and empty == b"" else one for one in values.ravel()]
+        values = numpy.empty(len(shown), dtype=object)
+        values[:] = shown
+        values = values.reshape(nulls.shape)
+    return numpy.ma.MaskedArray(values, mask=nulls) if attribute.nullable else values
+
+
+def _coordinates(column: Any, dimension: "Dimension") -> "numpy.ndarray[Any, Any]":
+    """Returns a column of coordinates as an array of NumPy; texts are ``bytes``, as in TileDB-Py."""
+    import numpy
+
+    if dimension.dtype != object:
+        return _numbers(column, dimension.dtype, False)
+    texts = numpy.empty(len(column), dtype=object)
+    texts[:] = [one.encode() if isinstance(one, str) else bytes(one) for one in column.to_pylist()]
+    return texts
+
+
+def _nothing(query: Query) -> _Cells:
+    """Returns no cells, with the right types."""
+    import numpy
+
+    array = query._array
+    types = {**{one.name: one.dtype for one in array.dimensions}, **{name: one.dtype for name, one in array.attributes.items()}}
+    return {name: numpy.empty(0, dtype=types[name]) for name in query._names()}
+
+
+def _arrow(array: "Array", name: str, values: Any) -> "pyarrow.Array":
+    """Returns cells of a dense array as a column of Arrow."""
+    import numpy
+    import pyarrow
+
+    attribute = array.attributes.get(name)
+    nulls = numpy.ma.getmaskarray(values) if isinstance(values, numpy.ma.MaskedArray) else None
+    data = numpy.ma.getdata(values)
+    if attribute is not None and attribute.enumeration is not None:
+        known = array.enum(attribute.enumeration)
+        labels = known.values()
+        has_no_label = (data < 0) | (data.astype("u8") >= len(labels))
+        codes = pyarrow.array(data, mask=has_no_label if nulls is None else has_no_label | nulls)
+        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(labels), ordered=known.ordered)
+    if data.dtype == object or data.dtype.kind in "SV":
+        return pyarrow.array(data.tolist())
+    if data.dtype.kind == "M" and numpy.datetime_data(data.dtype) not in [(unit, 1) for unit in ("s", "ms", "us", "ns")]:
+        data = data.astype("datetime64[s]")
+    return pyarrow.array(data, mask=nulls)
+
+
+def _frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
+    """Returns a table as a DataFrame. Integers that can be null have pandas' types for these, not floating point."""
+    import pandas
+    import pyarrow
+
+    wide = {
+        getattr(pyarrow, name.lower())(): getattr(pandas, f"{name}Dtype")()
+        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    }
+    table = table.replace_schema_metadata(None)
+    frame = pandas.DataFrame(index=pandas.RangeIndex(table.num_rows))
+    columns = {}
+    for name, column in zip(table.column_names, table.columns):
+        attribute = array.attributes.get(name)
+        if attribute is not None and attribute.nullable and column.type in wide:
+            columns[name] = wide[column.type].__from_arrow__(column)
+        else:
+            columns[name] = column.to_pandas()
+    return pandas.DataFrame(columns, index=frame.index)
+
+
+def _indexed(frame: "pandas.DataFrame", metadata: Mapping[str, Any], index: Any) -> "pandas.DataFrame":
+    """Returns a frame with the types and the index that ``tiledb.from_pandas`` noted in the metadata."""
+    noted = {key: json.loads(metadata[key]) for key in ("__pandas_attribute_repr", "__pandas_index_dims") if key in metadata}
+    if "" in noted.get("__pandas_index_dims", {}):
+        frame = frame.rename(columns={"__dim_0": ""})
+    indexes = [name for name in noted.get("__pandas_index_dims", {}) if name in frame]
+    types = {name: kind for one in noted.values() for name, kind in one.items() if name in frame}
+    if types:
+        frame = frame.astype(types)
+    if index is True:
+        if indexes:
+            frame = frame.set_index(indexes)
+            frame.index.names = [None if name == "__tiledb_rows" else name for name in frame.index.names]
+    elif index:
+        frame = frame.set_index(list(index) if not isinstance(index, str) else index)
+    return frame

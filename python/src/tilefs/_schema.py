@@ -1,0 +1,333 @@
+"""Schemas of arrays: a dictionary as in ``schema.json``, with the attributes that users of TileDB-Py read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _subscripts
+from ._errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._arrays import Array, Attribute
+    from ._subscripts import Range
+
+
+class Dimension:
+    """A dimension of an array."""
+
+    def __init__(self, array: "Array", name: str, datatype: str, dtype: "numpy.dtype[Any]", domain: Any) -> None:
+        self._array = array
+        #: The name.
+        self.name: str = name
+        #: The type in TileDB.
+        self.datatype: str = datatype
+        #: The type of coordinates; ``object`` for text.
+        self.dtype: "numpy.dtype[Any]" = dtype
+        #: The lowest and the highest coordinate, both included; ``None`` for text.
+        self.domain: Optional[Tuple[Any, Any]] = domain
+
+    @property
+    def isvar(self) -> bool:
+        """Whether coordinates are text."""
+        return self.domain is None
+
+    @property
+    def tile(self) -> Any:
+        """The extent of a tile, in the type of coordinates or, for dates, as a ``timedelta64``; ``None`` without one."""
+        import numpy
+
+        extent = self._stored["tile_extent"]
+        if extent is None or self.dtype == object:
+            return None
+        if self.dtype.kind == "M":
+            return numpy.timedelta64(extent, numpy.datetime_data(self.dtype)[0])
+        return self.dtype.type(extent)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates of a dimension with integers or dates."""
+        if self.domain is None or self.dtype.kind not in "iumM":
+            raise TypeError(f"dimension {self.name} has no number of coordinates: they are no integers")
+        low, high = (int(end.astype("int64")) if self.dtype.kind in "mM" else int(end) for end in self.domain)
+        return high - low + 1
+
+    @property
+    def shape(self) -> Tuple[int]:
+        """The number of coordinates, as a tuple."""
+        return (self.size,)
+
+    @property
+    def filters(self) -> List[Dict[str, Any]]:
+        """The filters of the coordinates, by name and options."""
+        return list(self._stored["filters"])
+
+    @property
+    def _stored(self) -> Dict[str, Any]:
+        return self._array.schema._field("dimensions", [one is self for one in self._array.dimensions].index(True))
+
+    @property
+    def _extent_in_cells(self) -> Optional[int]:
+        extent = self._stored["tile_extent"]
+        return None if extent is None else int(extent)
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Dimension {self.name!r}: {self.datatype}, {self.domain}>"
+
+
+def dimension(array: "Array", name: str, datatype: str, dtype: Optional[str], ends: Any) -> Dimension:
+    """Makes a dimension of what the extension module tells about it."""
+    import numpy
+
+    kind = numpy.dtype(dtype or object)
+    return Dimension(array, name, datatype, kind, ends and tuple(coordinate(end, kind) for end in ends))
+
+
+def coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
+    """Returns a stored number as a coordinate: a date, if the dimension has dates."""
+    import numpy
+
+    return numpy.array(value, dtype="int64").view(dtype)[()] if dtype.kind in "mM" else value
+
+
+class Enumeration:
+    """Labels, whose numbers an attribute stores."""
+
+    def __init__(self, name: str, ordered: bool, dtype: Optional[str], stored: List[Any]) -> None:
+        import numpy
+
+        #: The name.
+        self.name: str = name
+        #: Whether the order of the labels has a meaning.
+        self.ordered: bool = ordered
+        if dtype is None:
+            self._values = numpy.array(stored, dtype=None if stored else "U1")
+        else:
+            self._values = numpy.frombuffer(b"".join(stored), dtype=dtype)
+
+    @property
+    def dtype(self) -> "numpy.dtype[Any]":
+        """The type of the labels."""
+        return self._values.dtype
+
+    def values(self) -> "numpy.ndarray[Any, Any]":
+        """Returns the labels."""
+        return self._values
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Enumeration {self.name!r}: {len(self._values)} labels>"
+
+
+class Domain(Sequence[Dimension]):
+    """The dimensions of an array, in order."""
+
+    def __init__(self, array: "Array") -> None:
+        self._array = array
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._array.dimensions[number]
+
+    def __len__(self) -> int:
+        return self._array.ndim
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of coordinates of each dimension, if all have integers or dates."""
+        return tuple(one.size for one in self)
+
+    def dim(self, dimension: Union[str, int]) -> Dimension:
+        """Returns a dimension by its name or number."""
+        return self._array.dim(dimension)
+
+    def has_dim(self, name: str) -> bool:
+        """Returns whether there is a dimension of this name."""
+        return any(one.name == name for one in self)
+
+    def __repr__(self) -> str:
+        return f"<tilefs.Domain of {self._array.uri!r}: {', '.join(one.name for one in self)}>"
+
+
+class Schema(Dict[str, Any]):
+    """The whole schema of an array: a dictionary as in ``schema.json`` of a mount."""
+
+    def __init__(self, array: "Array", stored: Dict[str, Any]) -> None:
+        super().__init__(stored)
+        self._array = array
+
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self),))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the array stores only the cells that were written."""
+        return self._array.is_sparse
+
+    @property
+    def domain(self) -> Domain:
+        """The dimensions."""
+        return Domain(self._array)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def nattr(self) -> int:
+        """The number of attributes."""
+        return self._array.nattr
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of coordinates of each dimension, if all have integers or dates."""
+        return self.domain.shape
+
+    @property
+    def version(self) -> int:
+        """The version of the format."""
+        return int(self["format_version"])
+
+    @property
+    def capacity(self) -> Optional[int]:
+        """The number of cells in a tile of a sparse array."""
+        return self.get("capacity")
+
+    @property
+    def allows_duplicates(self) -> bool:
+        """Whether several rows of a sparse array may have the same coordinates."""
+        return bool(self.get("allows_duplicates"))
+
+    @property
+    def cell_order(self) -> str:
+        """The order of cells in a tile: ``"row-major"``, ``"col-major"`` or ``"hilbert"``."""
+        return str(self["cell_order"])
+
+    @property
+    def tile_order(self) -> str:
+        """The order of tiles: ``"row-major"`` or ``"col-major"``."""
+        return str(self["tile_order"])
+
+    @property
+    def coords_filters(self) -> List[Dict[str, Any]]:
+        """The filters of coordinates, by name and options."""
+        return list(self["coordinate_filters"])
+
+    @property
+    def offsets_filters(self) -> List[Dict[str, Any]]:
+        """The filters of the offsets of values of variable size, by name and options."""
+        return list(self["offset_filters"])
+
+    @property
+    def validity_filters(self) -> List[Dict[str, Any]]:
+        """The filters of validities, by name and options."""
+        return list(self["validity_filters"])
+
+    def attr(self, attribute: Union[str, int]) -> "Attribute":
+        """Returns an attribute by its name or number."""
+        return self._array.attr(attribute)
+
+    def has_attr(self, name: str) -> bool:
+        """Returns whether there is an attribute of this name."""
+        return name in self._array.attributes
+
+    def has_dim_label(self, name: str) -> bool:
+        """Returns whether there is a dimension label of this name."""
+        return any(one["name"] == name for one in self.get("dimension_labels", ()))
+
+    def dim_label(self, name: str) -> "DimensionLabel":
+        """Returns a dimension label by its name."""
+        for one in self.get("dimension_labels", ()):
+            if one["name"] == name:
+                return DimensionLabel(
+                    name, one["dimension_number"], one["order"], one["uri"], one["attribute"]
+                )
+        known = ", ".join(one["name"] for one in self.get("dimension_labels", ()))
+        raise UsageError(f"{self._array.uri} has no dimension label {name!r}; it has {known or 'none'}")
+
+    def _field(self, kind: str, number: int) -> Dict[str, Any]:
+        return dict(self[kind][number])
+
+
+class DimensionLabel(NamedTuple):
+    """A value for each coordinate along a dimension, by which cells are selected."""
+
+    name: str
+    #: The number of the dimension.
+    dim_index: int
+    #: ``"increasing"``, ``"decreasing"`` or ``"unordered"``.
+    label_order: str
+    #: The folder of the array that stores the labels, relative to the array's.
+    uri: str
+    #: The attribute that holds them.
+    label_attr_name: str
+
+    def _ranges(self, array: "Array", key: Any) -> "List[Range]":
+        """Returns the coordinates whose labels lie in ranges, both ends included."""
+        import numpy
+
+        first, labels = self._stored(array)
+        found: "List[Range]" = []
+        for ends in _label_ranges(key):
+            low, high = (one.decode() if isinstance(one, bytes) and labels.dtype == object else one for one in ends)
+            chosen = numpy.flatnonzero(_within(labels, low, high))
+            # Labels that are in order are next to each other.
+            for run in numpy.split(chosen, numpy.flatnonzero(numpy.diff(chosen) != 1) + 1):
+                if len(run):
+                    found.append((self._coordinate(array, first + int(run[0])), self._coordinate(array, first + int(run[-1]))))
+        return found
+
+    def _values(self, array: "Array", ranges: "Sequence[Range]") -> Any:
+        """Returns the labels of coordinates."""
+        import numpy
+
+        first, labels = self._stored(array)
+        if labels.dtype == object and array._label(self.name)[0].attr(self.label_attr_name).datatype == "STRING_ASCII":
+            labels = numpy.array([one.encode() for one in labels], dtype=object)
+        positions = [one for part in _subscripts.positions(array, self.dim_index, ranges) for one in range(part[0], part[0] + part[2])]
+        return labels[numpy.array(positions, dtype="int64") - first]
+
+    def _coordinate(self, array: "Array", position: int) -> Any:
+        """Returns the coordinate of a position along the dimension."""
+        import numpy
+
+        low = array.dimensions[self.dim_index].domain
+        one: Any = low[0] if low else 0
+        return one + numpy.timedelta64(position, numpy.datetime_data(one.dtype)[0]) if hasattr(one, "dtype") else one + position
+
+    def _stored(self, array: "Array") -> Tuple[int, Any]:
+        """Returns the position of the first label that was written, and the labels from there on."""
+        import numpy
+
+        opened, attribute = array._label(self.name)
+        written = opened.nonempty
+        if written is None:
+            return 0, numpy.empty(0, dtype=opened.attr(attribute).dtype)
+        return written[0].start, opened.attr(attribute)[written]
+
+
+def _label_ranges(key: Any) -> "List[Range]":
+    several = key if isinstance(key, (list, range)) or getattr(key, "ndim", 0) else [key]
+    found = []
+    for one in several:
+        if isinstance(one, slice):
+            if one.step is not None:
+                raise IndexError("a slice of labels has no step")
+            found.append((one.start, one.stop))
+        else:
+            found.append(one if isinstance(one, tuple) else (one, one))
+    return found
+
+
+def _within(labels: Any, low: Any, high: Any) -> Any:
+    import numpy
+
+    found = numpy.ones(len(labels), dtype=bool)
+    if low is not None:
+        found &= labels >= low
+    return found if high is None else found & (labels <= high)
