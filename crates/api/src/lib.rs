@@ -34,12 +34,12 @@
 )]
 
 mod array;
-mod group;
+mod object;
 mod open;
 
 pub use array::Array;
-pub use group::{Group, Member};
-pub use open::{Object, OpenOptions, open};
+pub use object::{Group, Member, Object};
+pub use open::{OpenOptions, open};
 pub use tilefs_format as format;
 #[doc(inline)]
 pub use tilefs_format::error::{Error, Result};

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 use tilefs_storage::Settings;
 
-use crate::array::Array;
-use crate::group::Group;
+use crate::object::Object;
 
 /// Opens an array or a group as of now.
 ///
@@ -14,49 +13,6 @@ use crate::group::Group;
 /// As for [`OpenOptions::open`].
 pub fn open(location: impl AsRef<Path>) -> Result<Object> {
     OpenOptions::new().open(location)
-}
-
-/// An opened array or group.
-#[derive(Debug)]
-pub enum Object {
-    /// An array.
-    Array(Array),
-    /// A group.
-    Group(Group),
-}
-
-impl Object {
-    pub(crate) fn new(object: tilefs_reader::Object) -> Self {
-        match object {
-            tilefs_reader::Object::Array(array) => Object::Array(Array::new(array)),
-            tilefs_reader::Object::Group(group) => Object::Group(Group::new(*group)),
-        }
-    }
-
-    /// Returns the array.
-    ///
-    /// # Errors
-    /// [`Error::NotAnArray`] for a group.
-    pub fn into_array(self) -> Result<Array> {
-        match self {
-            Object::Array(array) => Ok(array),
-            Object::Group(group) => Err(Error::NotAnArray {
-                path: group.path(),
-                reason: "a group; open one of the arrays in it".to_owned(),
-            }),
-        }
-    }
-
-    /// Returns the group.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for an array.
-    pub fn into_group(self) -> Result<Group> {
-        match self {
-            Object::Group(group) => Ok(group),
-            Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
-        }
-    }
 }
 
 /// How to open an array or a group: its time, key, memory, threads and storage.
@@ -123,7 +79,7 @@ impl OpenOptions {
     /// Sets a setting of object stores by the name that TileDB gives it, such as `vfs.s3.region`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a setting that is not supported, for a value of the wrong type, and for
+    /// [`Error::Usage`](crate::Error::Usage) for a setting that is not supported, for a value of the wrong type, and for
     /// a secret: those are in a file or in the environment.
     pub fn setting(mut self, name: &str, value: &str) -> Result<Self> {
         self.0.cloud.settings.set_typed(name, value)?;
@@ -133,7 +89,7 @@ impl OpenOptions {
     /// Adds the settings of object stores in a file, as `tiledb.Config().save` writes it.
     ///
     /// # Errors
-    /// If the file cannot be read; [`Error::Usage`] for a value of the wrong type.
+    /// If the file cannot be read; [`Error::Usage`](crate::Error::Usage) for a value of the wrong type.
     pub fn settings_file(mut self, file: impl AsRef<Path>) -> Result<Self> {
         self.0.cloud.settings.extend(Settings::read(file.as_ref())?);
         Ok(self)
@@ -143,7 +99,7 @@ impl OpenOptions {
     /// URI. The first call of a process starts the threads that decode.
     ///
     /// # Errors
-    /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an
+    /// [`Error::NotAnArray`](crate::Error::NotAnArray) for anything else; [`Error::Key`](crate::Error::Key) for an
     /// encrypted array without its key; damage of the schema.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
         self.0.open(location).map(Object::new)

@@ -1,13 +1,56 @@
-//! A group at one point in time, and its members.
+//! What a location holds: an array, or a group with its members.
 
 use std::fmt;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::group::MemberType;
 use tilefs_reader::Metadata;
 
-use crate::open::Object;
+use crate::array::Array;
+
+/// An opened array or group.
+#[derive(Debug)]
+pub enum Object {
+    /// An array.
+    Array(Array),
+    /// A group.
+    Group(Group),
+}
+
+impl Object {
+    pub(crate) fn new(object: tilefs_reader::Object) -> Self {
+        match object {
+            tilefs_reader::Object::Array(array) => Object::Array(Array::new(array)),
+            tilefs_reader::Object::Group(group) => Object::Group(Group::new(*group)),
+        }
+    }
+
+    /// Returns the array.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] for a group.
+    pub fn into_array(self) -> Result<Array> {
+        match self {
+            Object::Array(array) => Ok(array),
+            Object::Group(group) => Err(Error::NotAnArray {
+                path: group.path(),
+                reason: "a group; open one of the arrays in it".to_owned(),
+            }),
+        }
+    }
+
+    /// Returns the group.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an array.
+    pub fn into_group(self) -> Result<Group> {
+        match self {
+            Object::Group(group) => Ok(group),
+            Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
+        }
+    }
+}
 
 /// A group at one point in time.
 pub struct Group(tilefs_reader::Group);
@@ -46,8 +89,8 @@ impl Group {
     /// Opens a member as of the time of the group.
     ///
     /// # Errors
-    /// [`Error::NotAnArray`](crate::Error::NotAnArray) for a member that is missing;
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for a group within itself; damage of an array's schema.
+    /// [`Error::NotAnArray`] for a member that is missing;
+    /// [`Error::Unsupported`] for a group within itself; damage of an array's schema.
     pub fn open(&self, member: &Member) -> Result<Object> {
         self.0.open_object(&member.0).map(Object::new)
     }
