@@ -334,6 +334,20 @@ def test_ctrl_c_ends_a_read_that_waits():
     assert (ran.returncode, ran.stdout) == (0, "interrupted True\n"), ran
 
 
+def test_no_key_gets_into_a_pickle(tmp_path):
+    key = "0123456789abcdeF0123456789abcdeF"
+    path = write_dense(tmp_path / "secret", np.arange(5), key=key)
+    (tmp_path / "key").write_text(key)
+    by_file = tilefs.open(path, key=tmp_path / "key")
+    assert pickle.loads(pickle.dumps(by_file))["a"][1] == 1
+    by_value = pickle.dumps(tilefs.open(path, key=key.encode()))
+    assert key.encode() not in by_value
+    with pytest.raises(tilefs.EncryptionError):
+        pickle.loads(by_value)
+    fs = pytest.importorskip("tilefs.fs").TilefsFileSystem(path, key=key.encode())
+    assert fs.cat_file("a.i64")[8] == 1 and key.encode() not in pickle.dumps(fs)
+
+
 def test_pickled_arrays_are_opened_again_as_of_the_same_time(tmp_path):
     path = write_dense(tmp_path / "array", np.arange(5))
     array = tilefs.open(path)

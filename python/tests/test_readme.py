@@ -20,6 +20,8 @@ EXAMPLES = README + PAGE
 PRINTED = [
     "(100, 200) (10, 100) float32 12.09",
     "33 ['B cell', 'größer', 'T cell']",
+    "33 35",
+    "('y', 'x') ",
     "1000 19.59",
     "            20.0            20.01",
     "20.0 {",
@@ -30,7 +32,7 @@ PRINTED = [
 
 
 def test_every_example_has_its_output():
-    assert (len(README), len(PAGE), len(PRINTED)) == (5, 3, 8)
+    assert (len(README), len(PAGE), len(PRINTED)) == (7, 3, 10)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -39,6 +41,9 @@ def test_each_example_runs(tmp_path, demo, cells, mountable, number):
     shutil.copytree(cells[0], tmp_path / "cells.tdb")
     # The wheel's entry point does this, but the wheel is not installed here.
     register = "import fsspec; fsspec.register_implementation('tilefs', 'tilefs.fs.TilefsFileSystem')\n"
+    if "engine=" in EXAMPLES[number]:
+        register += "import xarray.backends.plugins as plugins; from tilefs._xarray import TilefsBackendEntrypoint as Engine\n"
+        register += "known = plugins.list_engines(); plugins.list_engines = lambda: {**known, 'tilefs': Engine()}\n"
     command = [sys.executable, "-X", "utf8", "-c", register + EXAMPLES[number]]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
     assert ran.returncode == 0, ran.stderr

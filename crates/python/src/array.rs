@@ -52,6 +52,9 @@ type AttributeOutline = (String, &'static str, String, Option<String>, Option<u3
 /// Name, datatype, NumPy's type of one value (`None` for text), and the ends of the domain (`None` for text).
 type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
 
+/// Whether labels have an order, NumPy's type of one (`None` for text), and the labels, as text or bytes.
+type LabelList<'py> = (bool, Option<String>, Vec<Bound<'py, PyAny>>);
+
 /// Name, first and last time in milliseconds since 1970, format version, whether it is dense, the number of cells, and
 /// the lowest and the highest coordinate along each dimension (none for a fragment without cells).
 type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
@@ -233,14 +236,8 @@ impl Array {
         })
     }
 
-    /// Returns whether the labels of an enumeration have an order, NumPy's type of one (`None` for text), and the labels,
-    /// as text or bytes.
-    #[expect(clippy::type_complexity, reason = "a list in a tuple in Python")]
-    fn enumeration<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(bool, Option<String>, Vec<Bound<'py, PyAny>>)> {
+    /// Returns the labels of an enumeration.
+    fn enumeration<'py>(&self, py: Python<'py>, name: &str) -> PyResult<LabelList<'py>> {
         let labels = self.run(py, |here| here.array.enumeration(name))?;
         let datatype = labels.datatype;
         let shown = |label: &[u8]| match text::decode(datatype, label) {

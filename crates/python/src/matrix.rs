@@ -94,7 +94,7 @@ fn read<'py>(py: Python<'py>, column: &Column, ranges: &[(u64, u64)]) -> PyResul
 fn parts(cells: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let count = cells.end.saturating_sub(cells.start).div_ceil(CELLS_AT_ONCE);
     (0..count).map(move |number| {
-        let first = cells.start + number * CELLS_AT_ONCE;
-        first..cells.end.min(first + CELLS_AT_ONCE)
+        let first = cells.start.saturating_add(number.saturating_mul(CELLS_AT_ONCE));
+        first..cells.end.min(first.saturating_add(CELLS_AT_ONCE))
     })
 }

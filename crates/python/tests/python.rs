@@ -65,12 +65,27 @@ fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
 
 #[test]
 fn arrays_are_read_in_python() {
-    run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py"]);
+    run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py", "tests/test_help.py"]);
 }
 
 #[test]
 fn subscripts_and_queries_are_those_of_tiledb_py() {
     run_pytest(&["tests/test_subscripts.py", "tests/test_queries.py"]);
+}
+
+#[test]
+fn the_tests_of_tiledb_py_read_the_same() {
+    run_pytest(&["tests/test_tiledb_py.py"]);
+}
+
+#[test]
+fn experiments_are_read_as_anndata() {
+    run_pytest(&["tests/test_anndata.py"]);
+}
+
+#[test]
+fn xarray_opens_arrays_and_groups() {
+    run_pytest(&["tests/test_xarray.py"]);
 }
 
 #[test]

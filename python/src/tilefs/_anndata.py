@@ -82,7 +82,7 @@ class _Frame(NamedTuple):
     #: The numbers of these rows, ascending; ``None`` for all.
     rows: "Optional[numpy.ndarray[Any, Any]]"
     #: How many rows the array has.
-    count: int
+    total: int
 
     @classmethod
     def read(cls, array: "Array", kind: str, condition: Optional[str]) -> "_Frame":
@@ -143,10 +143,10 @@ def _matrix(array: "Array", rows: _Frame, columns: Optional[_Frame]) -> Any:
     the matrix; ``None`` if their number is that of the array."""
     chosen = None if columns is None else columns.rows
     if not array.is_sparse:
-        values = array[_VALUE][: rows.count, : None if columns is None else columns.count]
+        values = array[_VALUE][: rows.total, : None if columns is None else columns.total]
         values = values if rows.rows is None else values[rows.rows]
         return values if chosen is None else values[:, chosen]
-    matrix = _compressed(array, rows, None if columns is None else columns.count)
+    matrix = _compressed(array, rows, None if columns is None else columns.total)
     return matrix if chosen is None else matrix[:, chosen]
 
 
@@ -154,12 +154,12 @@ def _compressed(array: "Array", rows: _Frame, columns: Optional[int]) -> "scipy.
     """Returns the chosen rows of a sparse matrix."""
     import scipy.sparse
 
-    stored = array._opened.matrix([rows.count, columns])
+    stored = array._opened.matrix([rows.total, columns])
     is_by_row, shape, cells = stored.outline()
     starts = stored.indptr()
     if not is_by_row:
         parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
-        matrix = scipy.sparse.csc_matrix(parts, shape=shape, copy=False).tocsr()
+        matrix: Any = scipy.sparse.csc_matrix(parts, shape=shape, copy=False).tocsr()
         return matrix if rows.rows is None else matrix[rows.rows]
     if rows.rows is None:
         parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
@@ -267,7 +267,7 @@ class Batches(Sequence["Tuple[scipy.sparse.csr_matrix, pandas.DataFrame]"]):
         self._order = numpy.arange(count)
         if shuffle:
             blocks = numpy.array_split(self._order, numpy.arange(_CELLS_TOGETHER, count, _CELLS_TOGETHER))
-            numpy.random.default_rng(seed).shuffle(blocks)  # type: ignore[arg-type]
+            numpy.random.default_rng(seed).shuffle(blocks)
             self._order = numpy.concatenate(blocks) if blocks else self._order
         self._matrix: Any = None
 
@@ -297,7 +297,7 @@ class Batches(Sequence["Tuple[scipy.sparse.csr_matrix, pandas.DataFrame]"]):
         matrices that are not stored by rows."""
         if self._matrix is None:
             columns = len(_array(self._measured, "var").read(columns=[_JOINID]))
-            stored = array._opened.matrix([self._obs.count, columns]) if array.is_sparse else None
+            stored = array._opened.matrix([self._obs.total, columns]) if array.is_sparse else None
             is_by_row = stored is not None and stored.outline()[0]
             self._matrix = (stored, stored.indptr(), columns) if is_by_row and stored is not None else ()
         return self._matrix or None

@@ -53,6 +53,10 @@ def open(
 ) -> "Union[Array, Group]":
     """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
 
+    >>> dem = tilefs.open("dem.tdb")
+    >>> print(dem["temp"][10, :3], tilefs.open("dem.tdb", at="2024-01-01")["temp"][95, 0])
+    [19.   19.01 19.02] nan
+
     :param mode: ``"r"``: tilefs only reads
     :param timestamp: ``at`` as TileDB-Py has it: milliseconds since 1970, or a pair of these for ``(from_, at)``
     :param at: show the array as of this time: ISO 8601 in UTC (a date or a year means its end), milliseconds since 1970,
@@ -76,7 +80,7 @@ def open(
     options = {name: value for name, value in locals().items() if name not in (*taken, "taken") and value is not None}
     opened = _options.opened(_tilefs.open, uri, options)
     # Pin the time, so that a process that unpickles the array shows the same state.
-    return _shown(opened, (_open_again, (str(uri), {**options, "at": opened.time()})))
+    return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
 
 
 def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
@@ -130,7 +134,12 @@ class _Opened:
 
 class Array(_Opened):
     """The state of an array at one time. ``array["temp"]`` is an attribute of a dense array, which is indexed like a
-    NumPy array; :meth:`read` returns rows of a sparse one."""
+    NumPy array; :meth:`read` returns rows of a sparse one.
+
+    >>> with tilefs.open("dem.tdb") as dem:
+    ...     print(dem.shape, list(dem), dem.domain)
+    (100, 200) ['temp', 'cell'] ((0, 99), (0, 199))
+    """
 
     def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
         super().__init__(opened, origin)
@@ -206,11 +215,7 @@ class Array(_Opened):
     def nonempty_domain(self) -> Optional[Tuple[Tuple[Any, Any], ...]]:
         """Returns the lowest and the highest coordinate of written cells along each dimension, as recorded by the
         writers; ``None`` if there are none. Texts are ``bytes``, as in TileDB-Py."""
-        if self.is_sparse:
-            ends = self.schema.get("non_empty_domain")
-        else:
-            box = self._opened.non_empty_box()
-            ends = box and [[first, last] for first, last in box]
+        ends = self._opened.non_empty_box() if not self.is_sparse else self.schema.get("non_empty_domain")
         return ends and tuple(
             _subscripts.coordinates(dimension, pair, is_position=not self.is_sparse)
             for dimension, pair in zip(self.dimensions, ends)
@@ -257,6 +262,12 @@ class Array(_Opened):
     ) -> "_queries.Query":
         """Chooses what is read; a subscript of the result selects cells and reads them: ``array.query(attrs=["a"],
         cond="a > 3 and s in ['x', 'y']")[10:20]``, or with ``.multi_index[...]`` or ``.df[...]``.
+
+        >>> cells = tilefs.open("cells.tdb")
+        >>> cells.query(attrs=["kind"], cond="kind == 'B cell' and score > 31.5").df[:]
+             id    kind
+        0  2982  B cell
+        1  2991  B cell
 
         :param attrs: the attributes, by name or number; all by default
         :param cond: a condition on attributes and dimensions: comparisons with numbers, text and ``None``, lists after
@@ -344,6 +355,11 @@ class Array(_Opened):
         """Returns rows of a sparse array, or of a dense one with one dimension. Nothing is read before the rows are
         consumed.
 
+        >>> tilefs.open("cells.tdb").read(rows=[3, 6], columns=["id", "kind"]).to_pandas()
+           id    kind
+        0   3  B cell
+        1   6  größer
+
         :param rows: which rows: a mapping from dimensions to ranges, a tuple of ranges in the order of the dimensions,
             or a range of the first dimension. A range is a coordinate, a slice whose ends are both included, as in
             pandas' ``loc``, or a list of these. A ``datetime64`` is an instant, as in NumPy; a ``date`` of Python and
@@ -372,7 +388,12 @@ def _open_label(array: Array, name: str) -> Array:
 
 class Attribute:
     """An attribute of an array. In a dense array, it is indexed like a NumPy array, by 0-based positions along each
-    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage."""
+    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage.
+
+    >>> temp = tilefs.open("dem.tdb")["temp"]
+    >>> print(temp.dtype, temp.shape, temp[-1, ::100])
+    float32 (100, 200) [10.1 11.1]
+    """
 
     def __init__(
         self,
@@ -548,7 +569,12 @@ class Attribute:
 class Rows:
     """Rows of an array, for everything that takes Arrow tables: ``pyarrow.table(rows)``, ``polars.DataFrame(rows)``,
     ``pandas.DataFrame.from_arrow(rows)``, or DuckDB's ``FROM rows``. Each of these reads the rows again, batch by
-    batch."""
+    batch.
+
+    >>> rows = tilefs.open("cells.tdb").read(rows={"id": slice(100, 199)})
+    >>> print(len(rows), rows.to_arrow().column_names)
+    33 ['id', 'kind', 'score', 'state']
+    """
 
     def __init__(self, rows: "_tilefs.Rows") -> None:
         self._rows = rows
@@ -575,7 +601,12 @@ class Rows:
 
 
 class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
-    """A group: a mapping from the names of its members to arrays and groups. A member is opened when it is looked up."""
+    """A group: a mapping from the names of its members to arrays and groups. A member is opened when it is looked up.
+
+    >>> group = tilefs.open("group")
+    >>> print(list(group), group["dem"]["temp"].shape, "cells" in group)
+    ['cells', 'dem'] (100, 200) True
+    """
 
     def _members(self) -> Dict[str, int]:
         numbers: Dict[str, int] = {}
@@ -678,7 +709,11 @@ def _open_member(group: Group, name: str) -> Union[Array, Group]:
 
 class Metadata(Mapping[str, Any]):
     """The metadata of an array or a group. Numbers become Python numbers, or tuples of them; text becomes ``str``,
-    other bytes become ``bytes``, and a key without a value has ``()``."""
+    other bytes become ``bytes``, and a key without a value has ``()``.
+
+    >>> dict(tilefs.open("dem.tdb").metadata)
+    {'title': 'A demonstration: temperatures on a grid', 'units': '°C'}
+    """
 
     def __init__(self, owner: _Opened) -> None:
         self._owner = owner

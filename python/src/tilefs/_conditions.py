@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import importlib
 from operator import eq, ge, gt, le, lt, ne
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ._errors import UsageError
 
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 # The deepest nesting that is accepted. It bounds the recursion of parsing and evaluation.
 _MOST_LEVELS = 100
 
-_OPERATORS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.NotIn: "not in"}
+_OPERATORS = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
 
 # What an operator becomes if the two sides change places.
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -146,7 +156,7 @@ class _Parser:
 
     def _field(self, node: Any) -> Field:
         kind = None
-        if isinstance(node, ast.Call) and _is_field(node):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _is_field(node):
             kind, node = node.func.id, node.args[0]
         name = node.id if isinstance(node, ast.Name) else node.value if isinstance(node, ast.Constant) and kind else None
         if not isinstance(name, str):
@@ -178,7 +188,7 @@ def _is_field(node: ast.AST) -> bool:
 
 
 def _literal(node: Any) -> Any:
-    sign = None
+    sign: Optional[int] = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "val" and len(node.args) == 1:
         node = node.args[0]
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -188,7 +198,8 @@ def _literal(node: Any) -> Any:
         is_joined = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))
         hint = "; `&` and `|` bind closer than comparisons, which need parentheses" * is_joined
         raise UsageError(f"{_shown(node)} is no value: write a number, text in quotes, True, False or None{hint}")
-    return node.value if sign is None else sign * node.value
+    value: Any = node.value
+    return value if sign is None else sign * value
 
 
 def _shown(node: ast.AST) -> str:
@@ -272,7 +283,7 @@ def _date(field: Field, text: str) -> Any:
 
 def evaluate(condition: Condition, columns: Mapping[str, Any], count: int) -> "numpy.ndarray[Any, Any]":
     """Returns for each of ``count`` cells whether the condition holds. The columns are arrays of NumPy, masked where
-    cells are null, or of Arrow; those of an enumeration have its numbers or are dictionaries of Arrow."""
+    cells are null; those of an enumeration have its numbers, and text may be an array of Arrow."""
     import numpy
 
     if isinstance(condition, Comparison):
@@ -294,26 +305,19 @@ class _Column:
 
         self.valid: "Optional[numpy.ndarray[Any, Any]]" = None
         if not isinstance(column, numpy.ndarray):
-            import pyarrow
-
+            # Text of Arrow, which compares it faster than Python.
             if column.null_count:
                 self.valid = column.is_valid().to_numpy(zero_copy_only=False)
-            if isinstance(column, pyarrow.DictionaryArray):
-                column = column.indices
-            if field.is_text:
-                self.values: Any = column
-                return
-            self.values = _numbers(column)
-        else:
-            if isinstance(column, numpy.ma.MaskedArray):
-                self.valid = ~numpy.ma.getmaskarray(column).ravel()
-                column = column.data
-            self.values = column.ravel()
-            if field.is_text and self.values.dtype == object:
-                is_valid = numpy.array([one is not None for one in self.values], dtype=bool)
-                self.valid = None if is_valid.all() else is_valid
-                self.values = [b"" if one is None else one.encode() if isinstance(one, str) else one for one in self.values]
-        if not field.is_text and self.values.dtype.kind in "mM":
+            self.values: Any = column
+            return
+        if isinstance(column, numpy.ma.MaskedArray):
+            self.valid = ~numpy.ma.getmaskarray(column).ravel()
+        self.values = numpy.ma.getdata(column).ravel()
+        if field.is_text and self.values.dtype == object:
+            is_valid = numpy.array([one is not None for one in self.values], dtype=bool)
+            self.valid = None if is_valid.all() else is_valid
+            self.values = [_bytes(one) for one in self.values]
+        elif self.values.dtype.kind in "mM":
             self.values = self.values.view("int64")
 
     def compare(self, comparison: Comparison, count: int) -> "numpy.ndarray[Any, Any]":
@@ -368,27 +372,22 @@ class _Column:
 def _compare_arrow(column: Any, operator: str, value: Any) -> "numpy.ndarray[Any, Any]":
     """Compares texts of Arrow byte by byte."""
     import pyarrow
-    import pyarrow.compute
 
+    # Its functions are made when it is imported, so type checkers do not know them.
+    compute: Any = importlib.import_module("pyarrow.compute")
     binary = column.cast(pyarrow.large_binary())
     if operator in ("in", "not in"):
-        holds = pyarrow.compute.is_in(binary, value_set=pyarrow.array(value, pyarrow.large_binary()))
+        holds = compute.is_in(binary, value_set=pyarrow.array(value, pyarrow.large_binary()))
     else:
-        holds = getattr(pyarrow.compute, _ARROW[operator])(binary, pyarrow.scalar(value, pyarrow.large_binary()))
+        holds = getattr(compute, _ARROW[operator])(binary, pyarrow.scalar(value, pyarrow.large_binary()))
     return holds.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def _numbers(column: Any) -> "numpy.ndarray[Any, Any]":
-    import pyarrow
-
-    if pyarrow.types.is_boolean(column.type):
-        column = column.cast(pyarrow.uint8())
-    if column.null_count:
-        # A number for each null, which the mask hides.
-        column = column.fill_null(pyarrow.scalar(0, pyarrow.int64()).cast(column.type))
-    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _bytes(text: Any) -> bytes:
+    """Returns the bytes of a text; none for null."""
+    return b"" if text is None else text.encode() if isinstance(text, str) else bytes(text)
 
 
 _ARROW = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 
-_FUNCTIONS: Dict[str, Any] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
+_FUNCTIONS: "Dict[str, Callable[[Any, Any], numpy.ndarray[Any, Any]]]" = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}

@@ -14,7 +14,11 @@ Visit = Callable[[str, str], Any]
 
 
 class Fragment(NamedTuple):
-    """A fragment: the result of one write, or of the consolidation of several."""
+    """A fragment: the result of one write, or of the consolidation of several.
+
+    >>> print([fragment.cell_num for fragment in tilefs.array_fragments("dem.tdb")])
+    [18000, 2000]
+    """
 
     #: Where it is stored.
     uri: str
@@ -32,6 +36,9 @@ class Fragment(NamedTuple):
 
 def array_fragments(uri: Any, **options: Any) -> List[Fragment]:
     """Returns the fragments of an array, oldest first.
+
+    >>> print([fragment.nonempty_domain for fragment in tilefs.array_fragments("dem.tdb")])
+    [((0, 89), (0, 199)), ((90, 99), (0, 199))]
 
     :param options: as for :func:`tilefs.open`, such as ``timestamp`` and ``config``
     """
@@ -51,6 +58,9 @@ def _fragment(array: Array, name: str, times: Tuple[int, int], version: int, is_
 def object_type(uri: Any, **options: Any) -> Optional[str]:
     """Returns ``"array"`` or ``"group"``, or ``None`` if there is neither.
 
+    >>> print(tilefs.object_type("dem.tdb"), tilefs.object_type("nothing"))
+    array None
+
     :param options: as for :func:`tilefs.open`, such as ``config``
     """
     return _options.opened(_tilefs.object_type, uri, options)
@@ -60,6 +70,9 @@ def ls(uri: Any, visit: Optional[Visit] = None, **options: Any) -> List[Tuple[st
     """Returns the URI and the type of each array and group in a folder or a group's folder; calls ``visit(uri, type)``
     for each, if given.
 
+    >>> print([(uri.rsplit("/")[-1], kind) for uri, kind in tilefs.ls(".")])
+    [('cells.tdb', 'array'), ('dem.tdb', 'array'), ('group', 'group')]
+
     :param options: as for :func:`tilefs.open`, such as ``config``
     """
     found = [(path, kind) for path, kind in _options.opened(_tilefs.objects, uri, options) if kind is not None]
@@ -68,6 +81,9 @@ def ls(uri: Any, visit: Optional[Visit] = None, **options: Any) -> List[Tuple[st
 
 def walk(uri: Any, visit: Optional[Visit] = None, order: str = "preorder", **options: Any) -> List[Tuple[str, str]]:
     """Returns the URI and the type of each array and group below a folder; calls ``visit(uri, type)`` for each, if given.
+
+    >>> print([uri.rsplit("/")[-1] for uri, kind in tilefs.walk(".") if kind == "array"])
+    ['cells.tdb', 'dem.tdb']
 
     :param order: ``"preorder"``: a group before its members, or ``"postorder"``
     :param options: as for :func:`tilefs.open`, such as ``config``

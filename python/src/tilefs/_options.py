@@ -73,6 +73,11 @@ def _made(options: Mapping[str, Any]) -> "_tilefs.Options":
     return _tilefs.Options(**arguments)
 
 
+def to_pickle(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns options without a key in memory, which gets into no pickle; the path of a key file may."""
+    return {name: value for name, value in options.items() if not (name == "key" and isinstance(value, (bytes, bytearray)))}
+
+
 class KeyPipe:
     """A pipe that holds a key, so that the key is in no file on disk. ``path`` is its name in this process."""
 

@@ -18,17 +18,23 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from ._arrays import Array, Attribute, Dimension
+    from ._arrays import Array, Attribute
+    from ._schema import Dimension
 
 # Cells by the names of attributes and dimensions.
 _Cells = Dict[str, Any]
 
-_ORDERS = "CFGU"
+_ORDERS = ("C", "F", "G", "U")
 
 
 class Query:
     """Which columns of an array are read, of which cells, and in which order; ``array.query(...)`` makes one. A
-    subscript selects coordinates and reads: ``query[10:20]``, ``query.multi_index[[3, 7]]``, ``query.df[:]``."""
+    subscript selects coordinates and reads: ``query[10:20]``, ``query.multi_index[[3, 7]]``, ``query.df[:]``.
+
+    >>> query = tilefs.open("cells.tdb").query(attrs=["state"], dims=["id"])
+    >>> query.multi_index[[3, slice(9, 12)]]
+    {'id': array([ 3,  9, 12]), 'state': array(['off', 'off', 'on'], dtype='<U3')}
+    """
 
     def __init__(
         self,
@@ -49,8 +55,9 @@ class Query:
         #: ``"C"``, ``"F"``, ``"G"`` or ``"U"``.
         self.order = order or ("U" if array.is_sparse else "C")
         if self.order not in _ORDERS or (self.order == "U" and not array.is_sparse):
-            meant = "'C' (row-major), 'F' (column-major) or 'G' (the array's own)"
-            raise ValueError(f"order is {meant}{', or U (any) for a sparse array' * array.is_sparse}, not {order!r}")
+            raise ValueError(
+                f"order is 'C' (row-major), 'F' (column-major), 'G' (the array's own) or, for sparse arrays, 'U' (any), not {order!r}"
+            )
         self._attributes = list(dict.fromkeys(array.attr(one).name for one in (array.attributes if attrs is None else attrs)))
         self._dimensions = _chosen_dimensions(array, dims, coords)
         self._index = index_col
@@ -401,7 +408,8 @@ def _integers(first: int, count: int) -> "numpy.ndarray[Any, Any]":
     import numpy
 
     # Modulo 2^64, which casts to any type of integers.
-    return numpy.arange(count, dtype="u8") + numpy.array(first % 2**64, dtype="u8")
+    integers: "numpy.ndarray[Any, Any]" = numpy.arange(count, dtype="u8") + numpy.uint64(first % 2**64)
+    return integers
 
 
 def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]) -> "numpy.ndarray[Any, Any]":
@@ -421,7 +429,8 @@ def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]
         *(tiles if schema.tile_order == "row-major" else tiles[::-1]),
         *(cells if schema.cell_order == "row-major" else cells[::-1]),
     ]
-    return numpy.lexsort(keys[::-1])
+    order: "numpy.ndarray[Any, Any]" = numpy.lexsort(keys[::-1])
+    return order
 
 
 def _filled(attribute: "Attribute", values: Any, kept: "numpy.ndarray[Any, Any]") -> Any:

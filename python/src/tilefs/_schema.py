@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class Dimension:
-    """A dimension of an array."""
+    """A dimension of an array.
+
+    >>> y = tilefs.open("dem.tdb").dim("y")
+    >>> print(y.name, y.domain, y.dtype, y.size)
+    y (0, 99) int64 100
+    """
 
     def __init__(self, array: "Array", name: str, datatype: str, dtype: "numpy.dtype[Any]", domain: Any) -> None:
         self._array = array
@@ -42,7 +47,7 @@ class Dimension:
         if extent is None or self.dtype == object:
             return None
         if self.dtype.kind == "M":
-            return numpy.timedelta64(extent, numpy.datetime_data(self.dtype)[0])
+            return numpy.array(extent, dtype="int64").view(self.dtype.str.replace("M", "m"))[()]
         return self.dtype.type(extent)
 
     @property
@@ -92,7 +97,12 @@ def coordinate(value: Any, dtype: "numpy.dtype[Any]") -> Any:
 
 
 class Enumeration:
-    """Labels, whose numbers an attribute stores."""
+    """Labels, whose numbers an attribute stores.
+
+    >>> cells = tilefs.open("cells.tdb")
+    >>> print(cells.enum(cells.attr("state").enumeration).values())
+    ['on' 'off']
+    """
 
     def __init__(self, name: str, ordered: bool, dtype: Optional[str], stored: List[Any]) -> None:
         import numpy
@@ -120,7 +130,12 @@ class Enumeration:
 
 
 class Domain(Sequence[Dimension]):
-    """The dimensions of an array, in order."""
+    """The dimensions of an array, in order.
+
+    >>> domain = tilefs.open("dem.tdb").schema.domain
+    >>> print([dimension.name for dimension in domain], domain.shape)
+    ['y', 'x'] (100, 200)
+    """
 
     def __init__(self, array: "Array") -> None:
         self._array = array
@@ -154,7 +169,12 @@ class Domain(Sequence[Dimension]):
 
 
 class Schema(Dict[str, Any]):
-    """The whole schema of an array: a dictionary as in ``schema.json`` of a mount."""
+    """The whole schema of an array: a dictionary as in ``schema.json`` of a mount.
+
+    >>> schema = tilefs.open("cells.tdb").schema
+    >>> print(schema.sparse, schema.nattr, schema["capacity"], schema.cell_order)
+    True 3 64 row-major
+    """
 
     def __init__(self, array: "Array", stored: Dict[str, Any]) -> None:
         super().__init__(stored)
@@ -296,9 +316,11 @@ class DimensionLabel(NamedTuple):
         """Returns the coordinate of a position along the dimension."""
         import numpy
 
-        low = array.dimensions[self.dim_index].domain
-        one: Any = low[0] if low else 0
-        return one + numpy.timedelta64(position, numpy.datetime_data(one.dtype)[0]) if hasattr(one, "dtype") else one + position
+        dimension = array.dimensions[self.dim_index]
+        first: Any = dimension.domain[0] if dimension.domain else 0
+        if dimension.dtype.kind != "M":
+            return first + position
+        return numpy.array(int(first.astype("int64")) + position, dtype="int64").view(dimension.dtype)[()]
 
     def _stored(self, array: "Array") -> Tuple[int, Any]:
         """Returns the position of the first label that was written, and the labels from there on."""
@@ -312,7 +334,7 @@ class DimensionLabel(NamedTuple):
 
 
 def _label_ranges(key: Any) -> "List[Range]":
-    several = key if isinstance(key, (list, range)) or getattr(key, "ndim", 0) else [key]
+    several = key if isinstance(key, (list, range)) or getattr(key, "ndim", False) else [key]
     found = []
     for one in several:
         if isinstance(one, slice):

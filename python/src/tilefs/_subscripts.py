@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 from ._errors import UsageError
 
 if TYPE_CHECKING:
-    from ._arrays import Array, Dimension
+    from ._arrays import Array
     from ._indices import Axis
+    from ._schema import Dimension
 
 #: A range of coordinates, both included; `None` is the end of the domain.
 Range = Tuple[Any, Any]
@@ -128,7 +129,7 @@ def _several(key: Any) -> List[Any]:
         return list(key.tolist())
     found: List[Any] = []
     for one in key:
-        if isinstance(one, list) or getattr(one, "ndim", 0):
+        if isinstance(one, list) or getattr(one, "ndim", False):
             found += _several(one)
         else:
             found.append(one.as_py() if hasattr(one, "as_py") else one)

@@ -12,7 +12,7 @@ import concurrent.futures
 import datetime
 import errno
 import os
-from typing import Any, Dict, List, NoReturn, Optional, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
@@ -86,6 +86,10 @@ class TilefsFileSystem(AbstractFileSystem):
         raise NotFoundError(
             f"no array or group on the way to /{path}: write tilefs:///ARRAY/FILE or tilefs://s3/BUCKET/ARRAY/FILE, or give uri=..."
         )
+
+    def __reduce__(self) -> Any:
+        make, (kind, arguments, options) = super().__reduce__()
+        return make, (kind, arguments, _options.to_pickle(options))
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -178,7 +182,7 @@ class TilefsFileSystem(AbstractFileSystem):
         pairs = zip(paths, found)
         return {one: read for one, read in pairs if on_error != "omit" or not isinstance(read, Exception)}
 
-    def _read_all(self, ranges: List[Tuple[str, Optional[int], Optional[int]]], on_error: str) -> List[Any]:
+    def _read_all(self, ranges: Sequence[Tuple[str, Optional[int], Optional[int]]], on_error: str) -> List[Any]:
         cancellation = _tilefs.Cancellation()
 
         def read(path: str, start: Optional[int], end: Optional[int]) -> Any:
@@ -205,7 +209,8 @@ class TilefsFileSystem(AbstractFileSystem):
             _refuse(path)
         if self.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return TilefsFile(self, path, mode, self.blocksize if block_size in (None, "default") else block_size, **kwargs)
+        size: Any = self.blocksize if block_size in (None, "default") else block_size
+        return TilefsFile(self, path, mode, size, **kwargs)
 
     def invalidate_cache(self, path: Optional[str] = None) -> None:
         """Shows what has been committed since the filesystem was made, unless it was made with ``at``."""

@@ -1,0 +1,96 @@
+"""The engine ``tilefs`` of xarray: ``xarray.open_dataset("dem.tdb")`` and ``xarray.open_datatree("s3://bucket/group")``.
+
+It opens the Zarr group of the tree, which has the tiles as chunks, with the coordinates, units, fill values and times
+that Zarr's users know. This needs zarr and fsspec.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+
+import fsspec
+from xarray.backends import BackendEntrypoint
+
+from ._errors import Error
+from ._objects import object_type
+
+if TYPE_CHECKING:
+    import xarray
+
+    from ._options import Key, Time
+
+# Where there may be arrays and groups. Others, such as `https://`, are files of other formats.
+_REMOTE = ("s3://", "gs://", "gcs://", "azure://", "file://")
+
+
+class TilefsBackendEntrypoint(BackendEntrypoint):
+    """Opens arrays and groups of TileDB, from disks and object stores."""
+
+    description = "Open arrays and groups of TileDB without its library"
+    url = "https://github.com/tilefs/tilefs"
+    supports_groups = True
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Returns whether there is an array or a group."""
+        if not isinstance(filename_or_obj, (str, os.PathLike)):
+            return False
+        uri = os.fspath(filename_or_obj)
+        if not isinstance(uri, str) or "::" in uri or ("://" in uri and not uri.startswith(_REMOTE)):
+            return False
+        try:
+            return object_type(uri) is not None
+        except (Error, ValueError):
+            return False
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: Union[str, Iterable[str], None] = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: Optional[str] = None,
+        timestamp: Union[int, Tuple[Optional[int], Optional[int]], None] = None,
+        at: "Optional[Time]" = None,
+        key: "Optional[Key]" = None,
+        cache_size: Optional[int] = None,
+        config: Optional[Mapping[str, Any]] = None,
+        anonymous: Optional[bool] = None,
+    ) -> "xarray.Dataset":
+        """Opens an array, or a group within the group ``group``. The other options are those of :func:`tilefs.open` and of
+        xarray's engine for Zarr."""
+        options = {name: value for name, value in locals().items() if name not in ("self", "filename_or_obj")}
+        return _opened("open_dataset", filename_or_obj, options)  # type: ignore[no-any-return]
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> "xarray.DataTree":
+        """Opens a group as a tree of datasets."""
+        return _opened("open_datatree", filename_or_obj, options)  # type: ignore[no-any-return]
+
+    def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> "Dict[str, xarray.Dataset]":
+        """Opens the groups of a group by their paths."""
+        return _opened("open_groups_as_dict", filename_or_obj, options)  # type: ignore[no-any-return]
+
+
+# The options of tilefs; the others are xarray's.
+_OURS = ("timestamp", "at", "key", "cache_size", "config", "anonymous")
+
+
+def _opened(method: str, uri: Any, options: Dict[str, Any]) -> Any:
+    from xarray.backends.zarr import ZarrBackendEntrypoint
+
+    from . import _options
+
+    ours = {name: options.pop(name) for name in _OURS if name in options}
+    from_, at = _options.times(ours.pop("timestamp", None), None, ours.pop("at", None))
+    ours.update(from_=from_, at=at)
+    # The entry point of an installed package does this.
+    if "tilefs" not in fsspec.available_protocols():
+        fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem")
+    stored = {"uri": os.fspath(uri), **{name: value for name, value in ours.items() if value is not None}}
+    open_: Callable[..., Any] = getattr(ZarrBackendEntrypoint(), method)
+    return open_("tilefs://zarr", consolidated=False, storage_options=stored, **options)

@@ -1,0 +1,201 @@
+"""Experiments of TileDB-SOMA in memory. The values to compare with are read by TileDB's library, cell by cell."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from conftest import tiledb
+
+import tilefs
+
+anndata = pytest.importorskip("anndata")
+
+CELLS, GENES = 300, 40
+
+
+def matrix(folder, name, values, *, domain=None, extent=(64, 16), is_by_column=False):
+    """Writes a matrix of SOMA in several fragments."""
+    domain = domain or values.shape
+    dims = [tiledb.Dim(f"soma_dim_{axis}", domain=(0, domain[axis] - 1), tile=min(extent[axis], domain[axis]), dtype=np.int64) for axis in (0, 1)]
+    order = "col-major" if is_by_column else "row-major"
+    schema = tiledb.ArraySchema(
+        tiledb.Domain(*dims), [tiledb.Attr("soma_data", dtype=values.dtype)], sparse=True, capacity=100, cell_order=order, tile_order=order
+    )
+    tiledb.Array.create(f"{folder}/{name}", schema)
+    rows, columns = np.nonzero(values)
+    for part in np.array_split(np.arange(len(rows)), 3):
+        with tiledb.open(f"{folder}/{name}", "w") as array:
+            array[rows[part], columns[part]] = values[rows[part], columns[part]]
+
+
+def frame(folder, name, columns, index=None, **enumerations):
+    dim = tiledb.Dim("soma_joinid", domain=(0, 10**6), tile=100, dtype=np.int64)
+    attrs = [
+        tiledb.Attr(key, dtype=str if one.dtype == object else one.dtype, var=one.dtype == object, enum_label=key if key in enumerations else None)
+        for key, one in columns.items()
+    ]
+    enums = [tiledb.Enumeration(key, False, np.array(labels)) for key, labels in enumerations.items()]
+    tiledb.Array.create(f"{folder}/{name}", tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True, enums=enums))
+    with tiledb.open(f"{folder}/{name}", "w") as array:
+        array[np.arange(len(next(iter(columns.values()))))] = columns
+        array.meta["soma_object_type"] = "SOMADataFrame"
+        if index:
+            array.meta["soma_dataframe_original_index_name"] = json.dumps(index)
+
+
+def group(path, **metadata):
+    tiledb.Group.create(str(path))
+    with tiledb.Group(str(path), "w") as opened:
+        for name in sorted(os.listdir(path)):
+            if not name.startswith("__"):
+                opened.add(name, name, relative=True)
+        for key, value in metadata.items():
+            opened.meta[key] = value
+
+
+@pytest.fixture(scope="module")
+def values():
+    random = np.random.default_rng(1)
+    whole = random.random((CELLS, GENES)).astype("f4")
+    return {
+        "data": np.where(random.random((CELLS, GENES)) < 0.1, whole, 0).astype("f4"),
+        "counts": random.poisson(0.2, (CELLS, GENES)).astype("i4"),
+        "raw": random.poisson(0.2, (CELLS, GENES + 5)).astype("f4"),
+        "pca": random.random((CELLS, 7)),
+        "near": np.where(random.random((CELLS, CELLS)) < 0.02, 1.5, 0),
+        "n": random.integers(0, 1000, CELLS),
+        "tissue": random.integers(0, 3, CELLS).astype("i1"),
+    }
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory, values):
+    root = tmp_path_factory.mktemp("soma") / "experiment"
+    for folder in ("ms/RNA/X", "ms/RNA/obsm", "ms/RNA/obsp", "ms/RNA/uns/inner", "ms/raw/X"):
+        (root / folder).mkdir(parents=True)
+    rna, raw = root / "ms/RNA", root / "ms/raw"
+    matrix(rna, "X/data", values["data"])
+    matrix(rna, "X/counts", values["counts"], is_by_column=True)
+    matrix(rna, "obsm/pca", values["pca"])
+    matrix(rna, "obsp/near", values["near"])
+    matrix(raw, "X/data", values["raw"])
+    names = lambda letter, count: np.array([f"{letter}{number}" for number in range(count)], dtype=object)
+    frame(root, "obs", {"obs_id": names("c", CELLS), "n": values["n"], "tissue": values["tissue"]}, tissue=["lung", "heart", "skin"])
+    frame(rna, "var", {"gene": names("g", GENES), "length": np.arange(GENES)}, index="gene")
+    frame(raw, "var", {"var_id": names("g", GENES + 5)})
+    frame(rna, "uns/words", {"values": names("w", 3)})
+    with tiledb.open(str(rna / "uns/words"), "w") as array:
+        array.meta["soma_uns_outgest_hint"] = "array_1d"
+    group(rna / "uns/inner", soma_object_type="SOMACollection", depth=2.5, colour="red")
+    for folder in ("ms/RNA/uns", "ms/RNA/X", "ms/RNA/obsm", "ms/RNA/obsp", "ms/RNA", "ms/raw/X", "ms/raw", "ms", "."):
+        group(root / folder)
+    return root
+
+
+def test_everything_is_as_it_was_written(experiment, values):
+    data = tilefs.open(experiment).to_anndata("RNA", layers=["counts"])
+    assert data.X.format == data.layers["counts"].format == "csr" and data.X.dtype == np.float32
+    np.testing.assert_array_equal(data.X.toarray(), values["data"])
+    np.testing.assert_array_equal(data.layers["counts"].toarray(), values["counts"])
+    assert data.layers["counts"].dtype == np.int32 and data.X.indices.dtype == np.int32
+    np.testing.assert_array_equal(data.obsm["pca"], values["pca"])
+    np.testing.assert_array_equal(data.obsp["near"].toarray(), values["near"])
+    np.testing.assert_array_equal(data.raw.X.toarray(), values["raw"])
+    assert data.obs_names[:2].tolist() == ["c0", "c1"] and data.obs_names.name is None
+    assert data.var_names.name == "gene" and data.var["length"].tolist() == list(range(GENES))
+    assert data.obs["n"].tolist() == values["n"].tolist()
+    assert data.obs["tissue"].dtype == "category" and data.obs["tissue"].cat.codes.tolist() == values["tissue"].tolist()
+    assert data.uns["words"].tolist() == ["w0", "w1", "w2"] and data.uns["inner"] == {"depth": 2.5, "colour": "red"}
+
+
+QUERIES = [
+    ("tissue == 'lung' and n > 500", None),
+    (None, "length < 10 or gene == 'g20'"),
+    ("n < 900", "length >= 5"),
+    ("n > 5000", "length < 3"),
+]
+
+
+@pytest.mark.parametrize("obs_query, var_query", QUERIES)
+def test_queries_select_cells_and_genes(experiment, values, obs_query, var_query):
+    data = tilefs.open(experiment).to_anndata(obs_query=obs_query, var_query=var_query, layers=True)
+    rows, columns = np.arange(CELLS), np.arange(GENES)
+    if obs_query:
+        chosen = {
+            QUERIES[0][0]: (values["tissue"] == 0) & (values["n"] > 500), QUERIES[2][0]: values["n"] < 900, QUERIES[3][0]: values["n"] > 5000
+        }
+        rows = np.flatnonzero(chosen[obs_query])
+    if var_query:
+        chosen = {QUERIES[1][1]: (columns < 10) | (columns == 20), QUERIES[2][1]: columns >= 5, QUERIES[3][1]: columns < 3}
+        columns = np.flatnonzero(chosen[var_query])
+    assert data.shape == (len(rows), len(columns)) and data.obs_names.tolist() == [f"c{row}" for row in rows]
+    np.testing.assert_array_equal(data.X.toarray(), values["data"][np.ix_(rows, columns)])
+    np.testing.assert_array_equal(data.layers["counts"].toarray(), values["counts"][np.ix_(rows, columns)])
+    np.testing.assert_array_equal(data.obsm["pca"], values["pca"][rows])
+    np.testing.assert_array_equal(data.obsp["near"].toarray(), values["near"][np.ix_(rows, rows)])
+    np.testing.assert_array_equal(data.raw.X.toarray(), values["raw"][rows])
+
+
+@pytest.mark.parametrize("layer", ["data", "counts"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_batches_have_each_cell_once(experiment, values, layer, shuffle):
+    batches = tilefs.open(experiment).batches(32, layer=layer, shuffle=shuffle, seed=7, columns=["n"])
+    seen = []
+    for cells, obs in batches:
+        assert cells.format == "csr" and cells.shape == (len(obs), GENES) and obs.columns.tolist() == ["n"]
+        rows = [int(name[1:]) for name in obs.index]
+        np.testing.assert_array_equal(cells.toarray(), values[layer][rows])
+        assert obs["n"].tolist() == values["n"][rows].tolist()
+        seen += rows
+    assert sorted(seen) == list(range(CELLS)) and (seen != sorted(seen)) == shuffle and len(batches) == 10
+    with pytest.raises(IndexError, match="10 batches"):
+        batches[10]
+
+
+def read_batch(batches, number):
+    return batches[number][0].sum()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_read_batches(experiment, method):
+    import multiprocessing
+
+    batches = tilefs.open(experiment).batches(64, obs_query="n > 200")
+    batches[0]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        found = pool.starmap(read_batch, [(batches, number) for number in range(len(batches))])
+    assert found == [batches[number][0].sum() for number in range(len(batches))]
+    assert len(pickle.dumps(tilefs.open(experiment))) < 1000
+
+
+def test_wrong_names_are_exceptions(experiment):
+    opened = tilefs.open(experiment)
+    for wrong, error, match in (
+        (lambda: opened.to_anndata("ATAC"), KeyError, "no member 'ATAC'"),
+        (lambda: opened.to_anndata(X="none"), KeyError, "no layer 'none'; it has counts, data"),
+        (lambda: opened.to_anndata(layers=["x"]), KeyError, "no layer 'x'"),
+        (lambda: opened.to_anndata(obs_query="nn > 3"), tilefs.UsageError, "did you mean 'n'"),
+        (lambda: opened["ms"].to_anndata(), tilefs.UsageError, "no experiment"),
+        (lambda: opened.batches(0), ValueError, "at least one"),
+    ):
+        with pytest.raises(error, match=match):
+            wrong()
+    assert opened.to_anndata(X=None).X is None
+
+
+def test_a_real_experiment_is_that_of_the_tree():
+    path = os.environ.get("TILEFS_TEST_EXPERIMENT")
+    if not path:
+        pytest.skip("no experiment of TileDB-SOMA was given")
+    zarr = pytest.importorskip("zarr")
+    import fsspec
+
+    fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem", clobber=True)
+    store = zarr.storage.FsspecStore.from_url("tilefs://zarr", storage_options={"uri": path}, read_only=True)
+    expected, found = anndata.read_zarr(store), tilefs.open(path).to_anndata(layers=True)
+    assert (expected.X != found.X).nnz == 0 and expected.obs_names.tolist() == found.obs_names.tolist()
+    assert expected.obs.columns.tolist() == found.obs.columns.tolist() and set(expected.obsm) == set(found.obsm)
+    for name in expected.obsm:
+        np.testing.assert_array_equal(expected.obsm[name], found.obsm[name])

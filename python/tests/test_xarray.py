@@ -1,0 +1,115 @@
+"""`xarray.open_dataset(path)` recognises arrays and groups, and gives what xarray's engine for Zarr gives for their tree."""
+
+import pathlib
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+from conftest import tiledb
+
+import tilefs
+
+xarray = pytest.importorskip("xarray")
+
+PROJECT = pathlib.Path(__file__).parents[1] / "pyproject.toml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(tmp_path_factory):
+    """Installs the entry points of the package, which is not installed here."""
+    folder = tmp_path_factory.mktemp("installed")
+    info = folder / "tilefs-0.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tilefs\nVersion: 0.0.0\n")
+    groups = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]
+    lines = [f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items()) for group, points in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    sys.path.insert(0, str(folder))
+    xarray.backends.plugins.list_engines.cache_clear()
+    yield
+    sys.path.remove(str(folder))
+    xarray.backends.plugins.list_engines.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    """Returns a group with a dense array with nulls, labels and times, and a sparse array."""
+    folder = tmp_path_factory.mktemp("xarray") / "group"
+    tiledb.Group.create(str(folder))
+    dims = [tiledb.Dim(name, domain=(1, size), tile=tile, dtype=np.int32) for name, size, tile in (("y", 10, 4), ("x", 6, 2))]
+    kinds = tiledb.Enumeration("kinds", False, np.array(["sea", "land"]))
+    attrs = [tiledb.Attr("temp", dtype=np.float32), tiledb.Attr("n", dtype=np.int16, nullable=True), tiledb.Attr("kind", dtype=np.int8, enum_label="kinds"), tiledb.Attr("t", dtype="datetime64[s]")]
+    tiledb.Array.create(str(folder / "dense"), tiledb.ArraySchema(tiledb.Domain(*dims), attrs, enums=[kinds]))
+    numbers = np.arange(60).reshape(10, 6)
+    with tiledb.open(str(folder / "dense"), "w") as array:
+        array[:] = {"temp": numbers.astype("f4"), "n": numbers.astype("i2"), "kind": (numbers % 2).astype("i1"), "t": numbers.astype("M8[s]")}
+        array.meta["title"] = "temperatures"
+    dim = tiledb.Dim("id", domain=(0, 999), tile=10, dtype=np.int64)
+    tiledb.Array.create(str(folder / "sparse"), tiledb.ArraySchema(tiledb.Domain(dim), [tiledb.Attr("a", dtype=np.float64)], sparse=True))
+    with tiledb.open(str(folder / "sparse"), "w") as array:
+        array[np.arange(0, 300, 3)] = np.arange(100.0)
+    with tiledb.Group(str(folder), "w") as opened:
+        for name in ("dense", "sparse"):
+            opened.add(name, name, relative=True)
+    return folder
+
+
+def by_zarr(uri):
+    return xarray.open_zarr("tilefs://zarr", storage_options={"uri": str(uri)}, consolidated=False, chunks=None)
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse"])
+def test_datasets_are_those_of_the_tree(group, name):
+    dataset = xarray.open_dataset(group / name)
+    xarray.testing.assert_identical(dataset, by_zarr(group / name))
+    for variable, expected in by_zarr(group / name).variables.items():
+        assert dataset.variables[variable].encoding.get("chunks") == expected.encoding.get("chunks")
+    assert {one for one in dataset} and dataset.sizes == by_zarr(group / name).sizes
+
+
+def test_values_are_those_that_were_written(group):
+    dataset = xarray.open_dataset(str(group / "dense"))
+    np.testing.assert_array_equal(dataset["temp"].values, np.arange(60, dtype="f4").reshape(10, 6))
+    assert dataset["temp"].sel(y=3, x=5).item() == 16
+    assert dataset.attrs["title"] == "temperatures"
+
+
+def test_chunks_are_tiles(group):
+    pytest.importorskip("dask")
+    dataset = xarray.open_dataset(group / "dense", chunks={})
+    assert dataset["temp"].chunks == ((4, 4, 2), (2, 2, 2))
+    xarray.testing.assert_identical(dataset.compute(), xarray.open_dataset(group / "dense").load())
+
+
+def test_groups_are_trees(group):
+    tree = xarray.open_datatree(group)
+    assert set(tree.children) == {"dense", "sparse"}
+    xarray.testing.assert_identical(tree["dense"].to_dataset().drop_attrs(deep=False), by_zarr(group / "dense").drop_attrs(deep=False))
+    assert set(xarray.open_groups(group)) == {"/", "/dense", "/sparse"}
+    dataset = xarray.open_dataset(group, group="dense")
+    np.testing.assert_array_equal(dataset["temp"].values, by_zarr(group / "dense")["temp"].values)
+
+
+def test_earlier_times(tmp_path):
+    path = str(tmp_path / "times")
+    dim = tiledb.Dim("d", domain=(0, 3), tile=2, dtype=np.int32)
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), [tiledb.Attr("a", dtype=np.int32)]))
+    for time in (10, 20):
+        with tiledb.open(path, "w", timestamp=time) as array:
+            array[:] = np.full(4, time, np.int32)
+    for options in ({"at": 15}, {"timestamp": 10}, {"timestamp": (0, 19)}):
+        assert xarray.open_dataset(path, **options)["a"].values.tolist() == [10] * 4
+    assert xarray.open_dataset(path, engine="tilefs")["a"].values.tolist() == [20] * 4
+
+
+def test_other_things_are_left_to_other_engines(tmp_path, group):
+    from tilefs._xarray import TilefsBackendEntrypoint
+
+    guess = TilefsBackendEntrypoint().guess_can_open
+    (tmp_path / "file.nc").write_bytes(b"CDF\1")
+    for other in (tmp_path, tmp_path / "file.nc", tmp_path / "none", "https://example.org/a.nc", "a::b", 3, b"x", None):
+        assert not guess(other), other
+    assert guess(group) and guess(str(group / "dense")) and guess(f"file://{group}/dense")
+    with pytest.raises(tilefs.NotFoundError):
+        xarray.open_dataset(tmp_path / "none", engine="tilefs")
