@@ -88,11 +88,12 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Opens an array or a group: a path, a `file://` URI, or with the feature `cloud` an `s3://`, `gs://` or `azure://`
-    /// URI. The first call of a process starts the threads that decode.
+    /// Opens an array or a group: a path, a `file://` URI, or with the feature `cloud` an `s3://`, `gs://` or
+    /// `azure://` URI. The first call of a process starts the threads that decode.
     ///
     /// # Errors
-    /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an encrypted array without its key; damage of the schema.
+    /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an encrypted array without its key; damage of the
+    /// schema.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
         threads::start_team(self.threads);
         let (storage, folder) = self.storage_of(location.as_ref())?;
@@ -121,7 +122,8 @@ impl OpenOptions {
     /// Returns the state that everything opened together shares: the key, the caches and the saved indexes.
     ///
     /// # Errors
-    /// [`Error::Key`] for a key that cannot be read; [`Error::Usage`] for a required folder of indexes that cannot be used.
+    /// [`Error::Key`] for a key that cannot be read; [`Error::Usage`] for a required folder of indexes that cannot be
+    /// used.
     pub fn context(&self, storage: Arc<dyn Storage>) -> Result<Arc<Context>> {
         let key = self.key_file.as_deref().map(read_key).transpose()?;
         self.context_with_key(storage, key)
@@ -182,8 +184,8 @@ fn read_key(file: &Path) -> Result<Arc<Key>> {
     Ok(Arc::new(Key::parse(&secret)?))
 }
 
-/// Returns the local path of a path or a `file:///path` URI. As in TileDB, such a URI has no escapes, unless the folder only
-/// exists when they are decoded.
+/// Returns the local path of a path or a `file:///path` URI. As in TileDB, such a URI has no escapes, unless the folder
+/// only exists when they are decoded.
 ///
 /// # Errors
 /// [`Error::NotAnArray`] for a URI of another scheme, which is named.
@@ -221,8 +223,8 @@ impl Group {
     /// Opens a member in the time window of the group.
     ///
     /// # Errors
-    /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of an
-    /// array's schema.
+    /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of
+    /// an array's schema.
     pub fn open_object(&self, member: &Member) -> Result<Object> {
         let folder = match &member.place {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,

@@ -93,9 +93,9 @@ impl BoundsOfCells {
 /// Returns whether writers record reliable extremes of an attribute: for integers, dates and times with one value per
 /// cell. Nulls are not included in them.
 ///
-/// The test in `tests/reader/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with random
-/// histories by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not, evolved,
-/// with delete conditions, and consolidated and vacuumed in every mode.
+/// The test in `tests/reader/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with
+/// random histories by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not,
+/// evolved, with delete conditions, and consolidated and vacuumed in every mode.
 ///
 /// For floats, writers record extremes that ignore negative numbers, and start again after a "not a number". For text
 /// of variable length, libtiledb 2.30 records bytes of other cells or zeros in some cases, and other releases may, too.

@@ -1,8 +1,8 @@
 //! Arrays, each as of one point in time: live fragments, dense reads, sparse reads.
 //!
-//! From the lowest to the highest, and each uses only those before it: [`order`], [`directory`], [`context`],
-//! [`metadata_tiles`], [`folder`], [`tiles`], `fragment`, `metadata`; then `opened_array`, which has the [`Array`], and on top of
-//! it [`sparse`], [`dense`], labels, and [`verify`].
+//! From the lowest to the highest, and each uses only those before it: `order`, `directory`, `context`,
+//! `metadata_tiles`, `folder`, `tiles`, `fragment`, `metadata`; then `opened_array`, which has the [`Array`]; and on top
+//! of it `labels`, [`sparse`], [`dense`] and [`verify`].
 
 mod bounds;
 pub(crate) mod context;

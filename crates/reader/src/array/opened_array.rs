@@ -194,8 +194,8 @@ impl Array {
         self.folder.outline(self.number(fragment))
     }
 
-    /// Returns the oldest format version by whose rules the cells of a fragment may be sorted: the fragment's own or, if
-    /// the fragment was consolidated, that of the array's first schema. Consolidation merges the cells of fragments
+    /// Returns the oldest format version by whose rules the cells of a fragment may be sorted: the fragment's own or,
+    /// if the fragment was consolidated, that of the array's first schema. Consolidation merges the cells of fragments
     /// without sorting them, so cells that an older library sorted by other rules stay out of order.
     ///
     /// # Errors
@@ -251,8 +251,8 @@ impl Array {
     }
 
     /// Returns the least and the greatest integer, date or time of an attribute in the visible fragments, according to
-    /// their statistics, without nulls. `None` if the statistics do not show it: before format version 12, for other types
-    /// and for cells of several values, and for more than 256 fragments.
+    /// their statistics, without nulls. `None` if the statistics do not show it: before format version 12, for other
+    /// types and for cells of several values, and for more than 256 fragments.
     ///
     /// # Errors
     /// Any damage in the footers or statistics.

@@ -1,5 +1,5 @@
-//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors that
-//! a read of the array would meet, errors in earlier states, and errors that no read would meet.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors
+//! that a read of the array would meet, errors in earlier states, and errors that no read would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -8,12 +8,13 @@
 //! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and it
 //! cycles through the memory of a few tiles, which fits in the processor's caches.
 //!
-//! Some readers return to a value only after a whole working set, for example a merge of many fragments followed by a read
-//! of its rows. Each value that is loaded again soon after its eviction enlarges the recent share until the working set
-//! fits (as in ARC, by Megiddo and Modha), and only beyond a limit it is kept. Otherwise each value of such a set would be
-//! loaded twice, and a long read would fill the whole budget with values that nobody needs again.
+//! Some readers return to a value only after a whole working set, for example a merge of many fragments followed by a
+//! read of its rows. Each value that is loaded again soon after its eviction enlarges the recent share until the
+//! working set fits (as in ARC, by Megiddo and Modha), and only beyond a limit it is kept. Otherwise each value of such
+//! a set would be loaded twice, and a long read would fill the whole budget with values that nobody needs again.
 //!
-//! Values that are expensive to load are kept at once if readers use them in turn with more than the recent share holds.
+//! Values that are expensive to load are kept at once if readers use them in turn with more than the recent share
+//! holds.
 
 mod buffer;
 
@@ -302,8 +303,8 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     /// Returns whether a caller that needs a value only once should load it without the cache: if it is not there, and
-    /// was not evicted recently. A miss is counted, and the key is remembered like one that was evicted, so that a value
-    /// that is needed again enters the cache then.
+    /// was not evicted recently. A miss is counted, and the key is remembered like one that was evicted, so that a
+    /// value that is needed again enters the cache then.
     pub fn try_bypass(&self, key: K) -> bool {
         let mut shard = self.shard(&key);
         let is_new = !shard.recent.contains_key(&key) && !shard.kept.contains(&key) && !shard.ghosts.contains(&key);

@@ -181,9 +181,9 @@ impl Group {
     }
 
     /// Returns the members as of the end of the window: first the members with a name of their own, then all others,
-    /// each sorted by name. They are read once, but members that could not be examined are examined again a moment later. No
-    /// member is opened. Groups of libraries before 2.8 have no list of members: all arrays and groups in their folder
-    /// are members.
+    /// each sorted by name. They are read once, but members that could not be examined are examined again a moment
+    /// later. No member is opened. Groups of libraries before 2.8 have no list of members: all arrays and groups in
+    /// their folder are members.
     ///
     /// The start of the window only applies to the contents of members: an array that was added earlier is still a
     /// member.

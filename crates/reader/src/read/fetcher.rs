@@ -23,8 +23,8 @@ const REMOTE_BATCH_BYTES: u64 = 16 << 20;
 /// From this many decoded bytes on, several threads decode a batch.
 const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 
-/// Only reads of more bytes bypass the cache: more than any request of the kernel, after which the reader's next request
-/// needs the rest of the last unit.
+/// Only reads of more bytes bypass the cache: more than any request of the kernel, after which the reader's next
+/// request needs the rest of the last unit.
 const LEAST_BYPASSING_BYTES: u64 = 1 << 20;
 
 /// A part of a unit, and the memory for it.
@@ -146,14 +146,14 @@ impl Fetcher {
         })
     }
 
-    /// Returns whether a read of `wanted` bytes should bypass the cache, which could not hold the `all` bytes of which it
-    /// is a part until they are read again.
+    /// Returns whether a read of `wanted` bytes should bypass the cache, which could not hold the `all` bytes of which
+    /// it is a part until they are read again.
     pub(crate) fn should_bypass_cache(&self, wanted: u64, all: u64) -> bool {
         wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64
     }
 
-    /// Copies parts of units with cells of fixed size. Units of which all is wanted are decoded into their memory and do
-    /// not enter the cache, unless they have been read before.
+    /// Copies parts of units with cells of fixed size. Units of which all is wanted are decoded into their memory and
+    /// do not enter the cache, unless they have been read before.
     ///
     /// # Errors
     /// The first error of any unit.

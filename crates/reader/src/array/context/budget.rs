@@ -72,8 +72,8 @@ impl Budget {
 
 /// Limits for data outside of the caches, most of which is held only during a computation.
 impl Budget {
-    /// Bytes that are prefetched for all readers together. They are in the cache until they are read; requests in flight
-    /// and merges of rows take about as much again.
+    /// Bytes that are prefetched for all readers together. They are in the cache until they are read; requests in
+    /// flight and merges of rows take about as much again.
     pub fn read_ahead(self) -> usize {
         self.bytes / 12
     }

@@ -24,8 +24,8 @@ impl RunningSums {
         Some(sums)
     }
 
-    /// Sums counts in place: element `i + 1` has the length of item `i`, and the first is 0. `None` for other lists, and if
-    /// the sum exceeds 64 bits.
+    /// Sums counts in place: element `i + 1` has the length of item `i`, and the first is 0. `None` for other lists,
+    /// and if the sum exceeds 64 bits.
     pub fn of_counts(mut counts: Vec<u64>) -> Option<Self> {
         let mut sum = 0u64;
         for count in &mut counts {

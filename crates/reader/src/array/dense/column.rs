@@ -33,7 +33,8 @@ const PART_BYTES: usize = 4 << 20;
 /// The same for storage with high latency: as much as is requested at once.
 const REMOTE_PART_BYTES: usize = 16 << 20;
 
-/// The most parts that are read from such storage at once, so that there are requests in flight while a part is decoded.
+/// The most parts that are read from such storage at once, so that there are requests in flight while a part is
+/// decoded.
 const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
@@ -183,10 +184,10 @@ impl DenseColumn {
         most.min(REMOTE_PARTS_AT_ONCE as u64) as usize
     }
 
-    /// Returns where the parts of a large read of `bytes` end, as cells of the column. A thread reads, decodes and copies
-    /// each part: filling new memory takes as long as decoding does. Parts are bands, or lines of whole tiles in storage
-    /// with high latency, where tiles are read as a whole. Returns at most one part if there are none, or if the cache is
-    /// too small for several.
+    /// Returns where the parts of a large read of `bytes` end, as cells of the column. A thread reads, decodes and
+    /// copies each part: filling new memory takes as long as decoding does. Parts are bands, or lines of whole tiles in
+    /// storage with high latency, where tiles are read as a whole. Returns at most one part if there are none, or if
+    /// the cache is too small for several.
     fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
         let is_remote = self.view.array().is_remote();
         let least = if is_remote { REMOTE_PART_BYTES } else { PART_BYTES };
@@ -272,8 +273,8 @@ impl DenseColumn {
         self.band_of_rows(cell, |rows| (rows.count > 1).then_some(rows.of_tile))
     }
 
-    /// Returns the range of cells around `cell` along the first axis for which `rows_of_band` gives the number of rows of
-    /// a band.
+    /// Returns the range of cells around `cell` along the first axis for which `rows_of_band` gives the number of rows
+    /// of a band.
     fn band_of_rows(&self, cell: u64, rows_of_band: impl Fn(&FileRows) -> Option<u64>) -> Option<Range<u64>> {
         if self.cells() == 0 {
             return None;
@@ -302,8 +303,8 @@ impl DenseColumn {
         None
     }
 
-    /// Returns the band of `of_band` rows around a cell. `first` is the position of the first row. `None` if all rows are
-    /// one band although there are cells before and after them.
+    /// Returns the band of `of_band` rows around a cell. `first` is the position of the first row. `None` if all rows
+    /// are one band although there are cells before and after them.
     fn band_around(&self, cell: u64, rows: &FileRows, of_band: u64, first: u64) -> Option<Range<u64>> {
         let cells_of_rows = rows.cells * rows.count;
         let before_rows = cell - cell % cells_of_rows;
@@ -311,8 +312,8 @@ impl DenseColumn {
         if of_band >= rows.count && cells_of_rows != self.cells() {
             return None;
         }
-        // Rows are counted from the start of the tile in which the selection begins. A band is a part of a tile, or whole
-        // tiles.
+        // Rows are counted from the start of the tile in which the selection begins. A band is a part of a tile, or
+        // whole tiles.
         let skipped = first % rows.of_tile;
         let row = cell / rows.cells % rows.count + skipped;
         let of_tiles = rows.of_tile.max(of_band);
@@ -467,8 +468,8 @@ impl DenseColumn {
     }
 }
 
-/// Returns which of some ranges of a tile's bytes, in order, contain any of the `wanted` bytes from the start of each of
-/// a piece's cells on.
+/// Returns which of some ranges of a tile's bytes, in order, contain any of the `wanted` bytes from the start of each
+/// of a piece's cells on.
 fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) -> Result<Vec<bool>> {
     let mut is_touched = vec![false; ranges.len()];
     piece.for_each_line(|from, _, count, stride, _| {

@@ -73,8 +73,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Adds the next axis, which varies faster than the axes before it, unless it has one cell. Joins it to the last axis
-    /// if the two are a single longer axis both in the tile and in the output.
+    /// Adds the next axis, which varies faster than the axes before it, unless it has one cell. Joins it to the last
+    /// axis if the two are a single longer axis both in the tile and in the output.
     fn add_axis(&mut self, axis: PieceAxis) {
         if axis.count == 1 {
             return;

@@ -233,8 +233,8 @@ impl DenseVarColumn {
         plan.read(self.fetcher(), out, |fragment, result| self.place(fragment, result))
     }
 
-    /// Plans a read of the values of a block of cells in a window of the file. Returns the copies, and the ranges of the
-    /// file that hold fill values instead.
+    /// Plans a read of the values of a block of cells in a window of the file. Returns the copies, and the ranges of
+    /// the file that hold fill values instead.
     fn plan_values(&self, block: &ValueBlock, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
         let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
         let BlockValues { lengths, places, pieces } = &block.values;

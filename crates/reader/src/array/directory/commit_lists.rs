@@ -45,8 +45,8 @@ pub(crate) struct FragmentFolders<'a> {
 }
 
 impl FragmentFolders<'_> {
-    /// Returns a function that returns whether there is an entry with a fragment's path. It is fastest for paths in byte
-    /// order.
+    /// Returns a function that returns whether there is an entry with a fragment's path. It is fastest for paths in
+    /// byte order.
     pub fn lookup(&self) -> impl FnMut(&str) -> bool {
         // Listings are in byte order.
         let [mut top, mut inner] = [self.top, &self.inner].map(|names| Ascending::new(names, |one| one.name.as_str()));

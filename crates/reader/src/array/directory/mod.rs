@@ -102,8 +102,8 @@ pub struct Directory {
     /// Oldest first.
     schemas: Vec<SchemaEntry>,
     conditions: Vec<ConditionEntry>,
-    /// The names in the folder of metadata, if they were listed together with the names of the other folders. Files dated
-    /// in the future are not in force before their time, and files of another array are never used.
+    /// The names in the folder of metadata, if they were listed together with the names of the other folders. Files
+    /// dated in the future are not in force before their time, and files of another array are never used.
     metadata: Option<Vec<Listed>>,
     /// Whether there may be files of consolidated fragment metadata.
     has_consolidated_metadata: bool,

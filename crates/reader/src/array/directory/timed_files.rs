@@ -42,8 +42,8 @@ pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) ->
     }
 }
 
-/// Returns the files of a folder (given by its names) that lie within a window, without the files that a consolidated file
-/// within the window replaces. They are in the order in which they apply: by start time, then by name.
+/// Returns the files of a folder (given by its names) that lie within a window, without the files that a consolidated
+/// file within the window replaces. They are in the order in which they apply: by start time, then by name.
 ///
 /// # Errors
 /// [`Error::Io`](tilefs_format::error::Error::Io) if a vacuum file cannot be read,

@@ -23,8 +23,8 @@ impl Enumerations {
     /// Returns the enumeration with this name that a file in the folder of an array holds.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the file is missing, does not parse or is that of another enumeration; [`Error::Key`] as for
-    /// all encrypted data.
+    /// [`Error::Damaged`] if the file is missing, does not parse or is that of another enumeration; [`Error::Key`] as
+    /// for all encrypted data.
     pub fn get(&self, context: &Context, folder: &StoreKey, name: &str, file: &str) -> Result<Arc<Enumeration>> {
         let key = self.key(&context.indexes, file);
         let enumeration = context.indexes.get_or_load(key, || {

@@ -1,5 +1,5 @@
-//! Reading the footers of many fragments: from copies in the array's consolidated fragment metadata, which avoid opening
-//! every fragment, and from the fragments themselves.
+//! Reading the footers of many fragments: from copies in the array's consolidated fragment metadata, which avoid
+//! opening every fragment, and from the fragments themselves.
 //!
 //! The copies are a cache: footers that are missing or do not parse are read from the fragments. A copy is compared
 //! with the fragment's own footer before a cell of the fragment is read. A copy that hides cells of a fragment keeps

@@ -150,8 +150,8 @@ impl ArrayFolder {
         Ok(times)
     }
 
-    /// Returns the times of the commits that a window hides and that lay in the future when the folder was listed: their
-    /// writers chose a time, or have a clock that is ahead. Ascending, each once.
+    /// Returns the times of the commits that a window hides and that lay in the future when the folder was listed:
+    /// their writers chose a time, or have a clock that is ahead. Ascending, each once.
     ///
     /// # Errors
     /// As [`ArrayFolder::commit_times`].

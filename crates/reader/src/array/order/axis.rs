@@ -27,8 +27,8 @@ pub enum Scale {
     /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if
     /// coordinates are rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
     Integer { low: u64, last: u64, extent: Option<u64> },
-    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus the transformed bits of the
-    /// low end (of 0, if coordinates are rounded).
+    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus the transformed bits of
+    /// the low end (of 0, if coordinates are rounded).
     Float { low: f64, high: f64, low_bits: u64, last: u64, extent: Option<f64> },
     /// Strings have no positions; [`text_word`] sorts them by their first bytes.
     Text,

@@ -269,8 +269,8 @@ impl KeyPlan {
         }
     }
 
-    /// Returns a lower and an upper bound of the keys of all cells in a box: the keys of its corners, or the lowest and the
-    /// highest possible key where the keys of the corners cut off strings.
+    /// Returns a lower and an upper bound of the keys of all cells in a box: the keys of its corners, or the lowest and
+    /// the highest possible key where the keys of the corners cut off strings.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a box outside the domain.

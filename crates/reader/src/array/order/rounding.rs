@@ -1,7 +1,7 @@
 //! Coordinates that a filter has rounded: SCALE_FLOAT stores multiples of a scale.
 //!
-//! Writers sort cells, cut tiles and record boxes by the coordinates before rounding. Those that are read need not be in
-//! order, may be equal, and may lie outside their boxes and the domain.
+//! Writers sort cells, cut tiles and record boxes by the coordinates before rounding. Those that are read need not be
+//! in order, may be equal, and may lie outside their boxes and the domain.
 
 use tilefs_format::pipeline::{Filter, Pipeline};
 use tilefs_format::scalar::{Range, Scalar};

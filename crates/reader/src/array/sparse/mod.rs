@@ -1,7 +1,10 @@
 //! Sparse arrays as columns: one row per cell, in the same order for all columns.
 //!
 //! A [`SparseView`] determines which cells are rows, and their order; [`FixedColumn`] and [`VarColumn`] read one file's
-//! part of each row. The order and the rows are those of libtiledb's unordered read.
+//! part of each row. The rows and their order are the same as in libtiledb's unordered read.
+//!
+//! From the lowest to the highest, and each uses only those before it: `select`, which cells may be rows; `rows`, which
+//! cell each row is; `sorting`; `merge`, which finds the rows; `view`; `columns`; `sorted_rows` and `statistics`.
 
 mod columns;
 mod merge;

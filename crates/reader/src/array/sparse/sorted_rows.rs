@@ -1,5 +1,5 @@
-//! Sorts rows into another order than the stored one, in bounded memory: by the digits of keys that pack their coordinates,
-//! or if these do not fit in a word, by comparing them.
+//! Sorts rows into another order than the stored one, in bounded memory: by the digits of keys that pack their
+//! coordinates, or if these do not fit in a word, by comparing them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ fn sort_rows(view: &Arc<SparseView>, store: Arc<SpillStore>) -> Result<RowMap> {
     Ok(RowMap::new(vec![segment], store))
 }
 
-/// Returns how one word holds the coordinates of all rows, according to the boxes of the fragments; `None` if it does not.
+/// Returns how one word holds the coordinates of all rows, according to the boxes of the fragments; `None` if it does
+/// not.
 fn packing(query: &Query) -> Result<Option<KeyPacking>> {
     let mut ends = Vec::with_capacity(query.plan.axes.len());
     for (dimension, axis) in query.plan.axes.iter().enumerate() {
@@ -123,8 +124,8 @@ fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWrite
     merge(&sorted, &runs.concat(), |record| list.push(record.address))
 }
 
-/// Reads the rows of a view in batches, one share of them on each thread. `add` gets the writer of the share, a batch, and
-/// the number of its first row. Returns what the writers are finished to, in the order of the shares.
+/// Reads the rows of a view in batches, one share of them on each thread. `add` gets the writer of the share, a batch,
+/// and the number of its first row. Returns what the writers are finished to, in the order of the shares.
 fn for_each_share<W, T: Send>(
     view: &Arc<SparseView>,
     plan: &KeyPlan,

@@ -28,9 +28,9 @@ use crate::array::order::key::{KeyOrder, KeyPlan};
 /// libtiledb's unordered read.
 ///
 /// Reads nothing but footers if these suffice. Otherwise data is read on first use: the R-trees of fragments whose
-/// non-empty domains overlap (if there are very many, only the R-trees of fragments that overlap with the rows that are read); and for
-/// about a million rows at a time, the coordinates of tiles whose cells interleave, and the data that determines which
-/// cells are visible in fragments with deletes or across an end of the window.
+/// non-empty domains overlap (if there are very many, only the R-trees of fragments that overlap with the rows that are
+/// read); and for about a million rows at a time, the coordinates of tiles whose cells interleave, and the data that
+/// determines which cells are visible in fragments with deletes or across an end of the window.
 pub struct SparseView {
     query: Arc<Query>,
     /// The same query, narrowed to the selected cells.
@@ -216,9 +216,9 @@ impl SparseView {
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
 
-    /// Returns the rows of the tiles that `decide` does not skip, in the same order. It is passed the range of a dimension
-    /// in the box of a fragment, then in boxes of its R-tree down to its tiles. A box has all coordinates of the cells in
-    /// it, and may be larger. Boxes without selected cells are not passed.
+    /// Returns the rows of the tiles that `decide` does not skip, in the same order. It is passed the range of a
+    /// dimension in the box of a fragment, then in boxes of its R-tree down to its tiles. A box has all coordinates of
+    /// the cells in it, and may be larger. Boxes without selected cells are not passed.
     ///
     /// # Errors
     /// Those of `decide`; any damage in the R-trees.
@@ -269,8 +269,8 @@ impl SparseView {
         Self::with(self.query.clone(), Some(stored.clone()), format!("{} by row", stored.description))
     }
 
-    /// Returns a view of the same rows fragment by fragment, each as stored: it merges nothing. Returns `None` if footers
-    /// do not prove that every cell is a row.
+    /// Returns a view of the same rows fragment by fragment, each as stored: it merges nothing. Returns `None` if
+    /// footers do not prove that every cell is a row.
     ///
     /// The fragments are in the order of the low ends of their boxes along the last dimension. So if there are two
     /// dimensions, the rows of two fragments that have the same first coordinate are in the order of the last: their
@@ -305,8 +305,8 @@ impl SparseView {
         Ok(Some(Unmerged { view, starts }))
     }
 
-    /// Returns how many bands of rows, as [`SparseView::band_of_rows`] divides them, the boxes of the fragments touch, a
-    /// band once for each fragment. `None` if there are no bands, or if a fragment has no box.
+    /// Returns how many bands of rows, as [`SparseView::band_of_rows`] divides them, the boxes of the fragments touch,
+    /// a band once for each fragment. `None` if there are no bands, or if a fragment has no box.
     ///
     /// # Errors
     /// Any damage in the footers.

@@ -45,7 +45,8 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Creates the tiles of a file. `decoder` undoes the file's filter pipeline. Reads alternate between `by_turns` tiles.
+    /// Creates the tiles of a file. `decoder` undoes the file's filter pipeline. Reads alternate between `by_turns`
+    /// tiles.
     pub fn new(context: &Context, file: TileFile, decoder: Decoder, by_turns: u64) -> Self {
         let whole_tile = match context.storage.is_remote(file.path()) {
             // Small enough that even a small cache holds several, and all between which reads alternate.

@@ -123,8 +123,8 @@ impl TileReader {
     }
 }
 
-/// Divides a copy of decoded bytes, from byte `start` of a tile on, into the parts of the units that hold them. The units
-/// must be in the order of the tile.
+/// Divides a copy of decoded bytes, from byte `start` of a tile on, into the parts of the units that hold them. The
+/// units must be in the order of the tile.
 ///
 /// # Errors
 /// [`Error::Internal`] for bytes that are in none of the units.

@@ -54,8 +54,8 @@ pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
     });
 }
 
-/// Removes the units, from number `first` on, that have none of the bytes in some ranges of their tile. The units are in
-/// the order of the tile; no range is empty.
+/// Removes the units, from number `first` on, that have none of the bytes in some ranges of their tile. The units are
+/// in the order of the tile; no range is empty.
 pub fn drop_untouched(ranges: impl Iterator<Item = Range<u64>>, first: usize, units: &mut Vec<TileUnit>) {
     let own: Vec<Range<u64>> = units.get(first..).unwrap_or_default().iter().map(TileUnit::range).collect();
     let mut is_touched = vec![false; own.len()];

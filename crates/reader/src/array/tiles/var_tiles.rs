@@ -66,7 +66,8 @@ impl VarTiles {
         self.values.fetch(&self.whole_unit(tile, cells)?)
     }
 
-    /// Adds the units that contain offsets of a tile: the starts of `count` cells from `first`, and the end of the last.
+    /// Adds the units that contain offsets of a tile: the starts of `count` cells from `first`, and the end of the
+    /// last.
     ///
     /// # Errors
     /// If there is no such tile.

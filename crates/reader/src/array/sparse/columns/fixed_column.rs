@@ -85,8 +85,8 @@ impl FixedColumn {
         self.cell_size
     }
 
-    /// Returns about how many bytes are decoded for each row: its cell, and half of its coordinates if rows must be merged,
-    /// because the cells of stretches with a single fragment are not compared.
+    /// Returns about how many bytes are decoded for each row: its cell, and half of its coordinates if rows must be
+    /// merged, because the cells of stretches with a single fragment are not compared.
     ///
     /// # Errors
     /// As [`SparseView::row_count`].
@@ -193,8 +193,8 @@ impl FixedColumn {
         self.check(&file, copy.fragment, pieces, out)
     }
 
-    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache. Storage with high
-    /// latency needs [`Batches`], which request many units at once.
+    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache. Storage with
+    /// high latency needs [`Batches`], which request many units at once.
     fn should_bypass_cache(&self, fragment: u32, plan: &Plan) -> Result<bool> {
         let array = self.view.array();
         let [wanted, all] = [plan.cells, self.view.query()?.cells[fragment as usize].count()]
@@ -302,8 +302,8 @@ fn each_into<'p, 'o>(
 }
 
 impl Plan {
-    /// Iterates over the copies, each with its pieces and the part of `out` for their cells, which are `cell_size` bytes
-    /// each.
+    /// Iterates over the copies, each with its pieces and the part of `out` for their cells, which are `cell_size`
+    /// bytes each.
     fn copies_into<'p, 'o>(
         &'p self,
         out: &'o mut [u8],

@@ -202,8 +202,8 @@ impl VarColumn {
         })
     }
 
-    /// Reads the values of all rows: the byte at which each starts, and their end, then the bytes. Locates each value only
-    /// once if rows are not consecutive cells of a fragment.
+    /// Reads the values of all rows: the byte at which each starts, and their end, then the bytes. Locates each value
+    /// only once if rows are not consecutive cells of a fragment.
     ///
     /// # Errors
     /// Any damage in the data that is needed for them.
@@ -453,8 +453,8 @@ impl VarColumn {
         })
     }
 
-    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and the units of their values if `values`
-    /// is set.
+    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and the units of their values if
+    /// `values` is set.
     fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
         let mut gathered = GatherList::default();
         let mut units = Vec::new();

@@ -33,9 +33,9 @@ const KEPT_PLACES: usize = 64;
 /// Limit for the positions that all cached boundaries have together, approximately.
 const KEPT_POSITIONS: usize = 1 << 18;
 
-/// After this many segments with cells of several fragments, freed memory is returned to the system. Segments are made on
-/// many threads, whose arenas would otherwise each keep as much as the largest segments needed: a third of what a long
-/// read takes. It costs about two percent of the time of these segments.
+/// After this many segments with cells of several fragments, freed memory is returned to the system. Segments are made
+/// on many threads, whose arenas would otherwise each keep as much as the largest segments needed: a third of what a
+/// long read takes. It costs about two percent of the time of these segments.
 const MERGED_PER_RETURN: usize = 8;
 
 /// A merge and its cuts. Memory: two keys for each tile of the fragments that were opened (held by the parts), a key or
@@ -55,9 +55,9 @@ pub struct LazyMerge {
 }
 
 enum SegmentCut {
-    /// Into segments of [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells, the last of fewer, counted over
-    /// all `cells` in merge order. A segment begins at the cell with that count, or at the first cell with the same
-    /// coordinates, so a segment has no more rows than cells were counted.
+    /// Into segments of [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells, the last
+    /// of fewer, counted over all `cells` in merge order. A segment begins at the cell with that count, or at the first
+    /// cell with the same coordinates, so a segment has no more rows than cells were counted.
     ByRank { cells: u64 },
     /// At ascending keys, or prefixes of keys.
     ByKeys { keys: Vec<Vec<u64>> },
@@ -211,8 +211,8 @@ impl LazyMerge {
     }
 
     /// Returns keys at which to cut the merge into segments of about
-    /// [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells; `None` if the boxes give too few keys and cells
-    /// can be searched instead when a segment is first read.
+    /// [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells; `None` if the boxes give
+    /// too few keys and cells can be searched instead when a segment is first read.
     fn keys_to_cut_at(&self, cells: u64) -> Result<Option<Vec<Vec<u64>>>> {
         let wanted = usize::try_from(segments_of_merge(cells / self.query.portions.segment_rows, threads::decoding()))
             .unwrap_or(usize::MAX);

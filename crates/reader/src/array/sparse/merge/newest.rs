@@ -1,9 +1,9 @@
 //! The rows of a merge: the newest of the cells with the same coordinates, in whatever order they come.
 //!
-//! A fragment that holds cells of several times may store the cells of one coordinate in any order: libtiledb 2.11 wrote
-//! such fragments. If several cells of a coordinate have the same time, nothing shows which cell is the newest, and the
-//! row is the cell that libtiledb reads: the first such cell in the last tile that has one. A fragment without times was written
-//! at once, so if it has a coordinate twice, both cells are equally new, and both are rows.
+//! A fragment that holds cells of several times may store the cells of one coordinate in any order: libtiledb 2.11
+//! wrote such fragments. If several cells of a coordinate have the same time, nothing shows which cell is the newest,
+//! and the row is the cell that libtiledb reads: the first such cell in the last tile that has one. A fragment without
+//! times was written at once, so if it has a coordinate twice, both cells are equally new, and both are rows.
 
 use std::cmp::Ordering;
 use std::ops::Range;

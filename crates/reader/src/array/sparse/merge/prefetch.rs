@@ -1,5 +1,5 @@
-//! Prefetches the coordinates that a merge or a search is about to read, for all tiles and fragments concurrently, if each
-//! request is a round trip.
+//! Prefetches the coordinates that a merge or a search is about to read, for all tiles and fragments concurrently, if
+//! each request is a round trip.
 
 use std::ops::Range;
 

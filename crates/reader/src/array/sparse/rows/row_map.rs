@@ -1,5 +1,5 @@
-//! Maps each row to its cell. The map is a list of segments. A segment for which cells must be read is made when one of its
-//! rows is first read.
+//! Maps each row to its cell. The map is a list of segments. A segment for which cells must be read is made when one of
+//! its rows is first read.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use super::store::SpillStore;
 use crate::array::context::single_flight::SingleFlight;
 use tilefs_threads;
 
-/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`SpillStore`] for
-/// the segments that were made.
+/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`SpillStore`]
+/// for the segments that were made.
 pub struct RowMap {
     segments: Vec<Arc<LazySegment>>,
     /// The first row of each segment, and finally the end, as far as they are known.
@@ -152,7 +152,8 @@ impl RowMap {
         self.count_telling(|_, _| ())
     }
 
-    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments and the number of all segments.
+    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments and the number of all
+    /// segments.
     ///
     /// # Errors
     /// As [`RowMap::count`].

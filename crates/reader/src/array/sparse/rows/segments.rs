@@ -1,9 +1,10 @@
 //! The segments of a map of rows, each in one of three forms: a slab of consecutive cells of one fragment, blocks of
 //! interleaved rows, or blocks of addresses.
 //!
-//! A block of interleaved rows has one code for every processed cell: which fragment the cell is the next of, and whether
-//! the cell is a row or dropped. The block lists the fragments that it takes cells from, and the position of the first
-//! cell of each. So a block can be read on its own, and its codes only need to number the fragments of this block.
+//! A block of interleaved rows has one code for every processed cell: which fragment the cell is the next of, and
+//! whether the cell is a row or dropped. The block lists the fragments that it takes cells from, and the position of
+//! the first cell of each. So a block can be read on its own, and its codes only need to number the fragments of this
+//! block.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -45,8 +45,8 @@ pub fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
 }
 
 /// Visits each pair of boxes that intersect once, in no particular order. `budget` limits the pairs that may be
-/// compared, and is lowered by the number of compared pairs. Returns `false`, with not all pairs visited, if the budget does not
-/// suffice or there are more than 2^32 boxes.
+/// compared, and is lowered by the number of compared pairs. Returns `false`, with not all pairs visited, if the budget
+/// does not suffice or there are more than 2^32 boxes.
 ///
 /// Time: sorting the boxes along each dimension, and comparing the pairs that intersect along the dimension along
 /// which the fewest do.
@@ -74,8 +74,8 @@ pub fn for_each_pair(boxes: &BoxList, budget: &mut u64, mut visit: impl FnMut(us
     true
 }
 
-/// Returns the number of pairs of boxes that intersect along one dimension: the number of all pairs, minus the number of
-/// pairs in which one box ends before the other begins.
+/// Returns the number of pairs of boxes that intersect along one dimension: the number of all pairs, minus the number
+/// of pairs in which one box ends before the other begins.
 fn pairs_along(boxes: &BoxList, dimension: usize) -> u64 {
     let own = || (0..boxes.count()).map(|number| boxes.ends(number)[dimension]);
     let mut highs: Vec<u64> = own().map(|ends| ends.1).collect();

@@ -2,8 +2,8 @@
 //!
 //! A row of a matrix touches many tiles and selects few cells of each. Merging these tiles would fetch all their
 //! coordinates and compare all their cells. Narrowing reads only the restricted dimensions, tile by tile on all cores,
-//! and leaves the selected cells to the merge. It tests each cell of a touched tile along the dimensions whose range in the
-//! tile's box leaves that open, so the result does not depend on the order of cells.
+//! and leaves the selected cells to the merge. It tests each cell of a touched tile along the dimensions whose range in
+//! the tile's box leaves that open, so the result does not depend on the order of cells.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,9 +32,10 @@ const BATCH_CELLS: u64 = 16384;
 /// in flight may exceed the limit by the ranges of one stretch, at most one for every second of [`CELLS_AT_ONCE`].
 const MAX_RANGES: usize = 1 << 20;
 
-/// Returns the query restricted to the selected cells instead of whole tiles. Returns `None` if the tiles have too few or
-/// too many cells for that to pay, by [`Portions::narrowed`](super::query::Portions::narrowed), or if the selected cells
-/// are in more than [`MAX_RANGES`] ranges. Also returns `None` for a damaged tile: reading its cells reports the error.
+/// Returns the query restricted to the selected cells instead of whole tiles. Returns `None` if the tiles have too few
+/// or too many cells for that to pay, by [`Portions::narrowed`](super::query::Portions::narrowed), or if the selected
+/// cells are in more than [`MAX_RANGES`] ranges. Also returns `None` for a damaged tile: reading its cells reports the
+/// error.
 ///
 /// # Errors
 /// Those of the storage.

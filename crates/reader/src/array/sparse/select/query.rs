@@ -92,8 +92,8 @@ impl RowCount {
 }
 
 impl Query {
-    /// Returns the number of rows as far as it is known from the footers. Every cell is a row if no cell is deleted or filtered, and
-    /// no two fragments can have coordinates in common.
+    /// Returns the number of rows as far as it is known from the footers. Every cell is a row if no cell is deleted or
+    /// filtered, and no two fragments can have coordinates in common.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -149,9 +149,9 @@ impl Query {
         self.joined_dimensions().map(|dimension| self.range_in_footer(fragment, dimension)).collect()
     }
 
-    /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its cells.
-    /// Planning relies on them for every format version. `None` for strings, and if the footer has no box or one that
-    /// leaves the domain.
+    /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its
+    /// cells. Planning relies on them for every format version. `None` for strings, and if the footer has no box or one
+    /// that leaves the domain.
     ///
     /// # Errors
     /// Any damage in the footer.
@@ -212,8 +212,8 @@ impl Query {
         Ok(!self.array.schema().allows_duplicates && self.array.outline(fragment)?.facts.has_timestamps)
     }
 
-    /// Visits consecutive cells of fragments tile by tile: passes the fragment, and the pieces of a tile that follow each
-    /// other in ascending order. Adds the fragment to errors.
+    /// Visits consecutive cells of fragments tile by tile: passes the fragment, and the pieces of a tile that follow
+    /// each other in ascending order. Adds the fragment to errors.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Damaged`] for cells past the end of their fragment.

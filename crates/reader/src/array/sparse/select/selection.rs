@@ -193,8 +193,8 @@ fn holds(ranges: &[StridedRange], position: u64) -> bool {
     reaching(ranges, position, position).any(|range| range.holds(position))
 }
 
-/// Returns the ranges that begin at a position or before it, from the last one on, as long as one of those before reaches
-/// `least`.
+/// Returns the ranges that begin at a position or before it, from the last one on, as long as one of those before
+/// reaches `least`.
 fn reaching(ranges: &[StridedRange], last: u64, least: u64) -> impl Iterator<Item = &StridedRange> {
     let end = ranges.partition_point(|range| range.low <= last);
     ranges[..end].iter().rev().take_while(move |range| range.reach >= least)

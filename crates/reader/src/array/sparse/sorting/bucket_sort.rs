@@ -30,8 +30,8 @@ pub struct CellLayout {
 }
 
 impl CellLayout {
-    /// Returns the layout for keys that differ only in their last `key_bits`, and addresses among so many fragments of at
-    /// most so many cells.
+    /// Returns the layout for keys that differ only in their last `key_bits`, and addresses among so many fragments of
+    /// at most so many cells.
     pub fn new(key_bits: u32, fragments: usize, cells: u64) -> Self {
         let bits_below = |count: u64| u64::BITS - count.saturating_sub(1).leading_zeros();
         let position_bits = bits_below(cells);
@@ -209,8 +209,9 @@ impl KeyBuckets {
         }
     }
 
-    /// Visits all cells sorted by their keys, and cells with the same key in the order in which they were added. Each thread
-    /// takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in `store`.
+    /// Visits all cells sorted by their keys, and cells with the same key in the order in which they were added. Each
+    /// thread takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in
+    /// `store`.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
@@ -264,8 +265,8 @@ fn visit_all(
     })
 }
 
-/// Packs positions along several axes into keys of one word that sort as the positions do, the first axis being the most
-/// significant.
+/// Packs positions along several axes into keys of one word that sort as the positions do, the first axis being the
+/// most significant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPacking {
     /// For each axis the least position, the greatest distance from it, and the shift of that distance.
