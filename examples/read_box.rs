@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [array, attribute, ranges @ ..] = arguments.as_slice() else {
         return Err("usage: read_box ARRAY ATTRIBUTE LOW..HIGH ...".into());
     };
-    let array = tilefs_reader::open(array)?.into_array()?;
+    let array = tilefs_api::open(array)?.into_array()?;
     let ranges = ranges.iter().map(|range| parse(range)).collect::<Result<Vec<_>, _>>()?;
     let values: Vec<f32> = array.dense()?.read(attribute, &ranges)?;
     let sum: f64 = values.iter().copied().map(f64::from).sum();

@@ -8,7 +8,7 @@ use std::error::Error;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [array, column] = arguments.as_slice() else { return Err("usage: scan_table ARRAY COLUMN".into()) };
-    let array = tilefs_reader::open(array)?.into_array()?;
+    let array = tilefs_api::open(array)?.into_array()?;
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for batch in array.rows()?.columns(&[column])?.batches()? {
         let batch = batch?;

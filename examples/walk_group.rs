@@ -3,11 +3,11 @@
 use std::env;
 use std::error::Error;
 
-use tilefs_reader::{Group, Object};
+use tilefs_api::{Group, Object};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args().nth(1).ok_or("usage: walk_group GROUP")?;
-    walk(&tilefs_reader::open(path)?.into_group()?, 0)
+    walk(&tilefs_api::open(path)?.into_group()?, 0)
 }
 
 fn walk(group: &Group, depth: usize) -> Result<(), Box<dyn Error>> {
@@ -15,11 +15,13 @@ fn walk(group: &Group, depth: usize) -> Result<(), Box<dyn Error>> {
     for (key, value) in group.metadata()?.iter() {
         println!("{indent}@{}: {} x {}", String::from_utf8_lossy(key), value.datatype.name(), value.count);
     }
-    for member in group.members()?.iter() {
-        match group.open_object(member)? {
-            Object::Array(array) => println!("{indent}{}: {} attributes", member.name, array.schema().attributes.len()),
+    for member in group.members()? {
+        match group.open(&member)? {
+            Object::Array(array) => {
+                println!("{indent}{}: {} attributes", member.name(), array.schema().attributes.len())
+            }
             Object::Group(inner) => {
-                println!("{indent}{}/", member.name);
+                println!("{indent}{}/", member.name());
                 walk(&inner, depth + 1)?;
             }
         }

@@ -3,6 +3,7 @@
 #![cfg(feature = "cloud")]
 
 mod cached;
+mod conforming;
 mod corpus;
 mod failing;
 mod hostile;

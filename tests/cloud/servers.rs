@@ -139,7 +139,7 @@ impl Azure {
 }
 
 /// Returns a name with the escapes of URLs.
-fn escaped(name: &str) -> String {
+pub fn escaped(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(one).collect()

@@ -4,11 +4,13 @@
 //! * [`rooms`]: which rooms of a crate use which
 //! * [`order`]: circles, sizes and names
 //! * [`dependencies`]: licences and versions of other crates
+//! * [`interface`]: what the documentation for Rust programs shows can be named
 //! * [`statements`]: the statements of documents are covered by tests
 //! * [`requirements`]: how tests are skipped
 #![cfg(test)]
 
 mod dependencies;
+mod interface;
 mod order;
 mod requirements;
 mod rooms;

@@ -21,11 +21,12 @@
 //! [`Array::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
 //! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
 //!
-//! These are all that the documentation shows. The modules below them are public only for the other crates of this
-//! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
+//! Programs outside this project use `tilefs-api`, whose interface stays. This crate is the parts from which it and the
+//! other crates are built, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
-//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after
-//! it.
+//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after it.
+//!
+//! Arrays in object stores need the feature `cloud`.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -33,33 +34,26 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
-mod api;
-#[doc(hidden)]
 pub mod array;
-#[doc(hidden)]
 pub mod cache;
-#[doc(hidden)]
 pub mod group;
-#[doc(hidden)]
 pub mod lru_cache;
-#[doc(hidden)]
 pub mod memory;
 mod open;
-#[doc(hidden)]
 pub mod read;
-#[doc(hidden)]
 pub mod search;
-#[doc(hidden)]
 pub mod statistics;
-#[doc(hidden)]
+mod typed;
 pub mod vectors;
 
-pub use api::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};
 #[doc(inline)]
-pub use array::{Array, Metadata, ObjectKind, TimeWindow};
+pub use array::sparse::{CoordinateRange, RowCount};
+#[doc(inline)]
+pub use array::{Array, LongKey, Metadata, MetadataItem, ObjectKind, TimeWindow};
 #[doc(inline)]
 pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, OpenOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};
 #[doc(inline)]
 pub use tilefs_storage::{CloudOptions, Settings};
+pub use typed::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};

@@ -34,6 +34,8 @@ mod secret;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 mod settings;
 pub mod simulated;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod together;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 mod uri;

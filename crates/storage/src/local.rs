@@ -489,65 +489,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn file(name: &str) -> Listed {
-        Listed { name: name.into(), kind: ListedKind::Object { length: None } }
-    }
-
     fn folder(name: &str) -> Listed {
         Listed { name: name.into(), kind: ListedKind::Folder }
-    }
-
-    #[test]
-    fn lists_in_byte_order_and_reads_parts() {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("b"), b"0123456789").unwrap();
-        fs::create_dir(root.path().join("a")).unwrap();
-        let (storage, root) = (LocalStorage::new(), StoreKey::from(root.path()));
-        assert_eq!(storage.list(&root).unwrap(), [folder("a"), file("b")]);
-        assert!(storage.list(&root.join("none")).unwrap().is_empty());
-        let key = root.join("b");
-        assert!(storage.list(&key).unwrap().is_empty());
-        assert_eq!(storage.length(&key).unwrap(), 10);
-        let mut four = [0; 4];
-        storage.read_at(&key, 3, &mut four).unwrap();
-        assert_eq!(&four, b"3456");
-        for offset in [8, 10, u64::MAX - 2, u64::MAX] {
-            let error = storage.read_at(&key, offset, &mut four).unwrap_err();
-            let text = error.to_string();
-            assert!(matches!(error, Error::Damaged { .. }), "{text}");
-            assert!(text.contains("the file ends at 10, 4 bytes wanted") && text.contains("/b"), "{text}");
-            assert!(text.contains(&format!("offset {offset}")), "{text}");
-        }
-        assert!(storage.read(&key, 5).is_err());
-        assert_eq!(storage.read(&key, 10).unwrap(), b"0123456789");
-        for (most, end) in [(0, &b""[..]), (3, b"789"), (10, b"0123456789"), (99, b"0123456789")] {
-            assert_eq!(storage.read_end(&key, most).unwrap(), (end.to_vec(), 10));
-            assert_eq!(storage.read_from(&key, 10 - end.len() as u64, most).unwrap(), (end.to_vec(), 10));
-        }
-        assert!(storage.read_from(&key, 11, 1).is_err());
-        assert!(matches!(storage.read_end(&root.join("none"), 1), Err(Error::Missing { .. })));
-    }
-
-    #[test]
-    fn many_ranges_read_as_each_alone() {
-        let root = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
-        fs::write(root.path().join("b"), &bytes).unwrap();
-        let (storage, key) = (LocalStorage::new(), StoreKey::from(root.path()).join("b"));
-        // More buffers than one call accepts, small and large gaps, an overlap, and no order.
-        let mut places: Vec<(usize, usize)> = (0..1500).map(|at| (at * 1999, 1 + at % 7)).collect();
-        places.extend([(5, 100_000), (2_999_999, 1), (1_000_000, 0), (2_000_000, 999_999)]);
-        places.reverse();
-        let mut room: Vec<Vec<u8>> = places.iter().map(|&(_, length)| vec![0; length]).collect();
-        let mut ranges: Vec<ReadRange<'_>> = places
-            .iter()
-            .zip(&mut room)
-            .map(|(&(offset, _), into)| ReadRange { offset: offset as u64, into })
-            .collect();
-        storage.read_ranges(&key, &mut ranges).unwrap();
-        for (&(offset, length), read) in places.iter().zip(&room) {
-            assert!(*read == bytes[offset..offset + length], "{offset}");
-        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, 
 use tilefs_storage::{Listed, StoreKey, together};
 
 use super::context::Context;
-use super::directory::timed_files::{TimedFile, files_in_force, names_in};
+use super::directory::timed_files::{TimedFile, files_in_force};
 use super::directory::window::TimeWindow;
 use super::metadata_tiles::generic_tile::{GenericTile, max_decoded};
 
@@ -36,7 +36,7 @@ const ENTRY_OVERHEAD: u64 = 160;
 /// a few MiB.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
-    values: BTreeMap<Vec<u8>, Arc<Value>>,
+    values: BTreeMap<Vec<u8>, Arc<MetadataItem>>,
     long_keys: BTreeSet<LongKey>,
 }
 
@@ -51,7 +51,7 @@ pub struct LongKey {
 
 /// The value of a key: `count` values of a type, little-endian.
 #[derive(Debug, Clone)]
-pub struct Value {
+pub struct MetadataItem {
     /// The type of the values.
     pub datatype: Datatype,
     /// May be 0 for a key without a value. For strings it counts code units, not characters.
@@ -70,7 +70,7 @@ enum Bytes {
     },
 }
 
-impl Value {
+impl MetadataItem {
     /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
@@ -108,9 +108,9 @@ impl Value {
     }
 }
 
-impl From<MetadataValue> for Value {
+impl From<MetadataValue> for MetadataItem {
     fn from(value: MetadataValue) -> Self {
-        Value { datatype: value.datatype, count: value.count, bytes: Bytes::InMemory(value.bytes) }
+        MetadataItem { datatype: value.datatype, count: value.count, bytes: Bytes::InMemory(value.bytes) }
     }
 }
 
@@ -130,22 +130,12 @@ impl MemoryUse {
 }
 
 impl Metadata {
-    /// Reads the metadata in force in a window for the array or group in the folder `root`. Without `__meta`, as before
-    /// format version 4, it is empty.
+    /// Reads the metadata in force in a window for the array or group in the folder `root`, whose `__meta` contains these
+    /// names. Without `__meta`, as before format version 4, the metadata is empty.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file, [`Error::Key`] if it is encrypted and the key is missing or wrong. Never
     /// returns only some of the keys, except that it leaves out [long ones](Metadata::long_keys).
-    pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
-        let storage = &*context.storage;
-        let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
-        Self::read_listed(context, root, &names, window)
-    }
-
-    /// As [`Metadata::read`], for a folder whose `__meta` contains these names.
-    ///
-    /// # Errors
-    /// As for [`Metadata::read`].
     pub(crate) fn read_listed(
         context: &Arc<Context>,
         root: &StoreKey,
@@ -213,7 +203,7 @@ impl Metadata {
     }
 
     /// Applies one entry to its key.
-    fn apply(&mut self, key: Vec<u8>, value: Option<Value>) {
+    fn apply(&mut self, key: Vec<u8>, value: Option<MetadataItem>) {
         match value {
             Some(value) => self.values.insert(key, Arc::new(value)),
             None => self.values.remove(&key),
@@ -253,12 +243,12 @@ impl Metadata {
     }
 
     /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub fn get(&self, key: &str) -> Option<&MetadataItem> {
         self.values.get(key.as_bytes()).map(|value| &**value)
     }
 
     /// Iterates over all keys in byte order. A key is text by convention, but the format allows any bytes.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<Value>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<MetadataItem>)> {
         self.values.iter().map(|(key, value)| (key.as_slice(), value))
     }
 }
@@ -278,7 +268,7 @@ fn long_key(tile: &GenericTile, start: u64, length: u64) -> Result<LongKey> {
 }
 
 /// Returns the value of an entry in the payload of a file.
-fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<Value> {
+fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<MetadataItem> {
     let ValueHead { datatype, count, start, length } = head;
     let bytes = if in_memory {
         let mut bytes = vec![0; length as usize];
@@ -287,18 +277,19 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
     } else {
         Bytes::Stored { tile: tile.clone(), start, length }
     };
-    Ok(Value { datatype, count, bytes })
+    Ok(MetadataItem { datatype, count, bytes })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::directory::timed_files::names_in;
     use super::super::metadata_tiles::generic_tile::tests::stored;
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
     use tilefs_storage::LocalStorage;
 
-    fn value(byte: u8) -> Value {
+    fn value(byte: u8) -> MetadataItem {
         MetadataValue { datatype: Datatype::UInt8, count: 1, bytes: vec![byte] }.into()
     }
 
@@ -334,6 +325,12 @@ mod tests {
         bytes
     }
 
+    fn read_folder(context: &Arc<Context>, root: &StoreKey) -> Result<Metadata> {
+        let folder = context.storage.know(root)?;
+        let names = names_in(&*context.storage, &folder, METADATA)?;
+        Metadata::read_listed(context, root, &names, TimeWindow::ALL)
+    }
+
     fn read(payloads: &[Vec<u8>]) -> Result<Metadata> {
         read_within(1 << 20, payloads)
     }
@@ -347,7 +344,7 @@ mod tests {
         }
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, budget, 1, None));
-        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
+        let metadata = read_folder(&context, &folder.path().into())?;
         for (_, value) in metadata.iter() {
             // While the files exist.
             value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
@@ -367,9 +364,9 @@ mod tests {
         std::fs::write(&file, stored(payload(&values).chunks(65536))).unwrap();
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL).unwrap();
-        assert_eq!(metadata.get("key0000").and_then(Value::bytes), Some(&b"short"[..]));
-        assert_eq!(metadata.get("key0002").and_then(Value::bytes), Some(&[1, 2][..]));
+        let metadata = read_folder(&context, &folder.path().into()).unwrap();
+        assert_eq!(metadata.get("key0000").and_then(MetadataItem::bytes), Some(&b"short"[..]));
+        assert_eq!(metadata.get("key0002").and_then(MetadataItem::bytes), Some(&[1, 2][..]));
         let large = metadata.get("key0001").unwrap();
         assert_eq!((large.bytes(), large.len(), large.count), (None, long.len() as u64, 300_000));
         for start in [0, 1, 65_530, long.len() - 100] {
@@ -428,7 +425,7 @@ mod tests {
         // Compressed, each key takes a few bytes.
         let metadata = read_within(1 << 30, std::slice::from_ref(&payload)).unwrap();
         assert_eq!(metadata.len(), 100_000);
-        assert_eq!(metadata.get("key77777").and_then(Value::bytes), Some(&77_777u32.to_le_bytes()[..]));
+        assert_eq!(metadata.get("key77777").and_then(MetadataItem::bytes), Some(&77_777u32.to_le_bytes()[..]));
         assert!(read_within(64 << 20, &[payload]).is_err());
     }
 }

@@ -37,7 +37,7 @@ pub use field_id::FieldId;
 pub use folder::ArrayFolder;
 pub use folder::outline::{FieldFile, Outline};
 pub use labels::LabelArray;
-pub use metadata::{Metadata, Value};
+pub use metadata::{LongKey, Metadata, MetadataItem};
 pub use metadata_tiles::generic_tile::decode_inline_tile;
 pub use metadata_tiles::tile_boxes::TileBoxes;
 pub use metadata_tiles::tile_numbers::TileNumbers;

@@ -70,9 +70,8 @@ impl Array {
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
-    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing, and
-    /// uses only what has no locks, so that a forked child can call it with a context of its own.
-    #[doc(hidden)]
+    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing, and uses
+    /// only what has no locks, so that a forked child can call it with a context of its own.
     pub fn in_context(&self, context: Arc<Context>) -> Self {
         let folder = Arc::new(self.folder.in_context(context));
         let (schema, fragments, around) = (self.schema.clone(), self.fragments.clone(), self.around.clone());
@@ -127,7 +126,7 @@ impl Array {
     /// Returns the metadata as of the window, which is read once.
     ///
     /// # Errors
-    /// As [`Metadata::read`].
+    /// [`Error::Damaged`] with the file; [`Error::Key`] if it is encrypted and the key is missing or wrong.
     pub fn metadata(&self) -> Result<Arc<Metadata>> {
         let read = || {
             let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;

@@ -149,7 +149,6 @@ impl Group {
 
     /// Returns the same group in the same window, with the storage, caches and key of another context. Reads nothing,
     /// and uses only what has no locks, so that a forked child can call it with a context of its own.
-    #[doc(hidden)]
     pub fn in_context(&self, context: Arc<Context>) -> Self {
         Self::with_around(context, self.path.clone(), self.window, self.around.clone())
     }
@@ -172,7 +171,7 @@ impl Group {
     /// Returns the metadata as of the window, which is read once.
     ///
     /// # Errors
-    /// As [`Metadata::read`].
+    /// [`Error::Damaged`] with the file; [`Error::Key`] if it is encrypted and the key is missing or wrong.
     pub fn metadata(&self) -> Result<Arc<Metadata>> {
         let read = || {
             let names = &self.names()?.metadata;

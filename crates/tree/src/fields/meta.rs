@@ -24,7 +24,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
-use tilefs_reader::array::Value as Stored;
+use tilefs_reader::array::MetadataItem as Stored;
 use tilefs_reader::read::Output;
 
 use crate::fields::lines::Lines;

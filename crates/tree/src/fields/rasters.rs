@@ -16,7 +16,7 @@ use tilefs_export::{Column, Field, Metadatum, number};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
-use tilefs_reader::array::Value;
+use tilefs_reader::array::MetadataItem;
 use tilefs_reader::array::dense::AxisRange;
 use tilefs_storage::StoreKey;
 
@@ -105,7 +105,7 @@ pub struct Rasters<'a> {
 }
 
 /// Returns the bytes of a value, unless it is too large to be a description of a raster.
-fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
+fn whole(value: &MetadataItem) -> Result<Option<Vec<u8>>> {
     if value.len() > MAX_GDAL_FILE {
         return Ok(None);
     }

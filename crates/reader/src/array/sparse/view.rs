@@ -50,6 +50,7 @@ pub struct SparseView {
 
 /// The rows of a view fragment by fragment, each as stored.
 pub struct Unmerged {
+    /// The view of these rows.
     pub view: SparseView,
     /// The first row of each fragment that has cells.
     pub starts: Vec<u64>,

@@ -109,7 +109,6 @@ impl RowReader {
     ///
     /// # Errors
     /// Those of `decide`; any damage in the R-trees.
-    #[doc(hidden)]
     pub fn within_boxes(self, dimension: usize, decide: impl FnMut(&Range) -> Result<Descent>) -> Result<Self> {
         let view = Arc::new(self.view.within_boxes(dimension, decide)?);
         Ok(RowReader { view, ..self })

@@ -9,28 +9,27 @@ use tilefs_format::datatype::{Datatype, Kind};
 pub trait Number: sealed::Sealed + Pod + Default + Send + Sync {
     /// Returns whether values of a datatype have the kind and the size of this type. Values are never converted.
     fn reads(datatype: Datatype) -> bool;
-
-    /// Converts from little-endian bytes.
-    #[doc(hidden)]
-    fn of_little_endian(self) -> Self;
 }
 
-mod sealed {
+pub(super) mod sealed {
     /// Prevents other crates from adding number types.
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// Converts from little-endian bytes.
+        fn of_little_endian(self) -> Self;
+    }
 }
 
 macro_rules! numbers {
     ($kind:ident: $($number:ty),*) => {$(
-        impl sealed::Sealed for $number {}
+        impl sealed::Sealed for $number {
+            fn of_little_endian(self) -> Self {
+                <$number>::from_le_bytes(self.to_ne_bytes())
+            }
+        }
 
         impl Number for $number {
             fn reads(datatype: Datatype) -> bool {
                 datatype.kind() == Kind::$kind && datatype.size() == size_of::<$number>()
-            }
-
-            fn of_little_endian(self) -> Self {
-                <$number>::from_le_bytes(self.to_ne_bytes())
             }
         }
     )*};

@@ -1,0 +1,68 @@
+//! An array at one point in time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_format::schema::ArraySchema;
+use tilefs_reader::{DenseReader, Metadata, RowReader};
+
+/// An array at one point in time. Clones share what was read.
+#[derive(Clone)]
+pub struct Array(Arc<tilefs_reader::Array>);
+
+impl Array {
+    pub(crate) fn new(array: Arc<tilefs_reader::Array>) -> Self {
+        Array(array)
+    }
+
+    /// Returns the path or URI.
+    pub fn path(&self) -> String {
+        self.0.path().to_string()
+    }
+
+    /// Returns the schema in force at the time of the array.
+    pub fn schema(&self) -> &ArraySchema {
+        self.0.schema()
+    }
+
+    /// Returns the first and the last time whose writes the array shows, in milliseconds since 1970.
+    pub fn time_window(&self) -> (u64, u64) {
+        (self.0.window().start, self.0.window().end)
+    }
+
+    /// Returns the time of the newest write that the array shows, in milliseconds since 1970.
+    pub fn last_commit(&self) -> Option<u64> {
+        self.0.last_commit()
+    }
+
+    /// Returns the metadata, which is read once.
+    ///
+    /// # Errors
+    /// Any damage in the metadata.
+    pub fn metadata(&self) -> Result<Arc<Metadata>> {
+        self.0.metadata()
+    }
+
+    /// Returns a reader of boxes of a dense array. Reads its footers.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a sparse array; any damage in a footer.
+    pub fn dense(&self) -> Result<DenseReader> {
+        self.0.dense()
+    }
+
+    /// Returns a reader of the rows of a sparse array, with all columns, dimensions first. Reads the array's footers.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a dense array; any damage in a footer.
+    pub fn rows(&self) -> Result<RowReader> {
+        self.0.rows()
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Array").field(&self.path()).finish()
+    }
+}
