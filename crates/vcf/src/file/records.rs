@@ -26,6 +26,7 @@ use crate::dataset::regions::WrittenRegion;
 use crate::dataset::spans::{FileSamples, SelectedRegions};
 use crate::header::Header;
 use crate::layout::Window;
+use crate::line::Line;
 use crate::merge::{FileRecord, MergedFile, MergedLines, Merger};
 use crate::tabix::{IndexFormat, csi_of_bcf, tabix};
 
@@ -101,28 +102,32 @@ impl Lines {
     }
 
     /// Prepares to make lines.
-    fn writer(&self) -> LineWriter<'_> {
+    fn maker(&self) -> LineMaker<'_> {
         match self {
-            Lines::Separate { header, sample } => LineWriter::Separate { header, has_sample: sample.is_some() },
-            Lines::Merged(merger) => LineWriter::Merged(merger.lines()),
+            Lines::Separate { header, sample } => LineMaker::Separate { header, has_sample: sample.is_some() },
+            Lines::Merged(merger) => LineMaker::Merged(merger.lines()),
         }
     }
 }
 
 /// Makes lines of records, one position after the other.
-enum LineWriter<'l> {
+enum LineMaker<'l> {
     Separate { header: &'l Header, has_sample: bool },
     Merged(MergedLines<'l>),
 }
 
-impl LineWriter<'_> {
-    /// Appends the lines of all records at one position.
-    fn append(&mut self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+impl LineMaker<'_> {
+    /// Calls `visit` with each line of the records at one position.
+    fn for_each_line(
+        &mut self,
+        records: &[FileRecord<'_>],
+        mut visit: impl FnMut(&Line<'_>) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            LineWriter::Separate { header, has_sample } => {
-                records.iter().try_for_each(|one| one.record.append(header, *has_sample, out))
+            LineMaker::Separate { header, has_sample } => {
+                records.iter().try_for_each(|one| visit(&one.record.line(header, *has_sample)?))
             }
-            LineWriter::Merged(lines) => lines.append(records, out),
+            LineMaker::Merged(lines) => lines.for_each_line(records, visit),
         }
     }
 }
@@ -271,14 +276,14 @@ impl VariantText {
     /// Returns the bytes of some records of a window.
     fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
         let mut text = Vec::with_capacity(keys.len().saturating_mul(LEAST_LINE));
-        let (mut lines, mut writer) = (Vec::new(), self.lines.writer());
+        let mut lines = self.lines.maker();
         let mut bcf = self.bcf.as_ref().map(BcfRecords::new);
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
-            let Some(bcf) = &mut bcf else { return writer.append(at_position, &mut text) };
-            lines.clear();
-            writer.append(at_position, &mut lines)?;
-            bcf.append(&lines, &mut text)
+            lines.for_each_line(at_position, |line| match &mut bcf {
+                Some(bcf) => bcf.append(line, &mut text),
+                None => line.append(&mut text),
+            })
         });
         made.in_array(self.dataset.data.path())?;
         Ok(text)
