@@ -4,9 +4,9 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use tilefs::tree::grammar::{Addressing, DimensionBounds, dense, sparse};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{Range, Scalar};
+use tilefs_tree::select::{Addressing, DimensionBounds, dense, sparse};
 
 fn main() {
     divan::main();

@@ -4,7 +4,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use support::handmade::{Stored, UINT8, attribute, schema};
-use tilefs::tree::{self, Node, OpenOptions};
+use tilefs_tree::{self as tree, Node, OpenOptions};
 
 fn main() {
     divan::main();

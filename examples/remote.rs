@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::{ReadAhead, Window};
-use tilefs::tree::{self, Node, OpenOptions};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_tree::{self as tree, Node, OpenOptions};
 
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;

@@ -1,13 +1,12 @@
-//! tilefs presents TileDB arrays as plain files: this library is the program's tree of names, its mount and its server.
+//! tilefs presents TileDB arrays as plain files: this library is the program's mount and its server.
 //!
 //! * [`fuse`]: the tree as a mounted file system
 //! * [`serve`]: the tree over HTTP and WebDAV
 //! * [`reports`]: what a mount or server reports about itself
 //! * [`read_ahead`]: prefetches for sequential and strided readers
-//! * [`tree`]: the virtual tree, names to nodes
 //!
-//! The crates below: `tilefs_export` makes files of cells, `tilefs_reader` reads arrays, `tilefs_format` parses stored
-//! bytes.
+//! The crates below: `tilefs_tree` maps names to nodes, `tilefs_export` makes files of cells, `tilefs_reader` reads
+//! arrays, `tilefs_format` parses stored bytes.
 
 #![cfg_attr(
     not(test),
@@ -20,4 +19,3 @@ mod refresh;
 pub mod reports;
 #[cfg(feature = "serve")]
 pub mod serve;
-pub mod tree;

@@ -1,5 +1,5 @@
 //! Mounts a custom tree, in the foreground or (`--background`) in the background: the library needs only a
-//! [`tilefs::tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
+//! [`tilefs_tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
 
 use std::error::Error;
 use std::path::Path;

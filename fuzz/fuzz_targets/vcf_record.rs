@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tilefs_export::computed::{CellKind, Cells};
+use tilefs_export::column::computed::{CellKind, Cells};
 use tilefs_vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
 use tilefs_vcf::{BcfHeader, BcfRecords, Contigs, FileRecord, Header, Line, MergedFile, Merger, Record, sample_numbers};
 

@@ -9,9 +9,9 @@ use tilefs_threads as threads;
 
 use super::failure::Failure;
 use tilefs::read_ahead::Window;
-use tilefs::tree::grammar::Addressing;
-use tilefs::tree::suggest::suggestion;
-use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
+use tilefs_tree::node::suggest::suggestion;
+use tilefs_tree::select::Addressing;
+use tilefs_tree::{self as tree, Folder, MountedTree, Node, OpenOptions, Stored};
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
 const REMOTE_READ_AHEAD_WORKERS: usize = 32;

@@ -9,7 +9,7 @@ use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output};
 use tilefs::read_ahead::ReadAhead;
-use tilefs::tree::Node;
+use tilefs_tree::Node;
 
 /// A longer file in an object store is prefetched as a whole from the start.
 const LARGE: u64 = 1 << 20;

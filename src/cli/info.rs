@@ -8,9 +8,9 @@ use tilefs_threads as threads;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
-use tilefs::tree::directory::directory_json;
-use tilefs::tree::group_outline::{outline, outline_of_directory};
-use tilefs::tree::{self, Node, Stored};
+use tilefs_tree::group::outline::{outline, outline_of_directory};
+use tilefs_tree::objects::directory::directory_json;
+use tilefs_tree::{self as tree, Node, Stored};
 
 /// Describe an array, a group, or a folder of these: shape, types, filters
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use log::{Level, LevelFilter};
 
 use super::printable;
 use tilefs::reports::ASKED_FOR;
-use tilefs::tree::time::extended;
+use tilefs_tree::select::time::extended;
 
 /// The socket of the system's log (syslog or journald).
 const SYSTEM_LOG: &str = "/dev/log";

@@ -13,8 +13,8 @@ use tilefs_threads as threads;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, printable};
-use tilefs::tree::texts::{dense_text, sparse_text};
-use tilefs::tree::{self, Folder, Node};
+use tilefs_tree::texts::{dense_text, sparse_text};
+use tilefs_tree::{self as tree, Folder, Node};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -202,7 +202,7 @@ fn join(path: &str, name: &str) -> String {
 /// Formats a time to the second: `2024-01-31T10:15:00Z`.
 fn format_time(time: SystemTime) -> String {
     let milliseconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let text = tree::time::extended(milliseconds);
+    let text = tree::select::time::extended(milliseconds);
     match text.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),
         None => text,

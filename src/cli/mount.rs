@@ -15,7 +15,7 @@ use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
-use tilefs::tree::{self, Links};
+use tilefs_tree::{self as tree, Links};
 
 const EXAMPLES: &str = "\
 `tilefs ARRAY MNT` and `tilefs ARRAY --mount MNT` are short for `tilefs mount ARRAY MNT`.

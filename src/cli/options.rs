@@ -12,8 +12,8 @@ use tilefs_threads::address_space;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::tree::time::OpenWindow;
-use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
+use tilefs_tree::select::time::OpenWindow;
+use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -213,7 +213,7 @@ impl Opening {
     fn window(&self) -> Result<OpenWindow, Failure> {
         let texts = [self.at.as_ref().map(|at| &at.text), self.from.as_ref().map(|from| &from.text)];
         for part in texts.into_iter().flatten().flat_map(|text| text.split("..")) {
-            if let Some(warning) = tree::time::warning(part) {
+            if let Some(warning) = tree::select::time::warning(part) {
                 ::log::warn!("{warning}");
             }
         }
@@ -320,12 +320,12 @@ impl Logging {
 }
 
 fn parse_window(text: &str) -> Result<Typed<OpenWindow>, String> {
-    let time = tree::time::typed(text, tree::time::window).map_err(|error| error.to_string())?;
+    let time = tree::select::time::typed(text, tree::select::time::window).map_err(|error| error.to_string())?;
     Ok(Typed { time, text: text.to_owned() })
 }
 
 fn parse_start(text: &str) -> Result<Typed<u64>, String> {
-    let (time, _) = tree::time::typed(text, tree::time::span).map_err(|error| error.to_string())?;
+    let (time, _) = tree::select::time::typed(text, tree::select::time::span).map_err(|error| error.to_string())?;
     Ok(Typed { time, text: text.to_owned() })
 }
 

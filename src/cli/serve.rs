@@ -13,7 +13,7 @@ use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::serve::{ServeOptions, Server, is_loopback};
-use tilefs::tree::Links;
+use tilefs_tree::Links;
 
 const EXAMPLES: &str = "\
 Examples:

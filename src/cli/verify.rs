@@ -17,10 +17,10 @@ use tilefs_threads as threads;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::output;
-use tilefs::tree::group_texts::NEITHER;
-use tilefs::tree::texts::counted;
-use tilefs::tree::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
-use tilefs::tree::{self, OpenOptions, Stored};
+use tilefs_tree::group::texts::NEITHER;
+use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
+use tilefs_tree::texts::counted;
+use tilefs_tree::{self as tree, OpenOptions, Stored};
 
 /// Characters of the progress bar.
 const BAR: usize = 40;

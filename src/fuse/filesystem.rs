@@ -20,7 +20,7 @@ use super::requests::Requests;
 use super::server::{BLOCK_SIZE, BackgroundTriggers, Failure, MAX_NAME, Ownership, Server};
 use super::sys;
 use crate::read_ahead::ReadAhead;
-use crate::tree::{EntryKind, Tree};
+use tilefs_tree::{EntryKind, Tree};
 
 /// Time for which the kernel may cache names and attributes.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);

@@ -26,7 +26,7 @@ use tilefs_format::error::Result;
 
 use super::forgotten::{ForgottenName, ForgottenNames};
 use super::recent::RecentNodes;
-use crate::tree::{Changed, EntryKind, File, Folder, Node, Refreshed};
+use tilefs_tree::{Changed, EntryKind, File, Folder, Node, Refreshed};
 
 /// Approximate limit for the memory of names that the kernel remembers. The kernel keeps names while it has memory,
 /// which is more than ours, so beyond this limit we make it forget the oldest.
@@ -553,9 +553,9 @@ fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::fuse::recent::MAX_NODES;
-    use crate::tree::Entry;
-    use crate::tree::lazy::LazyFile;
     use std::sync::atomic::AtomicUsize;
+    use tilefs_tree::Entry;
+    use tilefs_tree::node::lazy::LazyFile;
 
     /// A folder of folders of files, like slices; counts live nodes and lookups.
     #[derive(Default)]

@@ -1,5 +1,5 @@
 //! The FUSE mount: receives the kernel's requests and sends replies. It knows no arrays, only the interface of
-//! [`crate::tree`].
+//! [`tilefs_tree`].
 //!
 //! * [`Mount`]: a mounted tree, from mounting to unmounting
 //! * [`serve`]: serves a mount until a signal or `umount` ends it

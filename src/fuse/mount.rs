@@ -28,7 +28,7 @@ use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
-use crate::tree::Tree;
+use tilefs_tree::Tree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
 /// a request. More is no faster, because tilefs prefetches itself, and slows random reads of mapped files, for which

@@ -3,7 +3,7 @@
 
 use tilefs_reader::recent::{Kept, Recent};
 
-use crate::tree::Node;
+use tilefs_tree::Node;
 
 /// Maximum number of nodes.
 pub const MAX_NODES: usize = 256;
@@ -42,11 +42,11 @@ impl RecentNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::lazy::FixedFolder;
     use std::iter;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Weak};
     use std::time::SystemTime;
+    use tilefs_tree::node::lazy::FixedFolder;
 
     fn folder(bytes: impl Fn() -> usize + Send + Sync + 'static) -> (Node, Weak<FixedFolder>) {
         let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);

@@ -24,8 +24,8 @@ use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use crate::tree::suggest::suggestion_in;
-use crate::tree::{EntryKind, Node, Tree};
+use tilefs_tree::node::suggest::suggestion_in;
+use tilefs_tree::{EntryKind, Node, Tree};
 
 /// The longest name that every kernel version accepts from a FUSE file system.
 pub(super) const MAX_NAME: usize = 1024;

@@ -12,7 +12,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::statistics::{self, Statistic};
 
 use super::recent_errors::RecentErrors;
-use crate::tree::{Entry, EntryKind, File, Folder, Node};
+use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
 
 /// Name of the folder.
 const OWN_FOLDER: &str = ".tilefs";
@@ -193,7 +193,7 @@ mod tests {
     use tilefs_reader::statistics::{Counter, Value};
 
     use super::*;
-    use crate::tree::lazy::{FixedFolder, LazyFile};
+    use tilefs_tree::node::lazy::{FixedFolder, LazyFile};
 
     #[test]
     fn own_files_are_unlisted_and_fixed_while_open() {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::tree::time::extended;
+use tilefs_tree::select::time::extended;
 
 /// Number of different errors that are kept.
 const KEPT: usize = 100;

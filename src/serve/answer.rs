@@ -21,8 +21,8 @@ use super::properties::Asked;
 use super::ranges::{self, Wanted};
 use super::site::{Refusal, Site, Snapshot};
 use super::validators::{self, Precondition};
-use crate::tree::recent::{Found, is_fixed};
-use crate::tree::{File, Node};
+use tilefs_tree::node::recent::{Found, is_fixed};
+use tilefs_tree::{File, Node};
 
 /// A shorter file is not prefetched as a whole.
 const LARGE: u64 = 1 << 20;

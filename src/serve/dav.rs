@@ -12,8 +12,8 @@ use super::path::{TreePath, encode_name};
 use super::properties::{AFTER, Asked, Resource};
 use super::site::{Failure, Refusal, Site, Snapshot, modified};
 use super::validators;
-use crate::tree::recent::Found;
-use crate::tree::{EntryKind, Node};
+use tilefs_tree::node::recent::Found;
+use tilefs_tree::{EntryKind, Node};
 
 /// The depth of a PROPFIND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::body::Pieces;
 use super::path::{append, encode_name, escape_markup};
 use super::site::{Failure, Refusal, Site};
 use super::validators;
-use crate::tree::recent::Found;
-use crate::tree::{EntryKind, File, Folder, Node};
+use tilefs_tree::node::recent::Found;
+use tilefs_tree::{EntryKind, File, Folder, Node};
 
 /// Folders with more entries are listed without sizes and times, as `ls` does, because each entry takes a lookup.
 const MAX_SIZED: usize = 1000;

@@ -1,5 +1,5 @@
 //! The tree over HTTP/1.1 and read-only WebDAV, for programs without FUSE. It knows no arrays, only the interface of
-//! [`crate::tree`].
+//! [`tilefs_tree`].
 //!
 //! * [`Server`]: listens, and answers until it is stopped
 //! * [`ServeOptions`]: the address, who may read, and prefetching

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use super::answer::Question;
 use super::path::{TreePath, encode_name, escape_markup};
 use super::site::{Failure, Site};
-use crate::tree::texts::shell_word;
-use crate::tree::{EntryKind, Folder, Node};
+use tilefs_tree::texts::shell_word;
+use tilefs_tree::{EntryKind, Folder, Node};
 
 /// Maximum number of bytes of a text that is shown on the page.
 const MAX_TEXT: u64 = 64 << 10;

@@ -22,7 +22,7 @@ use super::site::Site;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
-use crate::tree::Tree;
+use tilefs_tree::Tree;
 
 /// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;

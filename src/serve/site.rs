@@ -18,8 +18,8 @@ use super::validators;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use crate::tree::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
-use crate::tree::{Changed, File, Folder, Node, Tree};
+use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
+use tilefs_tree::{Changed, File, Folder, Node, Tree};
 
 /// A tree and everything that its requests share.
 pub struct Site {

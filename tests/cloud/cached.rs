@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tilefs::tree::{self, OpenOptions};
+use tilefs_tree::{self as tree, OpenOptions};
 
 use super::proxy::Proxy;
 use super::servers::S3;

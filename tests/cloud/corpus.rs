@@ -15,7 +15,7 @@ use super::{open, options};
 use support::corpora::corpus;
 use support::manifest::{Object, load};
 use support::parallel;
-use tilefs::tree::{self, OpenOptions};
+use tilefs_tree::{self as tree, OpenOptions};
 
 /// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.
 const SOME: usize = 13;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tilefs::tree::{self, OpenOptions};
 use tilefs_format::error::Error;
+use tilefs_tree::{self as tree, OpenOptions};
 
 use super::proxy::{Asked, Fault, Proxy};
 use super::servers::{S3, free_address};

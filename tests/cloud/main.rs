@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::skip;
-use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
 use tilefs_storage::{CloudOptions, Settings};
+use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
 
 /// Returns options for anonymous requests to an endpoint.
 fn options(endpoint: &str) -> OpenOptions {

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use tilefs::tree::OpenOptions;
 use tilefs_storage::Settings;
+use tilefs_tree::OpenOptions;
 
 use super::proxy::Proxy;
 use super::same::assert_same;

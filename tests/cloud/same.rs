@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tilefs::tree::{self, OpenOptions};
 use tilefs_export::Content;
 use tilefs_format::error::Result;
+use tilefs_tree::{self as tree, OpenOptions};
 
 use super::proxy::Proxy;
 use super::servers::S3;

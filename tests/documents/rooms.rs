@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use support::repository::{root, text};
 
 /// The room of the files of a crate that are in none of its other rooms.
-const ROOT_ROOMS: [(&str, &str); 8] = [
+const ROOT_ROOMS: [(&str, &str); 9] = [
     ("tilefs", "cli"),
     ("format", "format"),
+    ("tree", "tree"),
     ("export", "export"),
     ("vcf", "vcf"),
     ("hdf5-layout", "hdf5-layout"),

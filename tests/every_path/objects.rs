@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilefs::tree::{OpenOptions, is_object};
+use tilefs_tree::{OpenOptions, is_object};
 
 /// An array or a group to list.
 pub struct StoredObject {

@@ -17,9 +17,9 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tilefs::tree::{self, File, Folder, Node, OpenOptions, ShownViews};
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
+use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions, ShownViews};
 
 use crate::digests::digest;
 use crate::neutral::Neutral;

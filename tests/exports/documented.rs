@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs::tree::names::OF_ARRAYS;
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::node::names::OF_ARRAYS;
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use crate::mounted::Mounted;
 use crate::tools::has;

@@ -1,8 +1,9 @@
 //! GDAL opens the raw file through the ENVI header or the `.vrt` beside it; other headers are for other readers.
 
-use tilefs_export::georeference::Georeference;
+use tilefs_export::geo::georeference::Georeference;
 use tilefs_export::raster::Scene;
-use tilefs_export::{Column, Field, envi, sidecar};
+use tilefs_export::raster::{envi, sidecar};
+use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, has, imagemagick, python, run, write};

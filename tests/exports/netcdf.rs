@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
+use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::netcdf::{Version, netcdf};
 use tilefs_export::{Column, Columns, Field, Labels, Metadatum};
 use tilefs_format::datatype::Datatype;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tilefs_export::microseconds::in_microseconds;
+use tilefs_export::column::microseconds::in_microseconds;
 use tilefs_export::parquet::parquet;
 use tilefs_export::{Column, Content, Field, Labels};
 use tilefs_format::datatype::Datatype;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use support::parallel;
 use support::stored::{Copy, file_below};
-use tilefs::tree::{self, EntryKind, Folder, OpenOptions};
 use tilefs_format::error::{Error, Result};
+use tilefs_tree::{self as tree, EntryKind, Folder, OpenOptions};
 
 /// Returns all raw files of an array, including coordinates.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {

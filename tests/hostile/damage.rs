@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use support::manifest::{Object, load};
 use support::parallel;
 use tempfile::TempDir;
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// No test here needs more than 256 MiB.
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.
@@ -366,7 +366,7 @@ fn apply(damage: Damage, original: &Path, copy: &Path) {
 /// Returns a raw file of the tree.
 struct Shown {
     name: String,
-    file: std::sync::Arc<dyn tilefs::tree::File>,
+    file: std::sync::Arc<dyn tilefs_tree::File>,
 }
 
 impl Shown {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use support::shown::{file, subfolder};
 use support::stored::{Copy, copy_folder, file_below, generic_tile, payload, stored};
-use tilefs::tree::{self, OpenOptions};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
+use tilefs_tree::{self as tree, OpenOptions};
 
 const KEY: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
 

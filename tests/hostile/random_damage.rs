@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use crate::mutator::{self, Random};
 use crate::untouched;
-use tilefs::tree::array::array_folder;
-use tilefs::tree::{Folder, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::{MemoryStorage, StoreKey};
+use tilefs_tree::array::array_folder;
+use tilefs_tree::{Folder, Node, OpenOptions};
 
 /// The arrays to damage, each of about ten KiB.
 const ARRAYS: [&str; 22] = [

@@ -4,8 +4,8 @@ use std::fs;
 
 use support::shown::{file, subfolder};
 use support::stored::{Copy, alter, make_filter_unknown};
-use tilefs::tree::{self, EntryKind, Folder, OpenOptions};
 use tilefs_format::error::Result;
+use tilefs_tree::{self as tree, EntryKind, Folder, OpenOptions};
 
 /// Returns the raw files of an array and of its dimensions, by name.
 fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {

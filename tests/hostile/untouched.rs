@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tilefs::tree::subarray::FieldId;
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_tree::cells::FieldId;
 
 use support::fields::{contents, fields, subarray};
 

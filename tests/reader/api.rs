@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{Array, Error, Object, Values};
+use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
 
 fn fixture(name: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join(name)

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tilefs::tree::{self, File, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, Operation, Request};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions};
 
 /// An array of the fixtures in an object store.
 struct Remote {

@@ -13,10 +13,6 @@ use std::{env, fs};
 
 use support::columns::compare_values;
 use support::corpora::{corpus, peers};
-use tilefs::tree::dense::{DenseArray, DenseSubarray};
-use tilefs::tree::sparse::SparseSubarray;
-use tilefs::tree::subarray::{FieldId, Subarray, column};
-use tilefs::tree::{Extent, OpenOptions, open_array};
 use tilefs_export::column::{Summaries, Summary};
 use tilefs_export::{Column, Content};
 use tilefs_format::datatype::Datatype;
@@ -24,6 +20,10 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_threads as threads;
+use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
+use tilefs_tree::cells::sparse::SparseSubarray;
+use tilefs_tree::cells::{FieldId, Subarray, column};
+use tilefs_tree::{Extent, OpenOptions, open_array};
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
 const MOST_ROWS: u64 = 2000;

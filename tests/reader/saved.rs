@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Once};
 
-use tilefs::tree::{self, Folder, IndexOptions, Node, OpenOptions, Tree};
 use tilefs_reader::statistics::Value;
 use tilefs_threads as threads;
+use tilefs_tree::{self as tree, Folder, IndexOptions, Node, OpenOptions, Tree};
 
 /// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use support::shown::{file, offsets_within};
-use tilefs::tree::{self, Folder, OpenOptions};
 use tilefs_format::error::Result;
+use tilefs_tree::{self as tree, Folder, OpenOptions};
 
 /// The fill value of INT32.
 const FILL: i32 = i32::MIN;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use support::generated::array::{Array, Object};
-use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions, Tree};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
+use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, Tree};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {

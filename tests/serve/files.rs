@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use crate::client::{Program, Reply, ask, demo, get, serve_toy};
 use support::toy;
@@ -12,7 +12,7 @@ const AT: &str = "2024-06-01";
 
 fn root() -> Arc<dyn Folder> {
     let mut options = OpenOptions::default();
-    options.reading.at = tree::time::window(AT).unwrap().1;
+    options.reading.at = tree::select::time::window(AT).unwrap().1;
     tree::open(&demo(), &options).unwrap()
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
-use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_format::error::Result;
+use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
 
 use super::columns::{
     Column, Number, canonical_dense, canonical_sparse, compare_rows, digest, hex, number_of, size_of,

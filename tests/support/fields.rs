@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tilefs::tree::Extent;
-use tilefs::tree::dense::{DenseArray, DenseSubarray};
-use tilefs::tree::sparse::SparseSubarray;
-use tilefs::tree::subarray::{FieldId, Subarray};
 use tilefs_export::Content;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
+use tilefs_tree::Extent;
+use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
+use tilefs_tree::cells::sparse::SparseSubarray;
+use tilefs_tree::cells::{FieldId, Subarray};
 
 /// Returns all cells that an array's folder shows.
 pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs::tree::{Folder, Node};
 use tilefs_format::error::{Error, Result};
+use tilefs_tree::{Folder, Node};
 
 use super::columns::{Column, size_of};
 use super::manifest::Schema;
@@ -164,7 +164,7 @@ pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
 
 /// Returns the folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
 pub fn history(root: &dyn Folder, (from, to): (u64, u64)) -> Result<Arc<dyn Folder>> {
-    let time = tilefs::tree::time::basic;
+    let time = tilefs_tree::select::time::basic;
     let name = if from == 0 { time(to) } else { format!("{}..{}", time(from), time(to)) };
     subfolder(&*subfolder(root, ".history")?, &name)
 }

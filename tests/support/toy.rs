@@ -5,11 +5,11 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use tilefs::tree::{Entry, EntryKind, File, Folder, Node};
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
+use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
 
 /// The modification time of everything in the tree, in milliseconds since the Unix epoch.
 pub const MODIFIED_MS: u64 = 1_706_696_100_500;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs::tree::{File, Folder, Node, OpenOptions, open};
+use tilefs_tree::{File, Folder, Node, OpenOptions, open};
 
 use super::skip::{Need, skipped};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_export::Content;
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use support::own_process::in_own_process;
 use support::shown::read_all;

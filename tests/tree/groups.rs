@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::corpora::corpus;
-use tilefs::tree::{EntryKind, Folder, Node, OpenOptions, Stored, group_outline, open, open_stored};
 use tilefs_format::error::Error;
 use tilefs_format::name::TimestampedName;
+use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group, open, open_stored};
 
 /// One array or group of a manifest.
 struct Object {
@@ -209,7 +209,7 @@ fn check_enumerations(root: &Arc<dyn Folder>, schema: &Value) -> Result<usize, S
         return Err(format!("{:?}, expected {} enumerations", names(&folder(root, "enums")), expected.len()));
     }
     for (name, one) in expected {
-        let text = bytes(root, &format!("enums/{}.txt", tilefs::tree::names::escape(name)));
+        let text = bytes(root, &format!("enums/{}.txt", tilefs_tree::node::names::escape(name)));
         let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
         let datatype = one["type"].as_str().unwrap();
         let values = one["values_hex"].as_array().unwrap();
@@ -359,7 +359,7 @@ fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {
 
 fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Result<usize, String> {
     let expected = expected_members(object, read);
-    let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs::tree::names::escape(name)).collect();
+    let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs_tree::node::names::escape(name)).collect();
     wanted.extend(["README.txt", ".group"].map(str::to_owned));
     let mut listed = names(root);
     wanted.sort();
@@ -370,7 +370,7 @@ fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Resul
     let table = String::from_utf8(bytes(root, ".group/members.tsv")).unwrap();
     let lines: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     for (name, path) in &expected {
-        let name = tilefs::tree::names::escape(name);
+        let name = tilefs_tree::node::names::escape(name);
         let Some(line) = lines.iter().find(|line| line[0] == name) else { return Err(format!("{name}: {table}")) };
         let place = object.path.join(path).canonicalize().unwrap();
         if !line[4].starts_with("ok") || Path::new(line[3]).canonicalize().unwrap() != place {
@@ -586,7 +586,7 @@ fn a_group_is_a_tree_of_lines() {
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
     let lines = |depth: Option<usize>| {
         let mut lines = Vec::new();
-        let told: Result<(), ()> = group_outline::outline(&group, &options, depth, &mut |line| {
+        let told: Result<(), ()> = group::outline::outline(&group, &options, depth, &mut |line| {
             lines.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
             Ok(())
         });

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilefs::tree::{self, IndexOptions, Node, OpenOptions};
 use tilefs_export::Content;
 use tilefs_reader::statistics::Value;
+use tilefs_tree::{self as tree, IndexOptions, Node, OpenOptions};
 
 /// The number of lines of the array `big_tile`, of lines of each of its chunks, and of bytes of a chunk. Each value is the
 /// number of its line.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use support::stored::{copy_folder, stored};
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// Returns everything in a tree that does not depend on its place and time: for arrays the values, coordinates and
 /// metadata, for groups the members and their contents, for labels their values.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::stored::{Copy, alter, make_filter_unknown};
-use tilefs::tree::{self, OpenOptions};
 use tilefs_format::fragment::parse_consolidated_footers;
 use tilefs_reader::array::verify::Progress;
+use tilefs_tree::{self as tree, OpenOptions};
 
 /// Runs the command; returns its exit status and the lines of its output.
 fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {

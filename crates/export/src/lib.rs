@@ -9,65 +9,27 @@
 )]
 
 pub mod arrow;
-mod bits;
-#[doc(hidden)]
-pub mod boxes;
 #[doc(hidden)]
 pub mod calendar;
 #[doc(hidden)]
 pub mod cf;
 pub mod column;
-#[doc(hidden)]
-pub mod compose;
-#[doc(hidden)]
-pub mod computed;
 pub mod content;
-pub mod dataset;
-#[doc(hidden)]
-pub mod element;
-pub mod envi;
-#[doc(hidden)]
-pub mod extension;
-pub mod geoparquet;
-pub mod georeference;
+pub mod geo;
 pub mod hdf5;
-#[doc(hidden)]
-pub mod masked;
-#[doc(hidden)]
-pub mod microseconds;
-mod names;
 pub mod netcdf;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;
-#[doc(hidden)]
-pub mod padded;
-#[doc(hidden)]
-pub mod pam;
-pub mod pam_metadata;
-mod pam_text;
-pub mod pandas;
 pub mod parquet;
-mod presence;
-#[doc(hidden)]
-pub mod projjson;
 pub mod pyramid;
 pub mod raster;
-#[doc(hidden)]
-pub mod raw;
-#[doc(hidden)]
-pub mod sidecar;
+pub mod tables;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
 pub mod text;
 pub mod tiff;
-mod utf8;
-#[doc(hidden)]
-pub mod var;
-mod views;
-#[doc(hidden)]
-pub mod wkt;
 mod xml;
 pub mod zarr;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::column::{Column, Field, FormatResult, Unrepresentable};
-use super::compose::Concat;
-use super::content::Content;
-use super::element::Converted;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::content::Content;
+use crate::content::compose::Concat;
+use crate::content::element::Converted;
 
 /// The order of the cells in the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_array_of_2_to_the_40_cells_is_only_a_header() {
-        let values = Arc::new(crate::compose::Repeat::zeros(8 << 40));
+        let values = Arc::new(crate::content::compose::Repeat::zeros(8 << 40));
         let column = Column::fixed(Field::new("a", Datatype::Int64), vec![1 << 20, 1 << 20], values);
         assert_eq!(npy(&column, Order::RowMajor).unwrap().len(), 128 + (8 << 40));
     }

@@ -8,7 +8,7 @@
 use serde_json::Value;
 use tilefs_format::text;
 
-use super::column::Metadatum;
+use crate::column::Metadatum;
 
 /// The converter's name for the attribute of the values.
 pub const ATTRIBUTE: &str = "intensity";

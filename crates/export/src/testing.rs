@@ -11,8 +11,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 #[cfg(test)]
-use super::computed::{CellKind, Cells};
-use super::{Column, Content};
+use crate::column::computed::{CellKind, Cells};
+use crate::{Column, Content};
 
 /// Reads all bytes of a content.
 pub fn read_all(content: &dyn Content) -> Vec<u8> {

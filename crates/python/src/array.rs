@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tilefs::tree::array::array_folder;
-use tilefs::tree::names::dimension_name;
-use tilefs::tree::{Folder, Node};
 use tilefs_export::npy;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
@@ -18,6 +15,9 @@ use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVa
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_threads::PerProcess;
+use tilefs_tree::array::array_folder;
+use tilefs_tree::node::names::dimension_name;
+use tilefs_tree::{Folder, Node};
 
 use crate::call;
 use crate::context::ProcessContext;

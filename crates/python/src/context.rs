@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tilefs::tree::{OpenOptions, Stored};
 use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
 use tilefs_threads::{self as threads, PerProcess};
+use tilefs_tree::{OpenOptions, Stored};
 
 /// The context of objects that were opened together, in each process that uses them.
 pub struct ProcessContext {

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use tilefs::tree::soma::{MatrixAxis, sparse_matrix};
 use tilefs_export::zarr::anndata::{self, Compressed};
 use tilefs_export::{Column, npy};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{self as threads, PerProcess};
+use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
 
 use crate::array::OpenedArray;
 use crate::call;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use tilefs::tree::{OpenOptions, Stored, open_stored};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_threads as threads;
+use tilefs_tree::{OpenOptions, Stored, open_stored};
 
 use crate::array::Array;
 use crate::call;

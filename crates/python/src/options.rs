@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tilefs::tree::{OpenOptions, time};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::IndexOptions;
 use tilefs_storage::{CloudOptions, Settings};
+use tilefs_tree::{OpenOptions, select::time};
 
 use crate::errors::exception;
 

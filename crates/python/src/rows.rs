@@ -14,11 +14,11 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use tilefs::tree::arrow_parts::ArrowParts;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads as threads;
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
+use tilefs_tree::views::arrow_parts::ArrowParts;
 
 use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};

@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::exceptions::PyIsADirectoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tilefs::tree::recent::{Lookup, RecentFiles, RecentNodes};
-use tilefs::tree::{EntryKind, MountedTree, Node, Tree as _};
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation;
+use tilefs_tree::node::recent::{Lookup, RecentFiles, RecentNodes};
+use tilefs_tree::{EntryKind, MountedTree, Node, Tree as _};
 
 use crate::call::Cancellation;
 use crate::context::ProcessContext;

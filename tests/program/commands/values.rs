@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use tilefs::tree::time;
+use tilefs_tree::select::time;
 
 use super::{fixture, printed, tilefs};
 use support::check::fields_differ;

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use support::faulty::{Fault, Faulty, How, Operation};
 use support::skip::can_mount;
 use support::stored::stored;
-use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 /// All files of a tree that do not depend on its place and time, by path.
 type Shown = Vec<(String, Vec<u8>)>;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, node, opened, printed, text};
-use tilefs::tree::Folder;
+use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and the names of their samples in paths.
 const DATASETS: [(&str, &[&str]); 4] = [

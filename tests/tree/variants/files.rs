@@ -9,8 +9,8 @@ use std::process::Command;
 use support::corpora::peers;
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 use tilefs_reader::statistics::Value;
+use tilefs_tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];

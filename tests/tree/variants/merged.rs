@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use support::skip::python_with;
 use support::vcf::{bytes, file, has, names, node, opened, printed, text};
-use tilefs::tree::{Folder, OpenOptions, VariantLists, open};
+use tilefs_tree::{Folder, OpenOptions, VariantLists, open};
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
 const COHORTS: u64 = 12;

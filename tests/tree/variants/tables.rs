@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::corpora::peers;
 use support::skip::{Need, python_with, skipped};
 use support::vcf::{bytes, file, names, opened, text};
-use tilefs::tree::Folder;
+use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and their layouts.
 const DATASETS: [(&str, &str); 4] = [("v2", "2"), ("v3", "3"), ("v4", "4"), ("extracted", "4")];

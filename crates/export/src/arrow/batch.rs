@@ -12,11 +12,11 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::message::{ALIGNMENT, Buffer, Contents, FieldNode};
 use super::types::{ArrowColumn, Layout};
-use crate::bits::{Bits, zeros};
-use crate::compose::{Concat, Repeat, Slice};
 use crate::content::Content;
-use crate::element::Converted;
-use crate::var::read_offset;
+use crate::content::bits::{Bits, zeros};
+use crate::content::compose::{Concat, Repeat, Slice};
+use crate::content::element::Converted;
+use crate::content::var::read_offset;
 
 /// Target size of a batch in bytes.
 const BATCH_BYTES: u64 = 32 << 20;

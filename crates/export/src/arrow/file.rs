@@ -12,7 +12,7 @@ use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC}
 use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
-use crate::compose::Concat;
+use crate::content::compose::Concat;
 use crate::content::{Content, read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.

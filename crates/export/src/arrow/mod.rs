@@ -29,7 +29,7 @@ pub(super) mod types;
 
 use std::sync::Arc;
 
-use super::column::{Column, Exported, Field, FormatResult, held_columns};
+use crate::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
 use file::File;
 use schema::{Field as ArrowField, Schema};

@@ -13,8 +13,8 @@ use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::Labels;
-use crate::compose::Repeat;
 use crate::content::Content;
+use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead, elements_of_row, lists_of_nullable, read_all};
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {

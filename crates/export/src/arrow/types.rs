@@ -7,12 +7,12 @@ use tilefs_format::text::is_utf8;
 
 use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
+use crate::column::presence::Presence;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
-use crate::masked::Masked;
-use crate::presence::Presence;
-use crate::utf8::Utf8Values;
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::masked::Masked;
+use crate::content::utf8::Utf8Values;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
+use crate::content::var::read_offset;
 use crate::content::{Content, unknown_band};
-use crate::var::read_offset;
 
 /// Maximum number of bytes of the texts of a collection.
 const LARGEST_COLLECTION: u64 = 1 << 16;

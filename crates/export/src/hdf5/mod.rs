@@ -1,4 +1,4 @@
-//! An HDF5 file of a whole array, with the same variables, dimensions and attributes as [`netcdf`](super::netcdf),
+//! An HDF5 file of a whole array, with the same variables, dimensions and attributes as [`netcdf`](crate::netcdf),
 //! little-endian.
 //!
 //! There are two forms. Both can hold all types of TileDB, except that numbers of variable length are one dataset with
@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
-use super::column::Columns;
-use super::content::Content;
-use super::netcdf::Version;
-use super::netcdf::variables::FilePlan;
+use crate::column::Columns;
+use crate::content::Content;
+use crate::netcdf::Version;
+use crate::netcdf::variables::FilePlan;
 
 pub use annotated::annotated_data;
 

@@ -1,4 +1,4 @@
-//! A netCDF classic file of a whole array: a header, followed by the big-endian variables. [`hdf5`](super::hdf5) uses
+//! A netCDF classic file of a whole array: a header, followed by the big-endian variables. [`hdf5`](crate::hdf5) uses
 //! the same variables and attributes.
 //!
 //! Every netCDF reader supports the 64-bit offset form (CDF-2). The 64-bit data form (CDF-5) holds all types and sizes,
@@ -21,7 +21,7 @@
 //!   readers decode it to texts. If that would be much larger than the values, for more than 16 million cells, and for
 //!   numbers of variable length, all values are one variable, and `NAME_offsets` contains the byte offset of each
 //!   cell's values.
-//! * The marker of missing numbers and dates is `_FillValue`: see [`Field::no_data`](super::Field).
+//! * The marker of missing numbers and dates is `_FillValue`: see [`Field::no_data`](crate::Field).
 //! * Nulls hold `_FillValue` if a value is free for it, otherwise the value stored in the array; `NAME_valid` is 0 for
 //!   them.
 //! * Dates are counts "since 1970-01-01". Years, months and weeks, which CF cannot count, become days.
@@ -41,10 +41,10 @@ pub(super) mod variables;
 
 use std::sync::Arc;
 
-use super::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
-use super::compose::{Concat, Repeat};
-use super::content::Content;
-use super::dataset::Dataset;
+use crate::column::dataset::Dataset;
+use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
+use crate::content::Content;
+use crate::content::compose::{Concat, Repeat};
 use header::{Header, Placed};
 use variables::FilePlan;
 

@@ -6,7 +6,7 @@ use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
-use crate::georeference::{Georeference, GeoreferencedAxes};
+use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 use crate::hdf5::{Form, hdf5};
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use tilefs_format::text::is_text;
 use super::Version;
 use crate::cf::{NOT_A_TIME, counted_days, days_of};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn, Swapped};
+use crate::content::element::{Converted, ConvertedColumn, Swapped};
 
 /// The external types of netCDF, by their numbers. CDF-2 lacks those from `UByte` on, and only netCDF-4 has `String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,18 +9,18 @@ use super::Version;
 use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
+use crate::cf::names::Names;
 use crate::cf::{self, Direction, Note};
+use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
-use crate::compose::Repeat;
 use crate::content::Content;
-use crate::dataset::{Dataset, Variable};
-use crate::element::Swapped;
-use crate::georeference::Georeference;
-use crate::masked::Masked;
-use crate::names::Names;
+use crate::content::compose::Repeat;
+use crate::content::element::Swapped;
+use crate::content::masked::Masked;
+use crate::content::padded::Padded;
+use crate::content::utf8::Utf8Values;
+use crate::geo::georeference::Georeference;
 use crate::number;
-use crate::padded::Padded;
-use crate::utf8::Utf8Values;
 
 /// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.
 pub struct PlannedVariable {

@@ -18,11 +18,11 @@ use super::metadata::{Chunk, Encoding, data_page, dictionary_page};
 use super::thrift::varint;
 use super::types::{Layout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
-use crate::bits::Bits;
 use crate::column::Elements;
-use crate::compose::{Concat, Repeat, Slice};
 use crate::content::Content;
-use crate::element::ConvertedColumn;
+use crate::content::bits::Bits;
+use crate::content::compose::{Concat, Repeat, Slice};
+use crate::content::element::ConvertedColumn;
 
 /// Maximum length of a page, and therefore of a chunk.
 const MAX_BYTES: u64 = i32::MAX as u64;

@@ -15,9 +15,9 @@ use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
-use crate::compose::{Concat, Repeat};
+use crate::content::compose::{Concat, Repeat};
+use crate::content::var::read_offset;
 use crate::content::{Content, read_head, read_parts};
-use crate::var::read_offset;
 
 /// Bytes that kernels read from a file at once: a page in memory.
 const PAGE: u64 = 4096;

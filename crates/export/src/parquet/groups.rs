@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use tilefs_reader::array::sparse::SparseView;
+
 /// Target size of a row group in bytes.
 const GROUP_BYTES: u64 = 32 << 20;
 
@@ -22,6 +24,13 @@ pub trait TileRows: Send + Sync {
     /// Returns the last of these rows that is the first of a tile, or lies where tiles interleave anyway; `None` if
     /// there is none, or none is known.
     fn last_start(&self, rows: Range<u64>) -> Option<u64>;
+}
+
+impl TileRows for SparseView {
+    fn last_start(&self, rows: Range<u64>) -> Option<u64> {
+        // Reading the rows will report the error.
+        self.last_tile_start(rows).ok().flatten()
+    }
 }
 
 /// Consecutive rows divided into groups.

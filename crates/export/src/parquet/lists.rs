@@ -11,9 +11,9 @@ use tilefs_reader::read::Output;
 
 use super::chunk::packed_head;
 use super::values::BLOCK_ROWS;
-use crate::bits::zeros;
-use crate::compose::{Concat, Slice};
 use crate::content::Content;
+use crate::content::bits::zeros;
+use crate::content::compose::{Concat, Slice};
 
 /// Number of blocks counted at a time.
 const BLOCKS_AT_ONCE: u64 = 32;

@@ -34,7 +34,7 @@ mod values;
 
 use std::sync::Arc;
 
-use super::column::{Column, Exported, Field, FormatResult, held_columns};
+use crate::column::{Column, Exported, Field, FormatResult, held_columns};
 use file::File;
 pub use groups::TileRows;
 use groups::{RowGroups, rows_of_group};

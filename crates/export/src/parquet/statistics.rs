@@ -9,7 +9,7 @@ use super::metadata::Statistics;
 use super::types::{Layout, ParquetColumn};
 use crate::column::Summary;
 use crate::content::Content;
-use crate::element::ConvertedColumn;
+use crate::content::element::ConvertedColumn;
 
 /// Maximum length of a value in the footer.
 pub const MAX_STATISTIC: usize = 64;

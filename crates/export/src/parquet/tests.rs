@@ -5,8 +5,8 @@ use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::{Labels, Summaries, Summary};
-use crate::compose::Repeat;
 use crate::content::Content;
+use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead_within, lists_of_nullable, read_all};
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {

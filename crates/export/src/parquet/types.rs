@@ -7,11 +7,11 @@ use tilefs_format::datatype::Datatype;
 use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
+use crate::column::presence::Presence;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
-use crate::presence::Presence;
-use crate::utf8::Utf8Values;
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::utf8::Utf8Values;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::var::read_offset;
+use crate::content::var::read_offset;
 
 /// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;

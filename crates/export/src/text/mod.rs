@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
 
-use super::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
-use super::content::Content;
+use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
+use crate::content::Content;
 pub use from_front::forward;
 pub use measured::{Measured, Position, TextRows};
 use rows::{Rows, TextColumn};

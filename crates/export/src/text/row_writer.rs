@@ -6,7 +6,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use super::rows::{Rows, TextColumn};
-use crate::element::by_elements;
+use crate::content::element::by_elements;
 
 /// The requested characters, the current rows, and buffers that are reused for each batch.
 pub struct RowWriter<'a> {

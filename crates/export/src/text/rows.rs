@@ -16,8 +16,8 @@ use super::cells::ColumnCells;
 use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::content::element::Converted;
 use crate::content::{Content, read_head};
-use crate::element::Converted;
 use crate::number;
 
 /// Number of rows written together, so that all columns of a batch stay in the processor's cache.

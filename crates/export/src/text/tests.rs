@@ -5,8 +5,8 @@ use tilefs_reader::read::Output;
 
 use super::matrix_market::{self, MatrixDomain, matrix_market};
 use super::*;
-use crate::compose::Repeat;
 use crate::content::Forward;
+use crate::content::compose::Repeat;
 use crate::testing::{Sources, assert_random_access, assert_reads_ahead, assert_reads_ahead_within, read_all};
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::compose::Repeat;
 use crate::content::Content;
+use crate::content::compose::Repeat;
 
 /// The header: little-endian, BigTIFF, 8-byte offsets, and the offset of the first directory, which follows the header.
 pub const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
@@ -125,7 +125,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compose::Concat;
+    use crate::content::compose::Concat;
 
     #[test]
     fn directory_has_its_declared_length() {

@@ -1,8 +1,8 @@
 //! GeoTIFF: the position of the pixels, and their coordinate system.
 
 use super::directory::{Directory, Value};
-use crate::georeference::Georeference;
-use crate::wkt::CoordinateSystem;
+use crate::geo::georeference::Georeference;
+use crate::geo::wkt::CoordinateSystem;
 
 const PIXEL_SCALE: u16 = 33550;
 const TIE_POINT: u16 = 33922;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use crate::compose::{Concat, Repeat};
 use crate::content::Content;
+use crate::content::compose::{Concat, Repeat};
 
 /// The bytes of a file with several images.
 pub struct Images {

@@ -33,14 +33,14 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 
-use super::boxes::SpacedBoxes;
-use super::column::{Field, FormatResult, Unrepresentable};
-use super::content::Content;
-use super::pam::Band;
-use super::pam_metadata::MetadataDomain;
-use super::pam_text::pam_file;
-use super::raster::{Interleave, Raster, Scene, line_and_sample_axes};
-use super::xml::escape;
+use crate::column::boxes::SpacedBoxes;
+use crate::column::{Field, FormatResult, Unrepresentable};
+use crate::content::Content;
+use crate::geo::pam::Band;
+use crate::geo::pam_metadata::MetadataDomain;
+use crate::raster::pam_text::pam_file;
+use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
+use crate::xml::escape;
 use directory::{HEADER, REDUCED, SUBFILE_TYPE, Value};
 use images::Images;
 pub use overviews::OverviewStore;

@@ -18,7 +18,7 @@ use super::page::Page;
 use super::sampling::{Sampling, Side, Storing};
 use super::tiles::{Axes, Layout, Tiles};
 use super::too_large;
-use crate::boxes::{Boxes, SpacedBoxes};
+use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 

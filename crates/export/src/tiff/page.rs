@@ -7,7 +7,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 
 use super::directory::{Directory, Value};
 use super::tiles::Layout;
-use crate::element::Computed;
+use crate::content::element::Computed;
 
 /// The interpretation of an image's values for display.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,10 +26,10 @@ use super::ome::{self, Image};
 use super::page::{Page, Photometric};
 use super::tiles::{Axes, Layout, Tiles};
 use super::{check_size, start_of_tiles, too_large};
-use crate::boxes::Boxes;
+use crate::column::boxes::Boxes;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::compose::Concat;
 use crate::content::Content;
+use crate::content::compose::Concat;
 use crate::pyramid::{Level, Pyramid};
 
 /// Maximum number of planes: OME-XML numbers them with 31 bits.

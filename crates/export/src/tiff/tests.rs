@@ -14,11 +14,11 @@ use tilefs_storage::{KeyWriter, MemoryStorage};
 
 use super::sampling::{Sampling, Side, Storing};
 use super::{OverviewStore, check, ome_tiff, tiff};
-use crate::boxes::{Boxes, SpacedBoxes};
+use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
-use crate::georeference::Georeference;
-use crate::pam::Band;
+use crate::geo::georeference::Georeference;
+use crate::geo::pam::Band;
 use crate::pyramid::{Level, Pyramid, Steps};
 use crate::raster::Scene;
 use crate::testing::{assert_random_access, read_all};

@@ -8,7 +8,7 @@ use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 use tilefs_reader::recent::Recent;
 
-use crate::boxes::{Boxes, Framed};
+use crate::column::boxes::{Boxes, Framed};
 use crate::content::Content;
 
 /// TIFF requires the sides of tiles to be multiples of this.

@@ -8,11 +8,11 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::types::{Elements, ZarrType};
-use crate::boxes::{Boxes, box_of_tile};
+use crate::column::boxes::{Boxes, box_of_tile};
 use crate::column::{Column, Field};
 use crate::content::Content;
-use crate::element::Converted;
-use crate::masked::Masked;
+use crate::content::element::Converted;
+use crate::content::masked::Masked;
 
 pub type Attributes = Map<String, Value>;
 

@@ -14,7 +14,7 @@
 //! * Attributes follow the CF conventions, as in netCDF: dates are counts "since 1970-01-01" (years, months and weeks
 //!   become days), and the coordinates of a raster are those of its pixel centres, with the coordinate system in `crs`.
 //! * The marker of missing values is the attribute `_FillValue`, encoded as xarray does: see
-//!   [`Field::no_data`](super::Field). The `fill_value` is the array's own.
+//!   [`Field::no_data`](crate::Field). The `fill_value` is the array's own.
 //! * Nulls hold `_FillValue` if a value is free for it, otherwise the value stored in the array; `NAME_valid` is false
 //!   for them.
 //! * The labels of an enumeration are `NAME_labels`, and up to 256 of them `flag_meanings`.
@@ -32,10 +32,10 @@ mod variables;
 
 use std::sync::Arc;
 
-use super::boxes::{BoxedColumns, Boxes};
-use super::column::{Field, FormatResult, Metadatum};
-use super::dataset::Dataset;
-use super::pyramid::Pyramid;
+use crate::column::boxes::{BoxedColumns, Boxes};
+use crate::column::dataset::Dataset;
+use crate::column::{Field, FormatResult, Metadatum};
+use crate::pyramid::Pyramid;
 
 use array::Attributes;
 

@@ -9,9 +9,9 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::boxes::Frame;
+use crate::column::boxes::Frame;
+use crate::content::var::read_offset;
 use crate::content::{Content, read_head};
-use crate::var::read_offset;
 
 /// Size of a length in bytes.
 const LENGTH: u64 = 4;

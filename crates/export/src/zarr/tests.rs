@@ -8,7 +8,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{Array, Group, Node, check, zarr};
-use crate::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::boxes::{BoxedColumns, Boxes, Rows};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::testing::{assert_random_access, read_all};
 

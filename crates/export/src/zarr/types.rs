@@ -11,12 +11,12 @@ use tilefs_format::text::{self, is_utf8};
 
 use super::json::number;
 use super::strings::Interleaved;
-use crate::boxes::Framed;
 use crate::cf;
+use crate::column::boxes::Framed;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn};
-use crate::utf8::Utf8Values;
+use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::utf8::Utf8Values;
 
 /// The type of an array's elements, and the conversion of cells to them.
 #[derive(Debug, Clone)]

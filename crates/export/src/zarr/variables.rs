@@ -9,12 +9,12 @@ use tilefs_reader::array::dense::IndexBox;
 use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
-use crate::boxes::{BoxedColumns, Boxes, Rows};
+use crate::cf::names::Names;
 use crate::cf::{self, CfAttribute, CfValue, Direction, Note};
+use crate::column::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::dataset::{Dataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
-use crate::dataset::{Dataset, Variable};
-use crate::georeference::{Georeference, GeoreferencedAxes};
-use crate::names::Names;
+use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 
 /// Number of coordinates of an axis in a chunk.
 const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use tilefs_export::compose::Concat;
+use tilefs_export::content::compose::Concat;
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::IndexKey;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
+use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};

@@ -9,11 +9,11 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};
-use crate::boxes::{Boxes, Rows};
+use crate::cf::names::Names;
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
-use crate::element::Converted;
-use crate::names::Names;
+use crate::content::element::Converted;
 use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;

@@ -11,7 +11,7 @@ use tilefs_threads::{cancellation, for_all};
 use super::bands::{Band, RowBands};
 use super::runs::{Runs, out_of_order};
 use crate::content::Content;
-use crate::element::by_elements;
+use crate::content::element::by_elements;
 
 /// Number of stored cells that may be read for each wanted one, if at least [`FEW`] are wanted.
 const MOST_READ: u64 = 16;

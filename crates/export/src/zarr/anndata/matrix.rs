@@ -10,11 +10,11 @@ use tilefs_reader::recent::Recent;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
-use crate::compose::Slice;
 use crate::content::Content;
-use crate::element::{Converted, ConvertedColumn, by_elements};
+use crate::content::compose::Slice;
+use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};

@@ -15,7 +15,7 @@ mod unstructured;
 
 use super::array::Attributes;
 use super::{Group, METADATA, Node};
-use crate::names::Names;
+use crate::cf::names::Names;
 
 pub use bands::{BandLimits, RowBands};
 pub use frame::{DataFrame, FrameColumn, check};

@@ -13,7 +13,7 @@ use tilefs_storage::EntryKey;
 use super::runs::{fetch, for_all_pieces, for_each_block, for_each_row, out_of_order};
 use super::stretches::{Sections, StretchFinder, Stretches};
 use crate::content::Content;
-use crate::element::by_elements;
+use crate::content::element::by_elements;
 
 /// Saves `indptr` of a matrix in the index directory, for later mounts.
 pub struct SavedStarts {

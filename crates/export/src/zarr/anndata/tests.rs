@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tilefs_format::datatype::Datatype;
 
 use super::*;
-use crate::boxes::{Boxes, Rows};
+use crate::column::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, Labels, Metadatum};
-use crate::compose::Repeat;
 use crate::content::Content;
+use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, read_all};
 use crate::zarr::Array;
 

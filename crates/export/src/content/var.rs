@@ -1,0 +1,147 @@
+//! Variable-length cells: the bytes of all values end to end, and the offset of each.
+
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_reader::array::dense::DenseVarColumn;
+use tilefs_reader::array::sparse::VarColumn;
+use tilefs_reader::read::Output;
+
+use super::Content;
+use super::raw::Cells;
+
+/// A sequence of cells of variable length, readable from any byte.
+pub trait VarCells: Send + Sync {
+    /// Returns the number of cells. May have to count them.
+    fn count(&self) -> Result<u64>;
+
+    /// Returns the number of bytes of all values. May have to read offsets.
+    fn total(&self) -> Result<u64>;
+
+    /// Writes to `out` the offsets of the values of cells from `first`; the end offset of the last cell is the total.
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
+
+    /// Writes to `out` the values, starting at byte `start` of all values.
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()>;
+}
+
+impl VarCells for DenseVarColumn {
+    fn count(&self) -> Result<u64> {
+        Ok(self.cells())
+    }
+
+    fn total(&self) -> Result<u64> {
+        DenseVarColumn::total(self)
+    }
+
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
+        DenseVarColumn::read_offsets(self, first, out)
+    }
+
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+        DenseVarColumn::read_values(self, start, out)
+    }
+}
+
+impl VarCells for VarColumn {
+    fn count(&self) -> Result<u64> {
+        self.row_count()
+    }
+
+    fn total(&self) -> Result<u64> {
+        self.byte_count()
+    }
+
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
+        self.offsets(first, out)
+    }
+
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+        VarColumn::read(self, start, out)
+    }
+}
+
+/// Reads one of the u64 little-endian offsets in a content.
+///
+/// # Errors
+/// Fails if it cannot be read.
+pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    offsets.read_at(number.saturating_mul(8), &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Reads consecutive u64 little-endian offsets in a content, from `first`.
+///
+/// # Errors
+/// Fails if they cannot be read.
+pub(crate) fn read_offsets(offsets: &dyn Content, first: u64, numbers: &mut [u64]) -> Result<()> {
+    let mut bytes = vec![0; numbers.len() * 8];
+    offsets.read_at(first.saturating_mul(8), &mut bytes)?;
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+        *number = u64::from_le_bytes(*bytes);
+    }
+    Ok(())
+}
+
+/// The values of all cells end to end.
+pub struct VarValues<C> {
+    cells: Arc<C>,
+    total: u64,
+}
+
+impl<C: VarCells> VarValues<C> {
+    /// Creates the content.
+    ///
+    /// # Errors
+    /// Fails if the total cannot be determined.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let total = cells.total()?;
+        Ok(VarValues { cells, total })
+    }
+}
+
+impl<C: VarCells> Content for VarValues<C> {
+    fn len(&self) -> u64 {
+        self.total
+    }
+
+    fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        self.cells.read_values(offset, out)
+    }
+}
+
+/// The offsets of variable-length cells as cells of their own: one more than there are values.
+pub struct VarOffsets<C> {
+    cells: Arc<C>,
+    count: u64,
+}
+
+impl<C: VarCells> VarOffsets<C> {
+    /// Creates the offsets.
+    ///
+    /// # Errors
+    /// Fails if the cells cannot be counted.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let count = cells.count()?;
+        Ok(VarOffsets { cells, count })
+    }
+}
+
+impl<C: VarCells> Cells for VarOffsets<C> {
+    fn count(&self) -> u64 {
+        self.count + 1
+    }
+
+    fn cell_size(&self) -> usize {
+        8
+    }
+
+    fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let mut offsets = Vec::new();
+        self.cells.read_offsets(first, out.aside(out.len() / 8, &mut offsets))?;
+        let cells = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+        cells.zip(offsets).for_each(|(bytes, offset): (&mut [u8; 8], u64)| *bytes = offset.to_le_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! The description of a table for pandas: which columns are the index, and which have pandas' own nullable types.
+//! pyarrow makes such a frame of Parquet and Arrow files with this metadata under the key `pandas`.
+//!
+//! Source: "Storing pandas DataFrame objects in Apache Parquet format" in pandas' documentation, and the metadata that
+//! TileDB-Py's `from_pandas` writes. Nullable integers always have pandas' own types, as in TileDB-Py's
+//! `open_dataframe`, since floats would lose precision.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text;
+
+use crate::column::{Column, Field, Metadatum};
+
+/// The key in the metadata of a Parquet or Arrow file.
+pub const KEY: &str = "pandas";
+
+/// TileDB-Py's keys: the dimensions of the index, and the types of columns, both as a JSON object by name.
+const INDEX: &str = "__pandas_index_dims";
+const TYPES: &str = "__pandas_attribute_repr";
+
+/// TileDB-Py's name for the dimension of an unnamed index.
+const ROWS: &str = "__tiledb_rows";
+
+/// The known properties of the frame that was stored as an array.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The types of the index columns.
+    index: BTreeMap<String, String>,
+    /// The types of the other columns.
+    types: BTreeMap<String, String>,
+}
+
+impl Frame {
+    /// Reads the metadata of an array. Metadata in another form than TileDB-Py's is ignored.
+    pub fn of(metadata: &[Metadatum]) -> Self {
+        let types = |key: &str| -> BTreeMap<String, String> {
+            let object = metadata.iter().find(|metadatum| metadatum.key == key).and_then(|metadatum| {
+                let text = text::decode(metadatum.datatype, &metadatum.value)?;
+                serde_json::from_str::<Map<String, Value>>(&text).ok()
+            });
+            let named = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
+            object.unwrap_or_default().into_iter().filter_map(named).collect()
+        };
+        Frame { index: types(INDEX), types: types(TYPES) }
+    }
+
+    /// Returns the metadata of a file with these columns.
+    pub fn metadata(&self, columns: &[Column]) -> String {
+        let name = |column: &Column| column.field.name.clone();
+        let mut index: Vec<Value> =
+            columns.iter().map(name).filter(|name| self.index.contains_key(name)).map(Value::from).collect();
+        if index.is_empty() {
+            let rows = columns.first().map_or(0, Column::cells);
+            index.push(json!({"kind": "range", "name": null, "start": 0, "stop": rows, "step": 1}));
+        }
+        let column = |column: &Column| {
+            let field = &column.field;
+            let types = Types::of(field, self.types.get(&field.name).map(String::as_str));
+            let is_unnamed = field.name == ROWS && self.index.contains_key(ROWS);
+            json!({
+                "name": (!is_unnamed).then_some(&field.name),
+                "field_name": field.name,
+                "pandas_type": types.logical,
+                "numpy_type": types.numpy,
+                "metadata": types.categories.map(|(count, ordered)| json!({"num_categories": count, "ordered": ordered})),
+            })
+        };
+        let columns: Vec<Value> = columns.iter().map(column).collect();
+        json!({
+            "index_columns": index,
+            "column_indexes": [],
+            "columns": columns,
+            "creator": {"library": "tilefs", "version": env!("CARGO_PKG_VERSION")},
+            "pandas_version": "2.0.0",
+        })
+        .to_string()
+    }
+}
+
+/// The logical type of a column, and its type in a frame.
+struct Types {
+    logical: String,
+    numpy: String,
+    /// For categories: their number, and whether they are ordered.
+    categories: Option<(usize, bool)>,
+}
+
+impl Types {
+    /// Returns the types of a field, whose type in the stored frame may be known.
+    fn of(field: &Field, stored: Option<&str>) -> Self {
+        let object = |logical: &str| Types { logical: logical.into(), numpy: "object".into(), categories: None };
+        let datatype = field.datatype;
+        if field.is_bytes() && datatype.size() == 1 {
+            let is_text = text::is_text(datatype) && datatype != Datatype::Char && field.values_per_cell.is_none();
+            return match (is_text, stored) {
+                (true, Some("string")) => Types { numpy: "string".into(), ..object("unicode") },
+                (true, _) => object("unicode"),
+                (false, _) => object("bytes"),
+            };
+        }
+        if field.values_per_cell != Some(1) {
+            return object("object");
+        }
+        let bits = 8 * datatype.size();
+        let named = |kind: &str| Types { logical: format!("{kind}{bits}"), ..object("") };
+        let number = match (datatype.time_unit(), datatype.kind()) {
+            (Some(_), _) if datatype.is_datetime() => object("datetime"),
+            (Some(_), _) => object("timedelta"),
+            _ if datatype == Datatype::Bool => object("bool"),
+            (_, Kind::Signed) => named("int"),
+            (_, Kind::Float) => named("float"),
+            _ => named("uint"),
+        };
+        if let Some(labels) = field.labels.as_ref().filter(|_| matches!(datatype.kind(), Kind::Signed | Kind::Unsigned))
+        {
+            let categories = Some((labels.values.len(), labels.ordered));
+            return Types { logical: "categorical".into(), numpy: number.logical, categories };
+        }
+        let numpy = match (datatype.kind(), field.nullable) {
+            _ if datatype.time_unit().is_some() => "object".to_owned(),
+            _ if datatype == Datatype::Bool => if field.nullable { "boolean" } else { "bool" }.to_owned(),
+            (Kind::Signed, true) => format!("Int{bits}"),
+            (Kind::Float, _) if stored == Some(&*format!("Float{bits}")) => format!("Float{bits}"),
+            (Kind::Signed | Kind::Float, _) => number.logical.clone(),
+            (_, true) => format!("UInt{bits}"),
+            _ => number.logical.clone(),
+        };
+        Types { numpy, ..number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Labels;
+
+    fn frame(pairs: &[(&str, &str)]) -> Frame {
+        let metadatum = |(key, value): &(&str, &str)| Metadatum {
+            key: (*key).into(),
+            datatype: Datatype::StringUtf8,
+            value: value.as_bytes().to_vec(),
+        };
+        Frame::of(&pairs.iter().map(metadatum).collect::<Vec<_>>())
+    }
+
+    fn metadata(frame: &Frame, fields: &[Field]) -> Value {
+        let column = |field: &Field| Column::fixed(field.clone(), vec![3], Arc::new(Vec::new()));
+        serde_json::from_str(&frame.metadata(&fields.iter().map(column).collect::<Vec<_>>())).unwrap()
+    }
+
+    #[test]
+    fn index_matches_the_stored_frame() {
+        let fields = ["b", "a", "v", ROWS].map(|name| Field::new(name, Datatype::Int64));
+        let indexed = frame(&[(INDEX, r#"{"a": "int64", "b": "int64", "gone": "int64"}"#)]);
+        // In the order of the dimensions.
+        assert_eq!(metadata(&indexed, &fields)["index_columns"], json!(["b", "a"]));
+        let unnamed = metadata(&frame(&[(INDEX, r#"{"__tiledb_rows": "int64"}"#)]), &fields);
+        assert_eq!(unnamed["index_columns"], json!([ROWS]));
+        assert_eq!(unnamed["columns"][3]["name"], Value::Null);
+        let range = json!([{"kind": "range", "name": null, "start": 0, "stop": 3, "step": 1}]);
+        // TileDB-Py 0.6 names no dimension for an unnamed index, so that its own readers make the dimension a column.
+        let nameless = metadata(&frame(&[(INDEX, r#"{"null": "int64"}"#)]), &fields);
+        assert_eq!(nameless["index_columns"], range);
+        for text in ["", "[]", "{", r#"{"a": 1}"#, r#""a""#] {
+            let none = frame(&[(INDEX, text), (TYPES, text)]);
+            assert_eq!(none, Frame::default(), "{text}");
+            assert_eq!(metadata(&none, &fields)["index_columns"], range);
+        }
+    }
+
+    #[test]
+    fn columns_have_pandas_types() {
+        let text = Field::new("t", Datatype::StringUtf8).with_values_per_cell(None);
+        let labels =
+            Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: true, values: vec![vec![]; 4] };
+        let cases = [
+            (Field::new("i", Datatype::Int16), None, "int16", "int16"),
+            (Field::new("i", Datatype::Int64).with_nullable(true), None, "int64", "Int64"),
+            (Field::new("i", Datatype::UInt8).with_nullable(true), None, "uint8", "UInt8"),
+            (Field::new("f", Datatype::Float64).with_nullable(true), None, "float64", "float64"),
+            (Field::new("f", Datatype::Float64).with_nullable(true), Some("Float64"), "float64", "Float64"),
+            // A stored name of a type must not make a reader use a type that the column does not have.
+            (Field::new("f", Datatype::Float64), Some("os.system"), "float64", "float64"),
+            (Field::new("b", Datatype::Bool), None, "bool", "bool"),
+            (Field::new("b", Datatype::Bool).with_nullable(true), Some("boolean"), "bool", "boolean"),
+            (text.clone(), None, "unicode", "object"),
+            (text, Some("string"), "unicode", "string"),
+            (Field::new("d", Datatype::DateTimeNs).with_nullable(true), None, "datetime", "object"),
+            (Field::new("l", Datatype::Int32).with_values_per_cell(None), None, "object", "object"),
+            (Field::new("c", Datatype::Int32).with_labels(Arc::new(labels)), None, "categorical", "int32"),
+        ];
+        for (field, stored, logical, numpy) in cases {
+            let types = Types::of(&field, stored);
+            assert_eq!((&*types.logical, &*types.numpy), (logical, numpy), "{field:?}");
+            assert_eq!(types.categories, (logical == "categorical").then_some((4, true)));
+        }
+    }
+}

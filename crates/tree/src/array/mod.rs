@@ -1,0 +1,314 @@
+//! An array as a folder of files.
+
+pub mod explain;
+pub mod history;
+pub mod nonempty;
+pub mod slice;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::ArrayType;
+use tilefs_reader::array::Array;
+use tilefs_reader::array::dense::Selection;
+use tilefs_reader::group::Group;
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_statistics};
+use tilefs_vcf::table::VariantTables;
+
+use crate::array::explain::Explanations;
+use crate::array::history::HISTORY;
+use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
+use crate::array::slice::SliceFolder;
+use crate::cells::Subarray;
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::label_search::selectable;
+use crate::cells::sparse::SparseSubarray;
+use crate::domains::filestore;
+use crate::domains::soma;
+use crate::domains::vcf::view::VariantView;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::fields::rasters;
+use crate::fields::xattrs;
+use crate::fields::{FieldFolder, FieldNames};
+use crate::node::Node;
+use crate::node::lazy::FixedFolder;
+use crate::objects::open_folder;
+use crate::objects::walk::{Visited, walk_group};
+use crate::options::OpenOptions;
+use crate::select::{self, Addressing, DimensionBounds};
+use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
+use crate::views;
+use crate::views::labels;
+
+/// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
+pub const BY_ROW: &str = "by-row";
+
+/// The folders of an array that contain files of all its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldFolderKind {
+    /// The folder of the array itself.
+    Whole,
+    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
+    Variant(&'static str),
+    /// The folder of a slice, with its path: `slice/0..9`.
+    Slice(String),
+}
+
+/// Returns the files of a whole array.
+///
+/// # Errors
+/// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
+/// cache allows.
+pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+    let variants = is_statistics(array.schema()).then_some(VariantView::Statistics);
+    folder_of(array, options, variants)
+}
+
+/// Like [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
+///
+/// # Errors
+/// As for [`array_folder`].
+pub fn variant_folder(dataset: VariantDataset, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+    let array = dataset.data.clone();
+    let tables = Arc::new(VariantTables::new(Arc::new(dataset)));
+    folder_of(array, options, Some(VariantView::Calls(tables)))
+}
+
+fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
+    check_fields(&array)?;
+    let modified = modified(&array);
+    let names = match options.lower_case_dimensions {
+        true => FieldNames::of(array.schema()).with_lower_case_dimensions(),
+        false => FieldNames::of(array.schema()),
+    };
+    let names = Arc::new(names);
+    let mut folder = match array.schema().array_type {
+        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &variants)?,
+    };
+    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
+    Ok(folder)
+}
+
+/// Approximate memory that the files of one attribute or dimension take while their folder is shown, including the
+/// texts that name them.
+const BYTES_OF_A_FIELD: usize = 12 << 10;
+
+/// Memory that they may take however small the cache is.
+const ALWAYS_SHOWN: usize = 32 << 20;
+
+fn check_fields(array: &Array) -> Result<()> {
+    let fields = array.schema().attributes.len().saturating_add(array.schema().dimensions.len());
+    let most = array.context().budget().bytes().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
+    if fields <= most {
+        return Ok(());
+    }
+    let what = format!("{fields} attributes and dimensions where --cache-size has room for the files of {most}");
+    Err(Error::unsupported(what).in_array(array.path()))
+}
+
+/// Returns the cells that a folder of `slice/` or `islice/` shows of an array, as lines for people. `Err` holds the
+/// reason why there is no such folder, with the position of the error in its name.
+///
+/// # Errors
+/// As for [`array_folder`].
+pub fn meaning(
+    array: &Arc<Array>,
+    options: &OpenOptions,
+    selection: &str,
+    by: Addressing,
+) -> Result<std::result::Result<String, String>> {
+    Ok(select::meaning(selection, by, &bounds(array, options)?))
+}
+
+/// Checks that `slice/` has a folder for each named slice.
+///
+/// # Errors
+/// [`Error::Usage`] for a slice that selects nothing; otherwise as for [`array_folder`].
+pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
+    if options.slices.is_empty() {
+        return Ok(());
+    }
+    let bounds = bounds(array, options)?;
+    options.slices.iter().try_for_each(|slice| check_slice(array, &bounds, slice))
+}
+
+/// Checks that each named slice selects something in at least one array below a group: the arrays of a group differ, so
+/// a slice need not fit all of them. Opens arrays until one fits, and skips those that cannot be opened.
+///
+/// # Errors
+/// [`Error::Usage`] for a slice that selects nothing in any array.
+pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
+    let mut wrong: Vec<(&(String, String), Option<String>)> =
+        options.slices.iter().map(|slice| (slice, None)).collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    // Fails once every slice fits an array.
+    let _ = walk_group(group, None, |place, visited| {
+        let Visited::Array(found) = visited else { return Ok(()) };
+        let opened = open_folder(found.context.clone(), found.folder, found.window);
+        let Ok((array, bounds)) = opened.and_then(|array| Ok((array.clone(), bounds(&array, options)?))) else {
+            return Ok(());
+        };
+        wrong.retain_mut(|(slice, reason)| match check_slice(&array, &bounds, slice) {
+            Ok(()) => false,
+            Err(error) => {
+                reason.get_or_insert_with(|| format!("{error} (in {}; no other array has it)", place.path));
+                true
+            }
+        });
+        if wrong.is_empty() { Err(()) } else { Ok(()) }
+    });
+    match wrong.into_iter().find_map(|(_, reason)| reason) {
+        Some(reason) => Err(Error::usage(reason)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a named slice selects anything.
+fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
+    let checked = match array.schema().array_type {
+        ArrayType::Dense => select::dense(selection, Addressing::Coordinate, bounds).map(drop),
+        ArrayType::Sparse => select::sparse(selection, Addressing::Coordinate, bounds).map(drop),
+    };
+    checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))
+}
+
+/// Returns the dimensions as selections of the whole array see them.
+fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBounds>> {
+    Ok(match array.schema().array_type {
+        ArrayType::Sparse => selectable(array),
+        ArrayType::Dense => {
+            let dense = DenseArray::new(array.clone())?;
+            let (shown, _) = dense.default_selection(options.extent)?;
+            dense.selectable(&shown)
+        }
+    })
+}
+
+/// Returns the kind of an array and its size: `dense 100 x 200` according to the options, `sparse 2638 rows`, for a
+/// matrix `sparse 2638 x 1838, 45480 rows`. Reads no cell.
+///
+/// # Errors
+/// As for [`array_folder`]; any damage in footers.
+pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
+    match array.schema().array_type {
+        ArrayType::Dense => {
+            let shape = DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape();
+            Ok(dense_text(shape.iter()))
+        }
+        ArrayType::Sparse => {
+            let rows = SparseSubarray::new(array.clone(), false).row_count()?;
+            Ok(match soma::matrix_lengths(array)? {
+                Some([height, width]) => format!("sparse {height} x {width}, {}", rows_text(rows)),
+                None => sparse_text(rows),
+            })
+        }
+    }
+}
+
+fn dense_folder(
+    array: Arc<Array>,
+    names: Arc<FieldNames>,
+    modified: SystemTime,
+    options: &Arc<OpenOptions>,
+) -> Result<FixedFolder> {
+    let dense = Arc::new(DenseArray::new(array)?);
+    let (selection, covers) = dense.default_selection(options.extent)?;
+    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
+    let whole = FieldFolder {
+        subarray: Arc::new(DenseSubarray::new(dense, selection)),
+        names,
+        modified,
+        shown: options.shown,
+        variants: None,
+    };
+    let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
+    folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
+    Ok(folder)
+}
+
+fn sparse_folder(
+    array: &Arc<Array>,
+    names: &Arc<FieldNames>,
+    modified: SystemTime,
+    options: &OpenOptions,
+    variants: &Option<VariantView>,
+) -> Result<FixedFolder> {
+    let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
+        let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
+        let (names, variants) = (names.clone(), variants.clone());
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown, variants };
+        Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
+    };
+    let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Variant(BY_ROW))?)));
+    Ok(folder)
+}
+
+/// Builds the files of everything that is shown of an array, and its slices.
+pub(super) fn tree_of(
+    fields: FieldFolder,
+    covers: CoveredBox,
+    options: &OpenOptions,
+    kind: FieldFolderKind,
+    nonempty: Option<Arc<NonEmptyFolder>>,
+) -> Result<(FixedFolder, Arc<Explanations>)> {
+    let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
+    folder.add_folder("slice", SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new()));
+    Ok((folder, explanations))
+}
+
+fn modified(array: &Array) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(array.last_commit().unwrap_or(0))
+}
+
+/// Builds the folder of the files of an array or a part of it, and the source of its explanatory files. `nonempty` is
+/// its `nonempty/` folder, if it has one.
+pub(super) fn fields_folder(
+    fields: &FieldFolder,
+    covers: CoveredBox,
+    kind: FieldFolderKind,
+    nonempty: Option<Arc<NonEmptyFolder>>,
+) -> Result<(FixedFolder, Arc<Explanations>)> {
+    let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown);
+    let is_slice = matches!(kind, FieldFolderKind::Slice(_));
+    let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
+    if !is_slice && fields.subarray.selection().is_some() {
+        filestore::add_to(&mut builder, fields.subarray.array(), fields.modified)?;
+    }
+    let is_dense = !fields.schema().is_sparse();
+    for attribute in fields.attributes() {
+        fields.add_raw(&mut builder, attribute);
+        views::add_lines(&mut builder, fields, attribute);
+        if is_dense {
+            rasters::add_headers(&mut builder, fields, attribute);
+        }
+    }
+    builder.add_folder("dims", true, |dims| {
+        for dimension in fields.dimensions() {
+            fields.add_raw(dims, dimension);
+            views::add_lines(dims, fields, dimension);
+        }
+    });
+    views::add_folders(&mut builder, fields, is_slice);
+    let array = fields.subarray.array();
+    add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
+    explanations.set_files(builder.file_list());
+    let described = fields.clone();
+    builder.folder.describe_by(move || xattrs::of_folder(&described));
+    Ok((builder.folder, explanations))
+}
+
+/// Adds the files that describe an array: metadata, enumerations, labels of the part shown.
+fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+    let of_metadata = array.clone();
+    meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
+    enums::add_to(builder, array, modified);
+    labels::add_to(&mut builder.folder, array, selection, modified, array_folder);
+}

@@ -1,0 +1,278 @@
+//! The cells of an array, dense or sparse, whole or in part, that a folder of files shows: the values of its attributes
+//! and dimensions in file order.
+
+pub mod dense;
+pub(crate) mod label_search;
+pub mod sparse;
+
+use std::sync::Arc;
+
+use tilefs_export::column::Summaries;
+use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
+use tilefs_export::parquet::TileRows;
+use tilefs_export::{Column, Content, Field};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+use tilefs_format::schema::{ArraySchema, CellValNum};
+use tilefs_reader::array::Array;
+use tilefs_reader::array::dense::{IndexBox, Selection};
+use tilefs_reader::array::sparse::RowCount;
+use tilefs_storage::EntryKey;
+
+use crate::select::{self, Addressing};
+
+/// An attribute or dimension, by its index in the array's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldId {
+    Attribute(usize),
+    Dimension(usize),
+}
+
+impl FieldId {
+    /// Returns the description of the field for the formats, under `name`.
+    pub fn describe(self, schema: &ArraySchema, name: &str) -> Field {
+        match self {
+            FieldId::Attribute(number) => {
+                let attribute = &schema.attributes[number];
+                Field::new(name, attribute.datatype)
+                    .with_values_per_cell(values_per_cell(attribute.cell_count))
+                    .with_nullable(attribute.nullable)
+                    .with_fill(attribute.fill.clone())
+            }
+            FieldId::Dimension(number) => {
+                let dimension = &schema.dimensions[number];
+                Field::new(name, dimension.datatype).with_values_per_cell(values_per_cell(dimension.cell_count))
+            }
+        }
+    }
+
+    pub fn datatype(self, schema: &ArraySchema) -> Datatype {
+        match self {
+            FieldId::Attribute(number) => schema.attributes[number].datatype,
+            FieldId::Dimension(number) => schema.dimensions[number].datatype,
+        }
+    }
+}
+
+fn values_per_cell(count: CellValNum) -> Option<u32> {
+    match count {
+        CellValNum::Fixed(count) => Some(count),
+        CellValNum::Variable => None,
+    }
+}
+
+/// Maximum number of rows of a part of a table.
+pub const MAX_PART_ROWS: u64 = 1 << 20;
+
+/// The cells that the files of one folder show. Making contents reads metadata but no cells, unless a length depends on
+/// them.
+pub trait Subarray: Send + Sync {
+    fn array(&self) -> &Arc<Array>;
+
+    /// Returns the number of cells along each axis (dense) or the number of rows (sparse).
+    ///
+    /// # Errors
+    /// Fails if rows have to be counted and data required for that are damaged.
+    fn shape(&self) -> Result<Vec<u64>>;
+
+    /// Returns bounds of the coordinates shown along a dimension of integers, dates or times; `None` for other types,
+    /// and if they are not known.
+    ///
+    /// # Errors
+    /// Fails if a required footer cannot be read.
+    fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>>;
+
+    /// Returns the number of cells shown, as far as it is known without reading any.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    fn row_count(&self) -> Result<RowCount>;
+
+    /// Returns the key of results about these cells in this order that are saved for later mounts, if they are.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    fn saved_key(&self) -> Result<Option<EntryKey>>;
+
+    /// Returns the shape, if known without reading.
+    fn known_shape(&self) -> Option<Vec<u64>>;
+
+    /// Returns the approximate memory in bytes that this holds now.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Returns the part shown along each axis of a dense array.
+    fn selection(&self) -> Option<&Selection> {
+        None
+    }
+
+    /// Returns whether every shown cell was written with a value of this attribute, so that none holds the fill value
+    /// because it is unwritten. `None` if finding out would take too long.
+    ///
+    /// # Errors
+    /// Fails if a required footer or schema cannot be read.
+    fn all_written(&self, _attribute: usize) -> Result<Option<bool>> {
+        // Every cell of a sparse array was written.
+        Ok(Some(true))
+    }
+
+    /// Returns the starts of tiles among the rows, if the metadata contain them.
+    ///
+    /// # Errors
+    /// Fails if rows have to be counted and data required for that are damaged.
+    fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
+        Ok(None)
+    }
+
+    /// Returns known bounds of the values of a field.
+    ///
+    /// # Errors
+    /// Fails if rows have to be counted and data required for that are damaged.
+    fn summaries(&self, _field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+        Ok(None)
+    }
+
+    /// Returns the values of a field, little-endian, cell by cell.
+    ///
+    /// # Errors
+    /// Fails if required metadata cannot be read.
+    fn values(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// Returns the byte offsets of a field of variable length: one more than there are cells, `u64` little-endian.
+    ///
+    /// # Errors
+    /// As for [`Subarray::values`].
+    fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// Returns where a row of a sparse array is stored: the name of its fragment, and the number of the cell there.
+    /// `None` past the last row, and for dense arrays.
+    ///
+    /// # Errors
+    /// Any damage in the data that determines which cells are rows.
+    fn origin(&self, _row: u64) -> Result<Option<(String, u64)>> {
+        Ok(None)
+    }
+
+    /// Returns one byte per cell of a nullable attribute, 0 for null.
+    ///
+    /// # Errors
+    /// As for [`Subarray::values`].
+    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// Returns the values of a fixed-size attribute with the first axis varying fastest; `None` for sparse arrays.
+    ///
+    /// # Errors
+    /// As for [`Subarray::values`].
+    fn column_major_values(&self, _field: FieldId) -> Result<Option<Arc<dyn Content>>> {
+        Ok(None)
+    }
+
+    /// Returns the lengths of the tiles of a dense array along each axis; `None` for sparse arrays.
+    fn extents(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// Returns the cells in a box of the part of a dense array that is shown.
+    ///
+    /// # Errors
+    /// Fails for sparse arrays.
+    fn part(&self, _cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
+        Err(Error::internal("a sparse array has rows and no boxes"))
+    }
+
+    /// Returns the cells at some indexes along each axis of the part of a dense array that is shown.
+    ///
+    /// # Errors
+    /// Fails for sparse arrays.
+    fn spaced_part(&self, _indexes: &Selection) -> Result<Arc<dyn Subarray>> {
+        Err(Error::internal("a sparse array has rows and no indexes along its axes"))
+    }
+
+    /// Returns the starts of parts that can be read without locating the rows of the others: for each part, the maximum
+    /// number of rows before it. A part has at most [`MAX_PART_ROWS`] rows, unless one tile has more.
+    ///
+    /// # Errors
+    /// Fails if required metadata cannot be read, and for arrays of several axes.
+    fn part_starts(&self) -> Result<Vec<u64>>;
+
+    /// Returns the rows of a part, given its index.
+    ///
+    /// # Errors
+    /// As for [`Subarray::part_starts`].
+    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>>;
+
+    /// Returns the cells of the whole array that a selection selects.
+    ///
+    /// # Errors
+    /// Fails if the selection does not parse or lies outside.
+    fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>>;
+}
+
+/// Returns a field as a column for the formats; `field` describes it.
+///
+/// # Errors
+/// Fails if required metadata cannot be read.
+pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Column> {
+    let shape = match id {
+        FieldId::Dimension(axis) if !subarray.array().schema().is_sparse() => vec![subarray.shape()?[axis]],
+        _ => subarray.shape()?,
+    };
+    let bounds = match id {
+        FieldId::Dimension(dimension) => subarray.bounds(dimension)?,
+        FieldId::Attribute(_) => None,
+    };
+    let nullable = field.nullable;
+    let values = subarray.values(id)?;
+    let mut column = match field.values_per_cell {
+        Some(_) => Column::fixed(field, shape, values),
+        None => Column::variable(field, shape, values, subarray.offsets(id)?),
+    };
+    column.bounds = bounds;
+    Ok(if nullable { column.with_validity(subarray.validity(id)?) } else { column })
+}
+
+/// The cells of an attribute of a dense array, readable in any box.
+pub struct DenseBoxes {
+    subarray: Arc<dyn Subarray>,
+    id: FieldId,
+    field: Field,
+    shape: Vec<u64>,
+    extents: Vec<u64>,
+}
+
+impl DenseBoxes {
+    /// Creates the cells; `field` describes the attribute. Reads nothing.
+    ///
+    /// # Errors
+    /// Fails for sparse arrays.
+    pub fn new(subarray: Arc<dyn Subarray>, id: FieldId, field: Field) -> Result<Self> {
+        let extents = subarray.extents().ok_or_else(|| Error::internal("a sparse array has no tiles of cells"))?;
+        let shape = subarray.shape()?;
+        Ok(DenseBoxes { subarray, id, field, shape, extents })
+    }
+}
+
+impl Boxes for DenseBoxes {
+    fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        self.extents.clone()
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        column(&*self.subarray.part(cells)?, self.id, self.field.clone())
+    }
+}
+
+impl SpacedBoxes for DenseBoxes {
+    fn spaced_column(&self, indexes: &Selection) -> Result<Column> {
+        column(&*self.subarray.spaced_part(indexes)?, self.id, self.field.clone())
+    }
+}

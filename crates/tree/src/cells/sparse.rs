@@ -1,0 +1,271 @@
+//! A sparse array, or the rows of it that a selection selects, as files.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_export::Content;
+use tilefs_export::column::Summaries;
+use tilefs_export::content::raw::{Cells, RawFile};
+use tilefs_export::content::var::{VarOffsets, VarValues};
+use tilefs_export::parquet::TileRows;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::sparse::{
+    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, Unmerged, VarColumn,
+};
+use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::read::Output;
+use tilefs_storage::EntryKey;
+
+use crate::cells::label_search::selectable;
+use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::select::bounds::integer_ends;
+use crate::select::{self, Addressing};
+
+/// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
+const EXACT: i128 = 1 << 53;
+
+/// The selected coordinates along each dimension, in the array reader's form.
+type Ranges = Vec<Option<Vec<CoordinateRange>>>;
+
+/// The rows of a sparse array. Its footers are read when the first row, or the number of rows, is needed.
+pub struct SparseSubarray {
+    array: Arc<Array>,
+    /// `None` selects all rows.
+    ranges: Option<Ranges>,
+    /// Whether rows are sorted by coordinates instead of in the array's order.
+    by_row: bool,
+    view: SingleFlight<Arc<SparseView>>,
+    /// Variable-length fields that were opened; they keep the positions of their values.
+    var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
+}
+
+impl SparseSubarray {
+    /// Creates the subarray of all rows; `by_row` sorts them by coordinates.
+    pub fn new(array: Arc<Array>, by_row: bool) -> Self {
+        Self::of(array, None, by_row)
+    }
+
+    /// Creates the subarray of the cells whose coordinates lie in these ranges, for each dimension (`None` for all of
+    /// it), sorted by coordinates.
+    pub fn selected(array: Arc<Array>, ranges: Vec<Option<Vec<CoordinateRange>>>) -> Self {
+        Self::of(array, Some(ranges), true)
+    }
+
+    fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
+        SparseSubarray { array, ranges, by_row, view: SingleFlight::new(), var_columns: Mutex::default() }
+    }
+
+    fn view(&self) -> Result<Arc<SparseView>> {
+        let make = || {
+            let mut view = Arc::new(SparseView::new(self.array.clone())?);
+            if let Some(ranges) = &self.ranges {
+                view = Arc::new(view.select(ranges)?);
+            }
+            if self.by_row {
+                view = Arc::new(view.by_row_order());
+            }
+            Ok(view)
+        };
+        self.view.get_or_retry(make).cloned()
+    }
+
+    /// Returns whether the rows are certain to be sorted by coordinates, with the last dimension most significant.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn is_column_major(&self) -> Result<bool> {
+        Ok(self.view()?.is_column_major())
+    }
+
+    /// Returns the number of matrix rows in a band, if the cells are certain to be ordered by band, and within a band
+    /// by column, instead of by row.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn band_of_rows(&self) -> Result<Option<u64>> {
+        Ok(self.view()?.band_of_rows())
+    }
+
+    /// Returns the same rows fragment by fragment, and the first row of each fragment; `None` if footers do not show that
+    /// every cell is a row. Rows of a matrix with the same first coordinate are in the order of the other one.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn unmerged(&self) -> Result<Option<(Self, Vec<u64>)>> {
+        let unmerged = self.view()?.unmerged()?;
+        Ok(unmerged.map(|Unmerged { view, starts }| {
+            (SparseSubarray { view: Arc::new(view).into(), ..Self::of(self.array.clone(), None, false) }, starts)
+        }))
+    }
+
+    /// Returns how many bands of matrix rows the boxes of the fragments touch, each fragment on its own; `None` if
+    /// unknown.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn bands_of_fragments(&self) -> Result<Option<u64>> {
+        self.view()?.bands_of_fragments()
+    }
+
+    fn is_variable(&self, field: FieldId) -> bool {
+        let schema = self.array.schema();
+        match field {
+            FieldId::Attribute(number) => schema.attributes[number].is_variable(),
+            FieldId::Dimension(number) => schema.dimensions[number].is_variable(),
+        }
+    }
+
+    fn var_column(&self, field: FieldId) -> Result<Arc<VarColumn>> {
+        let view = self.view()?;
+        let columns = || self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = columns().get(&field) {
+            return Ok(known.clone());
+        }
+        let column = Arc::new(match field {
+            FieldId::Attribute(number) => VarColumn::of_attribute(view, number)?,
+            FieldId::Dimension(number) => VarColumn::of_dimension(view, number)?,
+        });
+        // Another thread may have made one meanwhile, which already has the positions of its values.
+        Ok(columns().entry(field).or_insert(column).clone())
+    }
+}
+
+impl Subarray for SparseSubarray {
+    fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        Ok(vec![self.view()?.row_count()?])
+    }
+
+    /// Returns the bounds of the domain or, if these are not useful, of the non-empty domain.
+    fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>> {
+        let schema = self.array.schema();
+        let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(dimension));
+        let Some(range) = current.or(schema.dimensions[dimension].domain.as_ref()) else { return Ok(None) };
+        let Some(domain) = integer_ends(range) else { return Ok(None) };
+        if domain.0 >= -EXACT && domain.1 <= EXACT {
+            return Ok(Some(domain));
+        }
+        let mut found: Option<(i128, i128)> = None;
+        for fragment in 0..self.array.fragment_count() {
+            let outline = self.array.outline(fragment)?;
+            let ends = outline.facts.non_empty_range(dimension).and_then(|range| integer_ends(&range));
+            let Some((low, high)) = ends else { return Ok(Some(domain)) };
+            found = Some(found.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
+        }
+        Ok(found.or(Some(domain)))
+    }
+
+    fn row_count(&self) -> Result<RowCount> {
+        self.view()?.known_row_count()
+    }
+
+    fn saved_key(&self) -> Result<Option<EntryKey>> {
+        Ok(self.view()?.saved_key())
+    }
+
+    fn known_shape(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    fn memory(&self) -> usize {
+        self.view.get().map_or(0, |view| view.memory())
+    }
+
+    fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
+        Ok(Some(self.view()?))
+    }
+
+    fn summaries(&self, field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+        let field = match field {
+            FieldId::Attribute(number) => FieldOfRows::Attribute(number),
+            FieldId::Dimension(number) => FieldOfRows::Dimension(number),
+        };
+        let summary = RowSummary::new(self.view()?, field);
+        Ok(summary.map(|summary| Arc::new(summary) as Arc<dyn Summaries>))
+    }
+
+    fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        if self.is_variable(field) {
+            return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));
+        }
+        let column = match field {
+            FieldId::Attribute(number) => FixedColumn::of_attribute(self.view()?, number)?,
+            FieldId::Dimension(number) => FixedColumn::of_dimension(self.view()?, number)?,
+        };
+        Ok(Arc::new(RawFile(CountedColumn::new(column)?)))
+    }
+
+    fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(field)?)?)))
+    }
+
+    fn origin(&self, row: u64) -> Result<Option<(String, u64)>> {
+        let cell = self.view()?.stored_cell(row)?;
+        Ok(cell.map(|(fragment, cell)| (self.array.fragment_name(fragment).to_owned(), cell)))
+    }
+
+    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        let FieldId::Attribute(number) = field else {
+            return Err(Error::internal("coordinates are never null"));
+        };
+        Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
+    }
+
+    fn part_starts(&self) -> Result<Vec<u64>> {
+        Ok(self.view()?.parts(MAX_PART_ROWS)?.iter().map(|part| part.before).collect())
+    }
+
+    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
+        let view = self.view()?;
+        let part = view.parts(MAX_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
+        let part = view.part(part)?;
+        let view = Arc::new(part).into();
+        Ok(Arc::new(SparseSubarray { view, ..Self::of(self.array.clone(), None, self.by_row) }))
+    }
+
+    fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
+        let bounds = selectable(&self.array);
+        let chosen = select::sparse(selection, by, &bounds)?;
+        let ranges = chosen.into_iter().map(|chosen| {
+            let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
+            (!whole).then_some(chosen)
+        });
+        let ranges = ranges.collect();
+        Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
+    }
+}
+
+/// A column whose rows were counted.
+struct CountedColumn {
+    column: FixedColumn,
+    rows: u64,
+    decoded_per_row: u64,
+}
+
+impl CountedColumn {
+    fn new(column: FixedColumn) -> Result<Self> {
+        let (rows, decoded_per_row) = (column.row_count()?, column.decoded_per_row()?);
+        Ok(CountedColumn { column, rows, decoded_per_row })
+    }
+}
+
+impl Cells for CountedColumn {
+    fn count(&self) -> u64 {
+        self.rows
+    }
+
+    fn cell_size(&self) -> usize {
+        self.column.cell_size()
+    }
+
+    fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
+        self.column.read(first, out)
+    }
+
+    fn decoded_per_cell(&self) -> u64 {
+        self.decoded_per_row
+    }
+}

@@ -1,0 +1,444 @@
+//! The arrays of TileDB-SOMA in AnnData's terms: data frames, whose rows are identified by position, and matrices.
+//!
+//! They are recognised by the names that SOMA reserves: `soma_joinid` numbers the rows of a data frame, and the cells
+//! of a matrix have the coordinates `soma_dim_0` and `soma_dim_1` and the value `soma_data`. AnnData's rows have no
+//! numbers, so the rows of a data frame must be 0 to n - 1, each once.
+//!
+//! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
+
+pub(crate) mod experiment;
+pub(crate) mod h5ad;
+pub(crate) mod matrix;
+pub(crate) mod slices;
+pub(crate) mod uns;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_export::column::boxes::{Boxes, Rows};
+use tilefs_export::content::element::{Converted, ConvertedColumn};
+use tilefs_export::zarr::anndata::{
+    self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
+    SavedStarts, Sections,
+};
+use tilefs_export::zarr::{Group, Node};
+use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
+use tilefs_format::text;
+use tilefs_reader::array::{Array, Metadata};
+
+use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{DenseBoxes, FieldId, Subarray, column};
+use crate::domains::soma::matrix::{matrix_domain, written_length};
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::node::names::dimension_name;
+use crate::options::Extent;
+use crate::select::Addressing;
+
+/// The row number of a data frame.
+const JOINID: &str = "soma_joinid";
+
+/// The coordinates of a matrix's cell.
+const COORDINATES: [&str; 2] = ["soma_dim_0", "soma_dim_1"];
+
+/// The value of a matrix's cell.
+const VALUE: &str = "soma_data";
+
+/// The metadata key of the original name, as JSON, of the column of row names.
+const INDEX_KEY: &str = "soma_dataframe_original_index_name";
+
+/// The name of that column if it had none: in observations, in variables, and in other data frames.
+const INDEXES: [&str; 3] = ["obs_id", "var_id", "index"];
+
+/// The metadata key of an object's type.
+const TYPE_KEY: &str = "soma_object_type";
+
+/// The most fragments that have cells in a band, on the average, if each takes a request of its own from a remote storage.
+const REMOTE_FRAGMENTS_OF_A_BAND: u64 = 4;
+
+/// Returns the type of an object (`SOMAExperiment`) from its metadata.
+pub fn object_type(metadata: &Metadata) -> Option<String> {
+    let value = metadata.get(TYPE_KEY)?;
+    Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
+}
+
+/// The AnnData type of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    DataFrame,
+    SparseMatrix,
+    DenseMatrix,
+}
+
+impl Element {
+    /// Recognises the names of attributes and dimensions.
+    pub fn of(schema: &ArraySchema) -> Option<Self> {
+        let is_sparse = schema.array_type == ArrayType::Sparse;
+        let mut dimensions = schema.dimensions.iter().map(|dimension| dimension.name.as_str());
+        let has_attribute = |name: &str| schema.attributes.iter().any(|attribute| attribute.name == name);
+        if dimensions.clone().eq(COORDINATES) && has_attribute(VALUE) {
+            return Some(if is_sparse { Element::SparseMatrix } else { Element::DenseMatrix });
+        }
+        let is_frame = is_sparse && (dimensions.any(|name| name == JOINID) || has_attribute(JOINID));
+        is_frame.then_some(Element::DataFrame)
+    }
+}
+
+/// A data frame, and the number of rows of its array.
+pub struct Frame {
+    pub group: Group,
+    pub all: u64,
+}
+
+fn reason<T>(text: impl Into<std::borrow::Cow<'static, str>>) -> Result<FormatResult<T>> {
+    Ok(Err(Unrepresentable::new(text)))
+}
+
+/// Returns the data frame of an array, or of some of its rows, or the reason why there is none. Reads the first and the
+/// last row number to check that there are no gaps.
+///
+/// # Errors
+/// Fails if metadata, enumerations, or data that determine which cells are rows cannot be read.
+pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<FormatResult<Frame>> {
+    let schema = array.schema();
+    if schema.allows_duplicates {
+        return reason("it may have duplicate rows");
+    }
+    let [dimension] = schema.dimensions.as_slice() else {
+        return reason(format!("its rows are not in the order of {JOINID}"));
+    };
+    if dimension.name != JOINID {
+        return reason(format!("its rows are in the order of {}, not of {JOINID}", dimension_name(schema, 0)));
+    }
+    if dimension.datatype != Datatype::Int64 {
+        return reason(format!("its {JOINID} is not INT64"));
+    }
+    let mut subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
+    let all = subarray.shape()?.first().copied().unwrap_or(0);
+    let mut rows = all;
+    let joinids = subarray.values(FieldId::Dimension(0))?;
+    if rows > 0 {
+        let ends = [number_at(&joinids, 0)?, number_at(&joinids, rows - 1)?];
+        // The numbers are distinct, so 0 to n - 1 are all present.
+        if ends.map(|end| u64::try_from(end).ok()) != [Some(0), Some(rows - 1)] {
+            let [first, last] = ends;
+            return reason(format!(
+                "its {rows} rows have a {JOINID} from {first} to {last}; AnnData counts them from 0 without a gap"
+            ));
+        }
+    }
+    if let Some(wanted) = wanted {
+        let wanted = wanted.start..wanted.end.min(all);
+        if wanted.is_empty() {
+            return reason(format!("it has {all} rows, and none from {JOINID} {} on", wanted.start));
+        }
+        subarray = selected(&*subarray, &format!("{JOINID}={}..{}", wanted.start, wanted.end - 1))?;
+        rows = wanted.end - wanted.start;
+    }
+    let metadata = array.metadata()?;
+    let named = index_name(&metadata).and_then(|name| position(schema, &name));
+    let number = named.or_else(|| INDEXES.iter().find_map(|name| position(schema, name)));
+    let attributes = (0..schema.attributes.len()).filter(|other| Some(*other) != number);
+    let columns = attributes.map(|number| frame_column(&subarray, FieldId::Attribute(number), rows));
+    let frame = DataFrame {
+        index: frame_column(&subarray, number.map_or(FieldId::Dimension(0), FieldId::Attribute), rows)?,
+        index_is_named: named.is_some(),
+        columns: columns.collect::<Result<_>>()?,
+        metadata: meta::for_formats(&metadata),
+    };
+    Ok(Ok(Frame { group: frame.group()?, all }))
+}
+
+/// Returns the attribute of this name, if it can name rows.
+fn position(schema: &ArraySchema, name: &str) -> Option<usize> {
+    let number = schema.attributes.iter().position(|attribute| attribute.name == name)?;
+    let field = FieldId::Attribute(number).describe(schema, name);
+    (anndata::check(&field).is_ok() && schema.attributes[number].enumeration.is_none()).then_some(number)
+}
+
+fn index_name(metadata: &Metadata) -> Option<String> {
+    let value = metadata.get(INDEX_KEY)?;
+    let stored = text::decode(value.datatype, value.bytes()?)?;
+    serde_json::from_str::<Option<String>>(&stored).ok()?
+}
+
+fn number_at(numbers: &Arc<dyn Content>, row: u64) -> Result<i64> {
+    let mut bytes = [0; 8];
+    numbers.read_at(row.saturating_mul(8), &mut bytes)?;
+    Ok(i64::from_le_bytes(bytes))
+}
+
+/// Returns a field of a data frame with `rows` rows.
+///
+/// # Errors
+/// Fails if enumerations cannot be read.
+pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Result<FrameColumn> {
+    let array = subarray.array();
+    let schema = array.schema();
+    let mut field = match id {
+        FieldId::Attribute(number) => id.describe(schema, &schema.attributes[number].name),
+        FieldId::Dimension(number) => id.describe(schema, &dimension_name(schema, number)),
+    };
+    if let FieldId::Attribute(number) = id
+        && field.values_per_cell == Some(1)
+    {
+        field.labels = enums::labels(array, number)?;
+    }
+    let validity = field.nullable.then(|| subarray.validity(id)).transpose()?;
+    let (subarray, described) = (subarray.clone(), field.clone());
+    let cells = Arc::new(Rows::new(field, rows, move || column(&*subarray, id, described.clone())));
+    Ok(FrameColumn { cells, validity })
+}
+
+/// Returns the part of a subarray that a selection by coordinates selects.
+fn selected(of: &dyn Subarray, selection: &str) -> Result<Arc<dyn Subarray>> {
+    of.select(selection, Addressing::Coordinate).map_err(|error| error.into_error(selection))
+}
+
+/// An axis of a matrix.
+#[derive(Debug, Clone, Default)]
+pub struct MatrixAxis {
+    /// The required number of rows or columns, if known.
+    pub length: Option<u64>,
+    /// The selected ones among them; `None` selects all.
+    pub cut: Option<Range<u64>>,
+}
+
+/// The rows and the columns.
+pub type MatrixAxes<'a> = [&'a MatrixAxis; 2];
+
+/// Returns the selection of the requested part of a matrix; `None` if it is the whole.
+fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
+    let parts = axes.iter().zip(COORDINATES);
+    let part = |(axis, name): (&&MatrixAxis, &str)| {
+        let cut = axis.cut.as_ref()?;
+        Some(format!("{name}={}..{}", cut.start, cut.end.checked_sub(1)?))
+    };
+    let parts: Vec<String> = parts.filter_map(part).collect();
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+/// Returns the matrix of a sparse array, or the reason why there is none. It is compressed by columns if its cells are
+/// stored in column order, otherwise by rows; a part is compressed in the same way. Reads no cell.
+///
+/// # Errors
+/// Fails if metadata, or data that determine which cells are rows, cannot be read.
+pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Matrix>> {
+    let schema = array.schema();
+    if schema.allows_duplicates {
+        return reason("it may have duplicate cells");
+    }
+    if schema.dimensions.iter().any(|dimension| dimension.datatype != Datatype::Int64) {
+        return reason("its coordinates are not INT64");
+    }
+    let (id, field) = match value_field(schema) {
+        Ok(value) => value,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let domain = matrix_domain(array)?;
+    if domain.first != [0; 2] {
+        return reason("its coordinates do not begin at 0");
+    }
+    let mut shape = [0; 2];
+    for (axis, dimension) in schema.dimensions.iter().enumerate().take(2) {
+        shape[axis] = axes[axis].length.unwrap_or(domain.lengths[axis]);
+        let Some(range) = &dimension.domain else { return reason("it has no domain") };
+        let written = written_length(array, axis, range)?;
+        if written > shape[axis] {
+            let (name, least) = (COORDINATES[axis], shape[axis]);
+            return reason(format!("it has cells up to {name} {}, of {least} that are required", written - 1));
+        }
+    }
+    if let Some(selection) = selection_of(axes) {
+        return part_of_matrix(array, axes, shape, &selection, (id, field)).map(Ok);
+    }
+    let stored = SparseSubarray::new(array.clone(), false);
+    if stored.is_column_major()? {
+        let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1], "columns")?;
+        let (minor, values) = (coordinates_of(&stored, 0)?, column(&stored, id, field)?);
+        return Ok(Ok(Matrix { compressed: Compressed::Columns, shape, starts, minor, values }));
+    }
+    let by_row = SparseSubarray::new(array.clone(), true);
+    let (rows, columns) = (coordinates_of(&by_row, 0)?, coordinates_of(&by_row, 1)?);
+    let values = column(&by_row, id, field.clone())?;
+    let starts = starts_of(array, rows, shape[0], "rows")?;
+    let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
+    match stored.band_of_rows()? {
+        Some(extent) => in_row_order(array, stored, extent, sorted, (id, field)).map(Ok),
+        None => Ok(Ok(sorted)),
+    }
+}
+
+/// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix, which
+/// remains if its bands would take too much memory, and has the cells of bands that are too scattered.
+fn in_row_order(
+    array: &Arc<Array>,
+    stored: SparseSubarray,
+    extent: u64,
+    sorted: Matrix,
+    (id, field): (FieldId, Field),
+) -> Result<Matrix> {
+    let (budget, [rows, _]) = (array.context().budget(), sorted.shape);
+    let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, rows)?;
+    let row_of_cells = coordinates_of(&cells, 0)?;
+    let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
+    let saved = SavedStarts::new(array, row_of_cells.cells(), format_args!("{kind} of {extent} rows of {rows}"))?;
+    let counted = match counted {
+        Some(counted) => coordinates_of(&counted, 0)?.values,
+        None => row_of_cells.values.clone(),
+    };
+    let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(saved));
+    let Some(starts) = starts else { return Ok(sorted) };
+    let limits = BandLimits {
+        band: budget.band(),
+        all: budget.bands(),
+        tiles: budget.band_tiles() as u64,
+        tile_cells: array.schema().capacity,
+    };
+    let Some(bands) = RowBands::new(row_of_cells.values, starts.clone(), extent, limits) else { return Ok(sorted) };
+    let in_rows = |of: Column, sorted: Column, are_columns: bool| {
+        let size = of.field.datatype.size();
+        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
+        Column { values: Arc::new(values), field: sorted.field, ..of }
+    };
+    let minor = in_rows(coordinates_of(&cells, 1)?, sorted.minor, true);
+    let values = in_rows(column(&cells, id, field)?, sorted.values, false);
+    Ok(Matrix { starts, minor, values, ..sorted })
+}
+
+/// The cells of a matrix in which each band of rows is found.
+struct BandedCells {
+    cells: SparseSubarray,
+    /// The same cells in another order, which are counted instead.
+    counted: Option<SparseSubarray>,
+    order: CellOrder,
+}
+
+/// Returns cells of a matrix in which bands of `extent` of its rows are found: fragment by fragment, without a merge, if
+/// their places take little memory and requests; otherwise those of `stored`.
+fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
+    let unsorted = |cells, counted| BandedCells { cells, counted, order: CellOrder::Any };
+    let Some((unmerged, starts)) = stored.unmerged()? else { return Ok(unsorted(stored, None)) };
+    if starts.len() <= 1 {
+        return Ok(unsorted(unmerged, None));
+    }
+    let stretches = stored.bands_of_fragments()?.unwrap_or(u64::MAX);
+    // Together with where rows begin.
+    let memory = stretches.saturating_mul(Sections::STRETCH_BYTES as u64).saturating_add(rows.saturating_mul(8));
+    // A merge requests the cells of all fragments at once.
+    let is_slow =
+        array.is_remote() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(REMOTE_FRAGMENTS_OF_A_BAND);
+    let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().matrix_starts() as u64);
+    Ok(match sections.filter(|_| !is_slow) {
+        Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections) },
+        None => unsorted(stored, Some(unmerged)),
+    })
+}
+
+/// Returns the coordinates of a matrix's cells along an axis.
+fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
+    let id = FieldId::Dimension(axis);
+    column(cells, id, id.describe(cells.array().schema(), COORDINATES[axis]))
+}
+
+/// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these
+/// coordinates. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
+/// needed.
+fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
+    let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
+    let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
+    let rows = coordinates.values.clone();
+    Ok(match RowStarts::new(rows, CellOrder::Sorted, length, most, Some(saved)) {
+        Some(starts) => starts,
+        None => anndata::starts_of(coordinates.values, length),
+    })
+}
+
+/// Returns some rows and columns of a matrix of this shape, numbered from 0.
+fn part_of_matrix(
+    array: &Arc<Array>,
+    axes: MatrixAxes<'_>,
+    mut shape: [u64; 2],
+    selection: &str,
+    (id, field): (FieldId, Field),
+) -> Result<Matrix> {
+    let part = selected(&SparseSubarray::new(array.clone(), true), selection)?;
+    let coordinates = |axis: usize| -> Result<Column> {
+        let stored = coordinates_of(&*part, axis)?;
+        let first = axes[axis].cut.as_ref().map_or(0, |cut| cut.start);
+        let from_zero = move |coordinate: i64| coordinate.checked_sub_unsigned(first).map(i64::to_le_bytes);
+        let named = ConvertedColumn::new(&stored.field.name);
+        Ok(Column { values: Arc::new(Converted::integers(stored.values, "coordinates", named, from_zero)), ..stored })
+    };
+    for (length, axis) in shape.iter_mut().zip(axes) {
+        if let Some(cut) = &axis.cut {
+            *length = cut.end.saturating_sub(cut.start);
+        }
+    }
+    let starts = anndata::starts_of(coordinates(0)?.values, shape[0]);
+    let (minor, values) = (coordinates(1)?, column(&*part, id, field)?);
+    Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values })
+}
+
+/// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.
+///
+/// # Errors
+/// As for [`matrix_domain`].
+pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
+    match Element::of(array.schema()) {
+        Some(Element::SparseMatrix) => matrix_domain(array).map(|domain| Some(domain.lengths)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the values of a dense array, or the reason why there are none. If `axes` require lengths, it is a matrix.
+///
+/// # Errors
+/// Fails if its shape cannot be determined.
+pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
+    let lengths = axes.map(|axis| axis.length);
+    let (id, field) = match value_field(array.schema()) {
+        Ok(value) => value,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let dense = Arc::new(DenseArray::new(array.clone())?);
+    let (selection, _) = dense.default_selection(Extent::Domain)?;
+    let mut subarray: Arc<dyn Subarray> = Arc::new(DenseSubarray::new(dense, selection));
+    let shape = subarray.shape()?;
+    if !lengths.iter().zip(&shape).all(|(wanted, own)| wanted.is_none_or(|wanted| wanted == *own)) {
+        let text = |lengths: Vec<String>| lengths.join(" x ");
+        let own = text(shape.iter().map(u64::to_string).collect());
+        let wanted = text(lengths.iter().map(|one| one.map_or("any".to_owned(), |one| one.to_string())).collect());
+        return reason(format!("it has {own} cells, where {wanted} are required"));
+    }
+    if let Some(selection) = selection_of(axes) {
+        subarray = selected(&*subarray, &selection)?;
+    }
+    let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(subarray, id, field)?);
+    Ok(anndata::dense(&values))
+}
+
+/// Returns the attribute of a matrix's values, if they are numbers, one per cell.
+fn value_field(schema: &ArraySchema) -> FormatResult<(FieldId, Field)> {
+    let number = schema.attributes.iter().position(|attribute| attribute.name == VALUE);
+    let number = number.ok_or_else(|| Unrepresentable::new(format!("it has no {VALUE}")))?;
+    let attribute = &schema.attributes[number];
+    if attribute.nullable {
+        return Err(Unrepresentable::new("AnnData's matrices have no nulls"));
+    }
+    let field = FieldId::Attribute(number).describe(schema, VALUE);
+    if attribute.cell_count != CellValNum::Fixed(1) || field.is_bytes() || field.datatype.time_unit().is_some() {
+        return Err(Unrepresentable::new("AnnData's matrices have one number per cell"));
+    }
+    Ok((FieldId::Attribute(number), field))
+}
+
+/// Returns whether a matrix has a value in every cell of its shape, in row-major order.
+pub fn is_full(matrix: &Matrix) -> bool {
+    let [rows, columns] = matrix.shape;
+    matrix.compressed == Compressed::Rows && rows.checked_mul(columns) == Some(matrix.values.cells())
+}

@@ -1,0 +1,323 @@
+//! `vcf/` of a TileDB-VCF dataset: each sample as a VCF file, and merges of samples, whole or in a region.
+//!
+//! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
+//! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` all samples in a region. `vcf/samples=A,B/` has
+//! the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
+//! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
+//! `vcf/samples.txt` has the names of all samples.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_format::error::Result;
+use tilefs_reader::array::SingleFlight;
+use tilefs_storage::percent;
+use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
+use tilefs_vcf::dataset::contigs::has_records;
+use tilefs_vcf::dataset::regions::{self, WrittenRegion};
+use tilefs_vcf::file::VariantText;
+
+use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};
+use crate::domains::vcf::lists::LIST;
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::node::names::{escape_bytes, is_shortened};
+use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::options::OpenOptions;
+
+/// The name of the folder.
+pub const VCF: &str = "vcf";
+
+/// The folder of regions.
+const SLICE: &str = "slice";
+
+/// The folder of merged samples, and its file with all records.
+const MERGED: &str = "merged";
+const EVERYTHING: &str = "all";
+
+/// The file with the names of all samples, one per line.
+pub const SAMPLES: &str = "samples.txt";
+
+/// The prefix of the name of a folder of chosen samples.
+const CHOSEN: &str = "samples=";
+
+/// A choice of samples of a dataset.
+#[derive(Clone)]
+struct Samples {
+    dataset: Arc<VariantDataset>,
+    /// Contains the lists that paths refer to.
+    options: Arc<OpenOptions>,
+    /// The samples in the order of the path; `None` for all samples.
+    chosen: Option<Arc<Vec<Sample>>>,
+    /// The samples whose names are too long for a file, by the names of their files without endings.
+    shortened: Arc<SingleFlight<HashMap<String, Sample>>>,
+}
+
+impl Samples {
+    fn sample(&self, name: &[u8]) -> Result<Option<Sample>> {
+        match &self.chosen {
+            Some(chosen) => Ok(chosen.iter().find(|sample| sample.name == name).cloned()),
+            None => self.dataset.sample(name),
+        }
+    }
+
+    fn all(&self) -> Result<Arc<Vec<Sample>>> {
+        match &self.chosen {
+            Some(chosen) => Ok(chosen.clone()),
+            None => Ok(Arc::new(self.dataset.all_samples()?)),
+        }
+    }
+
+    /// Returns the name of the sample that a path calls so, if its escapes are sound and a cut name belongs to a sample.
+    fn unescaped(&self, written: &str) -> Result<Option<Vec<u8>>> {
+        if !is_shortened(written) {
+            return Ok(percent::unescape(written).ok());
+        }
+        let shortened = self.shortened.get_or_retry(|| {
+            let all = self.dataset.all_samples()?.into_iter();
+            let with_stems = all.map(|sample| (escape_bytes(&sample.name), sample));
+            Ok(with_stems.filter(|(stem, _)| is_shortened(stem)).collect())
+        })?;
+        Ok(shortened.get(written).map(|sample| sample.name.clone()))
+    }
+
+    /// Returns the samples in a comma-separated list, or the reason if it is invalid.
+    fn named(&self, list: &str) -> Result<std::result::Result<Self, String>> {
+        let mut chosen: Vec<Sample> = Vec::new();
+        let names = match list.strip_prefix(LIST) {
+            Some(name) => match self.options.variant_lists.samples(name) {
+                Ok(names) => names.to_vec(),
+                Err(reason) => return Ok(Err(reason)),
+            },
+            None => match list.split(',').map(|written| self.unescaped(written)).collect::<Result<Option<_>>>()? {
+                Some(names) => names,
+                None => return Ok(Err(format!("a broken escape in {list:?}"))),
+            },
+        };
+        let mut known = HashSet::new();
+        for name in names {
+            let shown = String::from_utf8_lossy(&name);
+            match self.sample(&name)? {
+                Some(sample) if !known.contains(&name) => chosen.push(sample),
+                Some(_) => return Ok(Err(format!("the sample {shown} is named twice"))),
+                None => return Ok(Err(format!("no sample {shown}; {VCF}/{SAMPLES} has the names"))),
+            }
+            known.insert(name);
+        }
+        Ok(Ok(Samples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
+    }
+
+    /// Returns the regions in a text, or the reason if it is invalid.
+    fn regions(&self, text: &str) -> Result<std::result::Result<Vec<WrittenRegion>, String>> {
+        let written = match text.strip_prefix(LIST) {
+            Some(name) => match self.options.variant_lists.regions(name) {
+                Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
+                Err(reason) => Err(reason),
+            },
+            None => regions::parse_list(text),
+        };
+        for (contig, reason) in written.iter().flatten().filter_map(WrittenRegion::must_be) {
+            if !self.may_have(contig)? {
+                return Ok(Err(reason.to_owned()));
+            }
+        }
+        Ok(written)
+    }
+
+    /// Returns whether there is a contig: one that the header of the first sample names, or that has records.
+    fn may_have(&self, contig: &[u8]) -> Result<bool> {
+        if let Some(numbered) = self.dataset.numbered()? {
+            return Ok(numbered.contigs.length(contig).is_some());
+        }
+        let header = self.all()?.first().map(|first| self.dataset.header(first)).transpose()?;
+        let is_named = header.is_some_and(|header| header.contigs().any(|name| name == contig));
+        Ok(is_named || has_records(&self.dataset, self.chosen.as_ref().map(|chosen| chosen.as_slice()), contig)?)
+    }
+}
+
+/// The folder of some samples, with all their records or those in regions.
+pub struct VariantFiles {
+    samples: Samples,
+    regions: Option<Arc<Vec<WrittenRegion>>>,
+    modified: SystemTime,
+    kept: KeptFiles,
+}
+
+impl VariantFiles {
+    /// Creates the folder of all records.
+    pub fn new(dataset: Arc<VariantDataset>, options: Arc<OpenOptions>, modified: SystemTime) -> Self {
+        Self::of(Samples { dataset, options, chosen: None, shortened: Arc::default() }, None, modified)
+    }
+
+    fn of(samples: Samples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
+        VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
+    }
+
+    /// Returns the file of a sample in one of its forms, if there is such a sample.
+    fn file(&self, name: &str) -> Result<Option<Arc<LazyFile>>> {
+        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        // Each sample has only one file name.
+        let Some(sample) = self.samples.unescaped(stem)? else { return Ok(None) };
+        if escape_bytes(&sample) != stem {
+            return Ok(None);
+        }
+        let Some(sample) = self.samples.sample(&sample)? else { return Ok(None) };
+        let (dataset, regions) = (self.samples.dataset.clone(), self.regions.clone());
+        let find: FindRecords = Arc::new(move |encoding| {
+            let regions = regions.as_ref().map(|regions| regions.as_slice());
+            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions, encoding)?))
+        });
+        Ok(Some(self.kept.file(stem, form, &find)))
+    }
+
+    fn folder(&self, name: &str) -> Result<Option<Node>> {
+        if self.regions.is_some() {
+            return Ok(None);
+        }
+        let (samples, modified) = (self.samples.clone(), self.modified);
+        Ok(Some(Node::Folder(match name {
+            SLICE => Arc::new(VariantSlices { samples, modified }),
+            MERGED => Arc::new(MergedFiles { samples, modified, kept: KeptFiles::new(modified) }),
+            _ => match name.strip_prefix(CHOSEN).filter(|_| self.samples.chosen.is_none()) {
+                Some(list) => match samples.named(list)? {
+                    Ok(samples) => Arc::new(VariantFiles::of(samples, None, modified)),
+                    Err(_) => return Ok(None),
+                },
+                None => return Ok(None),
+            },
+        })))
+    }
+}
+
+impl Folder for VariantFiles {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if name == SAMPLES && self.regions.is_none() {
+            let samples = self.samples.clone();
+            let make = move || Ok(Arc::new(sample_lines(&samples.all()?)) as _);
+            return Ok(Some(Node::File(Arc::new(LazyFile::new(self.modified, make)))));
+        }
+        match self.file(name)? {
+            Some(file) => Ok(Some(Node::File(file))),
+            None => self.folder(name),
+        }
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        let list = name.strip_prefix(CHOSEN)?;
+        self.samples.named(list).ok()?.err()
+    }
+
+    /// Lists the files of all samples, unless there are so many records that measuring the files would take long. In
+    /// that case files can only be looked up by name.
+    fn list(&self) -> Result<Vec<Entry>> {
+        let of_file = |name: String| Entry { name, kind: EntryKind::File };
+        let mut entries = Vec::new();
+        if self.regions.is_none() {
+            entries.push(of_file(SAMPLES.to_owned()));
+        }
+        if self.regions.is_none() && self.samples.chosen.is_none() {
+            let lists = self.samples.options.variant_lists.names_of_samples();
+            entries.extend(lists.map(|name| Entry { name: format!("{CHOSEN}{LIST}{name}"), kind: EntryKind::Folder }));
+        }
+        let rows = self.samples.dataset.row_count()?;
+        if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
+            let samples = self.samples.all()?;
+            let of_sample = |sample: &Sample| {
+                let stem = escape_bytes(&sample.name);
+                LISTED.map(|ending| format!("{stem}{ending}"))
+            };
+            entries.extend(samples.iter().flat_map(of_sample).map(of_file));
+        }
+        Ok(entries)
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE + self.kept.memory()
+    }
+}
+
+/// `merged/`: all samples in one file, `all.vcf` or that of a region. Files can be looked up by name, but are not
+/// listed.
+struct MergedFiles {
+    samples: Samples,
+    modified: SystemTime,
+    kept: KeptFiles,
+}
+
+impl MergedFiles {
+    /// Returns the regions in the name of a file, or the reason if it is invalid; `None` for all records.
+    fn regions(&self, stem: &str) -> Result<std::result::Result<Option<Vec<WrittenRegion>>, String>> {
+        match stem {
+            EVERYTHING => Ok(Ok(None)),
+            _ => Ok(self.samples.regions(stem)?.map(Some)),
+        }
+    }
+}
+
+impl Folder for MergedFiles {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        let Ok(regions) = self.regions(stem)? else { return Ok(None) };
+        let samples = self.samples.clone();
+        let find: FindRecords = Arc::new(move |encoding| {
+            let (is_all, regions) = (samples.chosen.is_none(), regions.as_deref());
+            let records = VariantText::merged(samples.dataset.clone(), &samples.all()?, is_all, regions, encoding)?;
+            Ok(Arc::new(records))
+        });
+        Ok(Some(Node::File(self.kept.file(stem, form, &find))))
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        let (_, stem) = Form::of_name(name)?;
+        self.regions(stem).ok()?.err()
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE + self.kept.memory()
+    }
+}
+
+fn sample_lines(samples: &[Sample]) -> Vec<u8> {
+    samples.iter().flat_map(|sample| sample.name.iter().copied().chain([b'\n'])).collect()
+}
+
+/// `slice/`: a folder for each region. They are looked up by name; only named lists of regions are listed.
+struct VariantSlices {
+    samples: Samples,
+    modified: SystemTime,
+}
+
+impl Folder for VariantSlices {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Ok(regions) = self.samples.regions(name)? else { return Ok(None) };
+        let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(regions)), self.modified);
+        Ok(Some(Node::Folder(Arc::new(files))))
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        self.samples.regions(name).ok()?.err()
+    }
+
+    /// Lists the user's named lists of regions.
+    fn list(&self) -> Result<Vec<Entry>> {
+        let lists = self.samples.options.variant_lists.names_of_regions();
+        Ok(lists.map(|name| Entry { name: format!("{LIST}{name}"), kind: EntryKind::Folder }).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}

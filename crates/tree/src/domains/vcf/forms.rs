@@ -1,0 +1,120 @@
+//! The forms of a VCF file of a dataset: text, text in BGZF, BCF, and the indexes of the latter two.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_format::error::Result;
+use tilefs_reader::recent::Recent;
+use tilefs_vcf::file::{Encoding, VariantText};
+use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
+
+use crate::node::lazy::{LazyFile, Remark};
+use crate::node::{File, NODE};
+
+/// Number of recently used files whose measured lengths are cached.
+const KEPT: usize = 16;
+
+/// The part of a variant file: its records, or an index of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The plain records.
+    Whole,
+    /// The records in BGZF.
+    Bgzf,
+    /// The index of the file in BGZF.
+    Index(IndexFormat),
+}
+
+/// The form of a file: its encoding, and the part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Form {
+    encoding: Encoding,
+    part: Part,
+}
+
+const fn form(encoding: Encoding, part: Part) -> Form {
+    Form { encoding, part }
+}
+
+/// The endings of the forms.
+const ENDINGS: [(Form, &str); 6] = [
+    (form(Encoding::Text, Part::Whole), ".vcf"),
+    (form(Encoding::Text, Part::Bgzf), ".vcf.gz"),
+    (form(Encoding::Text, Part::Index(IndexFormat::Tbi)), ".vcf.gz.tbi"),
+    (form(Encoding::Text, Part::Index(IndexFormat::Csi)), ".vcf.gz.csi"),
+    (form(Encoding::Bcf, Part::Bgzf), ".bcf"),
+    (form(Encoding::Bcf, Part::Index(IndexFormat::Csi)), ".bcf.csi"),
+];
+
+/// The endings of listed files. Measuring any other form would take another pass over all records.
+pub const LISTED: [&str; 2] = [".vcf", ".vcf.gz"];
+
+impl Form {
+    /// Returns the form of a file, and its name without ending.
+    pub fn of_name(name: &str) -> Option<(Self, &str)> {
+        ENDINGS.iter().find_map(|(form, ending)| Some((*form, name.strip_suffix(ending)?)))
+    }
+}
+
+/// Opens the records of a file.
+pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<VariantText>> + Send + Sync>;
+
+/// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
+pub struct KeptFiles {
+    modified: SystemTime,
+    kept: Recent<(String, Form), (Arc<LazyFile>, Remark)>,
+}
+
+impl KeptFiles {
+    pub fn new(modified: SystemTime) -> Self {
+        KeptFiles { modified, kept: Recent::new(KEPT) }
+    }
+
+    /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first
+    /// needed.
+    pub fn file(&self, stem: &str, form: Form, find: &FindRecords) -> Arc<LazyFile> {
+        self.file_and_remark(stem, form, find).0
+    }
+
+    fn file_and_remark(&self, stem: &str, form: Form, find: &FindRecords) -> (Arc<LazyFile>, Remark) {
+        let key = (stem.to_owned(), form);
+        if let Some(kept) = self.kept.get(&key) {
+            return kept;
+        }
+        let Form { encoding, part } = form;
+        let find_records = find.clone();
+        let find_in = move || find_records(encoding);
+        let in_sequence = find_in.clone();
+        // All forms share the measured lengths, and the remark.
+        let whole = || self.file_and_remark(stem, Form { encoding, part: Part::Whole }, find);
+        let (file, remark) = match part {
+            Part::Whole => {
+                let remark = Remark::default();
+                let [of_content, of_sequence] = [remark.clone(), remark.clone()];
+                let file = LazyFile::new(self.modified, move || find_in()?.content(&of_content))
+                    .with_forward(move || in_sequence()?.forward(&of_sequence));
+                (file, remark)
+            }
+            Part::Bgzf => {
+                let (whole, remark) = whole();
+                let of_sequence = remark.clone();
+                let file = LazyFile::new(self.modified, move || Ok(Arc::new(Bgzf::new(whole.open()?)) as _))
+                    .with_forward(move || Ok(BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
+                (file, remark)
+            }
+            Part::Index(format) => {
+                let (whole, remark) = whole();
+                let make = move || Ok(Arc::new(find_in()?.index(&*whole.open()?, format)?) as _);
+                (LazyFile::new(self.modified, make), remark)
+            }
+        };
+        let made = (Arc::new(file.with_remark(remark.clone())), remark);
+        self.kept.put(key, made.clone());
+        made
+    }
+
+    /// Returns the approximate memory in bytes of the cached nodes.
+    pub fn memory(&self) -> usize {
+        NODE * self.kept.count()
+    }
+}

@@ -1,0 +1,235 @@
+//! The raw files of attributes and dimensions: values, offsets, validity, and headers.
+
+pub mod builder;
+pub(crate) mod coordinates;
+pub mod enums;
+pub mod lines;
+pub mod meta;
+pub(crate) mod missing;
+pub(crate) mod notes;
+pub mod rasters;
+pub(crate) mod row_labels;
+pub(crate) mod table_notes;
+pub(crate) mod whole_units;
+pub mod xattrs;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_export::column::extension::of_datatype;
+use tilefs_export::{Content, Field};
+use tilefs_format::error::Result;
+use tilefs_format::schema::{ArraySchema, CellValNum};
+
+use crate::cells::{FieldId, Subarray};
+use crate::domains::vcf::view::VariantView;
+use crate::fields::builder::FolderBuilder;
+use crate::node::ExtendedAttributes;
+use crate::node::lazy::LazyFile;
+use crate::node::listing::{Listing, Sizing};
+use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
+use crate::texts::Format;
+use crate::texts::shown::{ShownViews, View};
+
+/// The file names of an array's fields, without extensions.
+#[derive(Debug)]
+pub struct FieldNames {
+    pub attributes: Vec<String>,
+    pub dimensions: Vec<String>,
+}
+
+impl FieldNames {
+    pub fn of(schema: &ArraySchema) -> Self {
+        let mut names = FileNames::new(OF_ARRAYS);
+        let attributes = schema
+            .attributes
+            .iter()
+            .map(|attribute| {
+                let values = format!(".{}", of_datatype(attribute.datatype));
+                let header = format!("{values}.hdr");
+                let beside = [".offsets.u64", ".valid.u8", ".txt", ".vrt", ".nhdr", ".mhd", ".npy", ".valid.npy"];
+                let all = [&[values.as_str(), &header][..], &beside].concat();
+                names.give_attribute(&attribute.name, &all)
+            })
+            .collect();
+        let mut names = FileNames::new(&[]);
+        let dimensions = schema
+            .dimensions
+            .iter()
+            .zip(dimension_names(schema))
+            .map(|(dimension, name)| {
+                let values = format!(".{}", of_datatype(dimension.datatype));
+                names.give(&name, &[&values, ".offsets.u64", ".txt"])
+            })
+            .collect();
+        FieldNames { attributes, dimensions }
+    }
+
+    /// Returns the same with the names of dimensions in lower case, if these differ from each other.
+    pub fn with_lower_case_dimensions(self) -> Self {
+        let dimensions: Vec<String> = self.dimensions.iter().map(|name| name.to_lowercase()).collect();
+        let are_distinct = dimensions.iter().collect::<HashSet<_>>().len() == dimensions.len();
+        if are_distinct { FieldNames { dimensions, ..self } } else { self }
+    }
+
+    /// Returns the name of a field's files without extension.
+    pub fn of_field(&self, field: FieldId) -> &str {
+        match field {
+            FieldId::Attribute(number) => &self.attributes[number],
+            FieldId::Dimension(number) => &self.dimensions[number],
+        }
+    }
+
+    /// Returns the description of a field for the formats.
+    pub fn describe(&self, schema: &ArraySchema, field: FieldId) -> Field {
+        field.describe(schema, self.of_field(field))
+    }
+}
+
+/// The common properties of the files of one folder.
+#[derive(Clone)]
+pub struct FieldFolder {
+    pub subarray: Arc<dyn Subarray>,
+    pub names: Arc<FieldNames>,
+    pub modified: SystemTime,
+    /// Optional views that are listed.
+    pub shown: ShownViews,
+    /// How to show an array of a TileDB-VCF dataset as a table; `None` for other arrays.
+    pub variants: Option<VariantView>,
+}
+
+impl FieldFolder {
+    pub fn schema(&self) -> &ArraySchema {
+        self.subarray.array().schema()
+    }
+
+    /// Returns a file that is made of the fields when it is first needed.
+    pub fn file(&self, make: impl Fn(&Self) -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> LazyFile {
+        let this = self.clone();
+        LazyFile::new(self.modified, move || make(&this))
+    }
+
+    /// Returns the attributes in the order of the schema.
+    pub fn attributes(&self) -> impl Iterator<Item = FieldId> + use<> {
+        (0..self.schema().attributes.len()).map(FieldId::Attribute)
+    }
+
+    pub fn dimensions(&self) -> impl Iterator<Item = FieldId> + use<> {
+        (0..self.schema().dimensions.len()).map(FieldId::Dimension)
+    }
+
+    pub fn describe(&self, field: FieldId) -> Field {
+        self.names.describe(self.schema(), field)
+    }
+
+    /// Returns the number of cells in a field's files, if known without reading.
+    fn known_cells(&self, field: FieldId) -> Option<u64> {
+        let shape = self.subarray.known_shape()?;
+        match field {
+            FieldId::Dimension(axis) if !self.schema().is_sparse() => shape.get(axis).copied(),
+            _ => Some(shape.iter().product()),
+        }
+    }
+
+    /// Returns whether `ls` shows a file whose size depends on `sizing`.
+    pub fn listing(&self, sizing: Sizing) -> Listing {
+        if !self.has_one_axis() {
+            return Listing::Always;
+        }
+        let subarray = self.subarray.clone();
+        Listing::If(Arc::new(move || {
+            // The file itself reports the damage.
+            subarray.row_count().map_or(true, |rows| sizing.is_listed(rows.most(), rows.exact().is_some()))
+        }))
+    }
+
+    /// Like [`FieldFolder::listing`], for a file that is listed only if its view is shown.
+    pub fn listing_if_shown(&self, view: View, sizing: Sizing) -> Listing {
+        if self.shown.has(view) { self.listing(sizing) } else { Listing::Never }
+    }
+
+    /// Like [`FieldFolder::listing`], for a file of the stored values of one field.
+    pub fn listing_of_values(&self, id: FieldId) -> Listing {
+        self.listing(match self.describe(id).values_per_cell {
+            Some(_) => Sizing::Count,
+            None => Sizing::Tiles { fragments: self.subarray.array().fragment_count() },
+        })
+    }
+
+    /// Like [`FieldFolder::listing`], for a file whose sizing is [`FieldFolder::sizing_of_all`].
+    pub fn listing_of_all(&self) -> Listing {
+        self.listing(self.sizing_of_all())
+    }
+
+    /// Returns the sizing of a file that contains all fields: it depends on the values of fields of variable size, and
+    /// on which lists are null, if there are any.
+    pub fn sizing_of_all(&self) -> Sizing {
+        let is_variable = |id: FieldId| {
+            let field = self.describe(id);
+            field.values_per_cell.is_none() || (field.nullable && field.values_per_cell != Some(1))
+        };
+        let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
+        if has_variable { Sizing::Cells } else { Sizing::Count }
+    }
+
+    /// Returns the field's own name.
+    pub fn user_name(&self, id: FieldId) -> Cow<'_, str> {
+        match id {
+            FieldId::Attribute(number) => self.schema().attributes[number].name.as_str().into(),
+            FieldId::Dimension(number) => dimension_name(self.schema(), number),
+        }
+    }
+
+    /// Returns whether all files are one row of cells: those of a sparse array, and of a dense one with one dimension.
+    pub fn has_one_axis(&self) -> bool {
+        self.schema().is_sparse() || self.schema().dimensions.len() == 1
+    }
+
+    /// Returns whether the values of a field are codes of an enumeration, one per cell.
+    pub fn has_labels(&self, id: FieldId) -> bool {
+        let FieldId::Attribute(number) = id else { return false };
+        let attribute = &self.schema().attributes[number];
+        attribute.enumeration.is_some() && attribute.cell_count == CellValNum::Fixed(1)
+    }
+
+    /// Adds the raw files of a field.
+    pub fn add_raw(&self, builder: &mut FolderBuilder, id: FieldId) {
+        let field = self.describe(id);
+        let cells = self.known_cells(id);
+        let extension = of_datatype(field.datatype);
+        let stem = self.names.of_field(id);
+        let user_name = self.user_name(id);
+        let name = Some(user_name.as_ref());
+        let format = match id {
+            FieldId::Attribute(_) => Format::Raw,
+            FieldId::Dimension(_) => Format::Coordinates,
+        };
+        let described = |file: LazyFile, describe: fn(&Self, FieldId) -> ExtendedAttributes| {
+            let this = self.clone();
+            file.described_by(move || describe(&this, id))
+        };
+        let listing = self.listing(Sizing::Count);
+        let values = described(self.file(move |fields| fields.subarray.values(id)), xattrs::of_values);
+        let values = with_cells(values, cells, field.cell_size());
+        builder.add_with(format!("{stem}.{extension}"), format, name, values, self.listing_of_values(id));
+        if field.values_per_cell.is_none() {
+            let offsets = described(self.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets);
+            let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
+            builder.add_with(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets, listing.clone());
+        }
+        if field.nullable {
+            let validity = described(self.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity);
+            let validity = with_cells(validity, cells, Some(1));
+            builder.add_with(format!("{stem}.valid.u8"), Format::Validity, name, validity, listing);
+        }
+    }
+}
+
+fn with_cells(file: LazyFile, cells: Option<u64>, cell_size: Option<u64>) -> LazyFile {
+    match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
+        Some(length) => file.with_length(length),
+        None => file,
+    }
+}

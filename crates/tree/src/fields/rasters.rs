@@ -1,0 +1,469 @@
+//! Dense attributes as rasters: their properties, and the small companion files that tell programs how to read the raw
+//! file.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tilefs_export::column::FormatResult;
+use tilefs_export::column::extension::of_datatype;
+use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
+use tilefs_export::geo::pam::{Band, Pam};
+use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};
+use tilefs_export::geo::projjson;
+use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
+use tilefs_export::raster::{envi, sidecar};
+use tilefs_export::{Column, Field, Metadatum, number};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::text;
+use tilefs_reader::array::Value;
+use tilefs_reader::array::dense::AxisRange;
+use tilefs_storage::StoreKey;
+
+use crate::cells::{FieldId, column};
+use crate::fields::FieldFolder;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::coordinates::{AxisCoordinates, Coordinates};
+use crate::fields::enums;
+use crate::fields::meta;
+use crate::fields::missing;
+use crate::fields::notes::Notes;
+use crate::node::lazy::LazyFile;
+use crate::node::names::dimension_names;
+use crate::select::Addressing;
+use crate::texts::{Format, ImagePart};
+
+/// The metadata key under which GDAL describes a raster.
+const GDAL_METADATA: &str = "_gdal";
+
+/// The metadata key under which GDAL's multidimensional driver stores the coordinate system of an array.
+const GDAL_SYSTEM: &str = "_CRS";
+
+/// The suffix of the file in an array's folder in which GDAL stored the same before TileDB had metadata.
+const GDAL_FILE: &str = ".tdb.aux.xml";
+
+/// Maximum size in bytes of such a description.
+const MAX_GDAL_FILE: u64 = 16 << 20;
+
+/// Writes the header of an image whose raw file has the given name.
+type ImageHeader = fn(&Column, &Scene, &str) -> FormatResult<Vec<u8>>;
+
+/// Adds the ENVI header, and the optional `.vrt`, `.nhdr` and `.mhd`.
+pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    let field = fields.describe(id);
+    let rank = fields.schema().dimensions.len();
+    let stem = fields.names.of_field(id);
+    let data_file = format!("{stem}.{}", of_datatype(field.datatype));
+
+    let name = format!("{data_file}.hdr");
+    match envi::check(&field, rank) {
+        Err(reason) => builder.leave_out(&name, reason),
+        Ok(()) => {
+            builder.add(name, Format::EnviHeader, Some(&fields.user_name(id)), header(fields, id, envi::header));
+        }
+    }
+    let is_raster = sidecar::check_vrt(&field, rank).is_ok();
+    let is_image = sidecar::check_image(&field, rank).is_ok();
+    let others: [(bool, &str, Format, ImageHeader); 3] = [
+        (is_raster, "vrt", Format::VirtualRaster, sidecar::vrt),
+        (is_image, "nhdr", Format::Sidecar, sidecar::nhdr),
+        (is_image && sidecar::can_mhd_name(&data_file), "mhd", Format::Sidecar, sidecar::mhd),
+    ];
+    for (_, extension, format, write) in others.into_iter().filter(|(fits, ..)| *fits) {
+        let data = data_file.clone();
+        let file = header(fields, id, move |column, scene| write(column, scene, &data));
+        builder.add_unlisted(format!("{stem}.{extension}"), format, Some(&fields.user_name(id)), file);
+    }
+}
+
+/// Returns a file that `write` makes from the column and its properties as a raster.
+fn header(
+    fields: &FieldFolder,
+    id: FieldId,
+    write: impl Fn(&Column, &Scene) -> FormatResult<Vec<u8>> + Send + Sync + 'static,
+) -> LazyFile {
+    fields.file(move |fields| {
+        let rasters = Rasters::of(fields)?;
+        let field = rasters.describe(id)?;
+        let scene = rasters.scene(id, &field)?;
+        Ok(Arc::new(write(&column(&*fields.subarray, id, field)?, &scene)?))
+    })
+}
+
+/// The metadata of an array about its fields, and about the fields as rasters.
+pub struct Rasters<'a> {
+    fields: &'a FieldFolder,
+    pub notes: Notes,
+    pam: Pam,
+    /// The coordinate system of the array, if it has one but no position of the pixels.
+    system: Option<String>,
+    /// The coordinates that the array has along each axis.
+    coordinates: Vec<Option<Coordinates>>,
+    band_axis: Option<usize>,
+    /// The lengths of the array's axes.
+    lengths: Vec<u64>,
+}
+
+/// Returns the bytes of a value, unless it is too large to be a description of a raster.
+fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
+    if value.len() > MAX_GDAL_FILE {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; value.len() as usize];
+    value.read_at(0, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+impl<'a> Rasters<'a> {
+    /// Reads the metadata.
+    ///
+    /// # Errors
+    /// Fails if the metadata or a label that has coordinates cannot be read.
+    pub fn of(fields: &'a FieldFolder) -> Result<Self> {
+        let mut rasters = Self::without_labels(fields)?;
+        let count = fields.schema().dimensions.len();
+        let coordinates = (0..count).map(|dimension| Coordinates::of(fields, &rasters.notes, dimension));
+        rasters.coordinates = coordinates.collect::<Result<_>>()?;
+        if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), count) {
+            rasters.band_axis = (0..3).find(|axis| ![lines, samples].contains(axis));
+        }
+        Ok(rasters)
+    }
+
+    /// Reads the metadata without the labels of the axes.
+    fn without_labels(fields: &'a FieldFolder) -> Result<Self> {
+        let metadata = fields.subarray.array().metadata()?;
+        let mut notes = Notes::of(fields, meta::for_formats(&metadata));
+        let dimensions = &fields.schema().dimensions;
+        let names: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
+        let lengths: Vec<u64> = dimensions
+            .iter()
+            .map(|dimension| {
+                let last = dimension.domain.as_ref().and_then(|domain| domain.high.distance_above(&domain.low));
+                last.map_or(u64::MAX, |last| last.saturating_add(1))
+            })
+            .collect();
+        let stored = match metadata.get(GDAL_METADATA).map(whole).transpose()?.flatten() {
+            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => gdal_file(fields)?,
+            stored => stored,
+        };
+        let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?)).unwrap_or_default();
+        let system = notes.of_array.iter().position(|metadatum| metadatum.key == GDAL_SYSTEM);
+        let system = system.map(|place| notes.of_array.remove(place)).and_then(|metadatum| {
+            let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
+            Some(projjson::well_known_text(&system).unwrap_or(system))
+        });
+        let band_axis = band_axis(&names, &lengths);
+        Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis, lengths })
+    }
+
+    /// Returns the north-south and the east-west axis, if the array itself identifies them.
+    fn horizontal_axes(&self) -> Option<[usize; 2]> {
+        let of = |kind: &str| {
+            let is_it =
+                |axis: &Option<Coordinates>| axis.as_ref().is_some_and(|axis| axis.kind.as_deref() == Some(kind));
+            self.coordinates.iter().position(is_it)
+        };
+        Some([of("HORIZONTAL_Y")?, of("HORIZONTAL_X")?])
+    }
+
+    /// Returns the coordinates that labels give an axis, with all notes.
+    ///
+    /// # Errors
+    /// Fails if labels cannot be read.
+    pub fn coordinates(&self, axis: usize) -> Result<AxisCoordinates> {
+        let known = self.coordinates.get(axis).and_then(Option::as_ref);
+        AxisCoordinates::of(self.fields, &self.notes, axis, known)
+    }
+
+    /// Returns a field with its notes and its marker of missing values.
+    ///
+    /// # Errors
+    /// Fails if required metadata cannot be read.
+    pub fn describe(&self, id: FieldId) -> Result<Field> {
+        let mut field = self.fields.describe(id);
+        field.notes = self.notes.of_field(id);
+        if matches!(id, FieldId::Dimension(_)) {
+            return Ok(field);
+        }
+        let marked = field.notes.iter().find(|note| note.key == "_FillValue");
+        field.no_data = marked.and_then(|note| missing::number_of(field.datatype, note));
+        let bands = Scene { bands: self.bands(id, &field), ..Scene::default() };
+        let gdal = bands.shared(|band| band.no_data.clone());
+        field.no_data = field.no_data.or_else(|| missing::parsed(field.datatype, &gdal?));
+        let numbers: Vec<&str> = bands.bands.iter().map(|band| band.no_data.as_deref().unwrap_or("none")).collect();
+        let differ = numbers.iter().any(|number| *number != numbers[0]);
+        let text = |key: &str, text: String| Metadatum {
+            key: key.to_owned(),
+            datatype: Datatype::StringUtf8,
+            value: text.into_bytes(),
+        };
+        let double = |key: &str, value: f64| Metadatum {
+            key: key.to_owned(),
+            datatype: Datatype::Float64,
+            value: value.to_le_bytes().to_vec(),
+        };
+        let descriptions: Vec<String> = bands.bands.iter().filter_map(|band| band.description.clone()).collect();
+        let said = [
+            bands.shared(|band| band.unit.clone()).map(|unit| text("units", unit)),
+            bands.shared(|band| band.scale).map(|scale| double("scale_factor", scale)),
+            bands.shared(|band| band.offset).map(|offset| double("add_offset", offset)),
+            match descriptions.len() {
+                0 => None,
+                1 if bands.bands.len() == 1 => Some(text("long_name", descriptions.concat())),
+                _ => Some(text("band_names", descriptions.join(", "))),
+            },
+            differ.then(|| text("band_no_data", numbers.join(", "))),
+        ];
+        for note in said.into_iter().flatten() {
+            // The array's own metadata take precedence.
+            if field.notes.iter().all(|own| own.key != note.key) {
+                field.notes.push(note);
+            }
+        }
+        missing::describe(self.fields, id, &mut field)?;
+        Ok(field)
+    }
+
+    /// Like [`Rasters::describe`], with the labels of the enumeration.
+    ///
+    /// # Errors
+    /// Fails if required metadata, or the enumeration, cannot be read.
+    pub fn describe_all(&self, id: FieldId) -> Result<Field> {
+        let mut field = self.describe(id)?;
+        if let FieldId::Attribute(number) = id {
+            field.labels = enums::labels(self.fields.subarray.array(), number)?;
+        }
+        Ok(field)
+    }
+
+    /// Returns the georeference of the rows and columns of all attributes: all rasters of an array have the same.
+    ///
+    /// # Errors
+    /// As for [`Rasters::georeference`].
+    pub fn georeference_of_all(&self) -> Result<Option<GeoreferencedAxes>> {
+        self.fields.attributes().find_map(|id| self.georeference(id).transpose()).transpose()
+    }
+
+    /// Returns the properties of an attribute as a raster.
+    ///
+    /// # Errors
+    /// As for [`Rasters::georeference`].
+    pub fn scene(&self, id: FieldId, field: &Field) -> Result<Scene> {
+        let mut bands = self.bands(id, field);
+        let note = |key: &str| field.notes.iter().find(|note| note.key == key);
+        let text = |key: &str| note(key).and_then(|note| String::from_utf8(note.value.clone()).ok());
+        let number = |key: &str| {
+            let bytes = missing::number_of(Datatype::Float64, note(key)?)?;
+            number::text(Datatype::Float64, &bytes)?.parse::<f64>().ok()
+        };
+        for band in &mut bands {
+            band.unit = band.unit.take().or_else(|| text("units"));
+            band.scale = band.scale.or_else(|| number("scale_factor"));
+            band.offset = band.offset.or_else(|| number("add_offset"));
+        }
+        if let [band] = &mut bands[..] {
+            band.description = band.description.take().or_else(|| text("long_name"));
+        }
+        // The transform of a header cannot express rows that go from west to east.
+        let placed = self.georeference(id)?.filter(|placed| placed.lines < placed.samples);
+        let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
+        let Pam { mut metadata, mut control_points, .. } = self.pam(id);
+        let shown = self.window();
+        if shown.is_none_or(|(_, covers_all)| !covers_all) {
+            // Metadata of the whole raster, such as statistics, need not hold for a part of it.
+            let within = |domains: &[MetadataDomain]| -> Vec<MetadataDomain> {
+                shown.map_or(Vec::new(), |(window, _)| domains.iter().filter_map(|one| one.within(window)).collect())
+            };
+            metadata = within(&metadata);
+            control_points = control_points.zip(shown).map(|(points, (window, _))| points.within(window));
+            for band in &mut bands {
+                band.metadata = within(&band.metadata);
+                band.statistics.clear();
+            }
+        }
+        let place = placed.map(|placed| placed.place);
+        Ok(Scene { band_axis: self.band_axis, place, samples, lines, bands, metadata, control_points })
+    }
+
+    /// Returns which rows and columns of the array's rasters are shown, and whether these are all; `None` if they are not
+    /// one run of each.
+    fn window(&self) -> Option<(RasterWindow, bool)> {
+        let (axes, [rows, columns]) = self.rows_and_columns()?;
+        let step = |range: &AxisRange| u64::try_from(range.step).ok().filter(|step| *step > 0);
+        let window =
+            RasterWindow { row: rows.first, row_step: step(rows)?, column: columns.first, column_step: step(columns)? };
+        let shown = axes.iter().zip([rows, columns]).zip([self.pam.lines, self.pam.samples]);
+        let covers_all = shown.into_iter().all(|((&axis, range), size)| {
+            let length = self.lengths.get(axis).copied().unwrap_or(u64::MAX);
+            (range.first, range.step) == (0, 1) && range.count >= size.map_or(length, |size| size.min(length))
+        });
+        Some((window, covers_all))
+    }
+
+    /// Returns the georeference of the shown rows and columns of an attribute.
+    ///
+    /// # Errors
+    /// Fails if their coordinates in the array cannot be read.
+    pub fn georeference(&self, id: FieldId) -> Result<Option<GeoreferencedAxes>> {
+        let said = self.pam(id).place;
+        let found = line_and_sample_axes(self.coordinates.len(), self.band_axis);
+        let Some([lines, samples]) = self.horizontal_axes().or(found) else { return Ok(None) };
+        let [rows, columns] = [lines, samples].map(|axis| self.coordinates[axis].as_ref());
+        let (Some(rows), Some(columns)) = (rows, columns) else {
+            let transformed = said.and_then(|place| self.windowed(place));
+            return Ok(transformed.or_else(|| {
+                let system = self.system.clone()?;
+                let place = Georeference::of_system(system);
+                (!self.fields.schema().is_sparse()).then_some(GeoreferencedAxes {
+                    place,
+                    lines,
+                    samples,
+                    are_labelled: false,
+                })
+            }));
+        };
+        // Without a system, only the kind of the axes shows that they are on the Earth.
+        let place = match (said, &self.system) {
+            (Some(place), _) => place,
+            (None, Some(system)) => Georeference::of_system(system),
+            (None, None) if self.horizontal_axes().is_some() => Georeference::of_system(""),
+            (None, None) => return Ok(None),
+        };
+        let transform = match (columns.spacing()?, rows.spacing()?) {
+            (Some((x, width)), Some((y, height))) => Some([x - width / 2.0, width, 0.0, y - height / 2.0, 0.0, height]),
+            _ => None,
+        };
+        let place = Georeference { transform, ..place };
+        Ok(Some(GeoreferencedAxes { place, lines, samples, are_labelled: true }))
+    }
+
+    /// Returns the georeference of the part shown, if that is one run of rows and of columns.
+    fn windowed(&self, place: Georeference) -> Option<GeoreferencedAxes> {
+        let ([lines, samples], [rows, columns]) = self.rows_and_columns()?;
+        let step = |range: &AxisRange| u64::try_from(range.step).ok();
+        let place = place.window(columns.first, step(columns)?, rows.first, step(rows)?);
+        Some(GeoreferencedAxes { place, lines, samples, are_labelled: false })
+    }
+
+    /// Returns how many of the shown rows and columns of an attribute belong to the raster, if its metadata contain its
+    /// size.
+    pub fn sizes(&self, id: FieldId) -> Option<[u64; 2]> {
+        let pam = self.pam(id);
+        let (_, ranges) = self.rows_and_columns()?;
+        let [lines, samples] = [(pam.lines?, ranges[0]), (pam.samples?, ranges[1])].map(|(size, range)| {
+            let step = u64::try_from(range.step).ok()?.max(1);
+            let within = size.checked_sub(range.first).filter(|&left| left > 0)?.div_ceil(step);
+            Some(within.min(range.count))
+        });
+        Some([lines?, samples?])
+    }
+
+    /// Returns the axes of rows and columns, and the shown part of each, if that is one run.
+    pub fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
+        let axes = self.fields.subarray.selection()?.axes();
+        let found = line_and_sample_axes(axes.len(), self.band_axis)?;
+        let [Some(rows), Some(columns)] = found.map(|axis| match axes.get(axis)?.ranges() {
+            [range] => Some(range),
+            _ => None,
+        }) else {
+            return None;
+        };
+        Some((found, [rows, columns]))
+    }
+
+    fn pam(&self, id: FieldId) -> Pam {
+        let schema = self.fields.schema();
+        // A raster has at most one axis besides: that of the bands.
+        let is_flat = schema.dimensions.len() == 2;
+        self.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
+    }
+
+    /// Returns the description of each band that is shown.
+    fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
+        let rank = self.fields.schema().dimensions.len();
+        let values = field.values_per_cell.unwrap_or(1);
+        let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
+        let subarray = axis.and_then(|axis| self.fields.subarray.selection()?.axes().get(axis));
+        let numbers: Vec<u64> = match (subarray, axis) {
+            (Some(shown), _) if shown.len() <= MAX_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
+            (None, None) => (0..values.into()).collect(),
+            _ => return Vec::new(),
+        };
+        let said = self.pam(id).bands;
+        let colours = axis.map_or(&[][..], |axis| colours(&self.fields.schema().dimensions[axis].name));
+        let band = |number: u64| {
+            let place = usize::try_from(number).unwrap_or(usize::MAX);
+            let mut band = said.get(place).cloned().unwrap_or_default();
+            band.colour = band.colour.or_else(|| colours.get(place).map(|&colour| colour.to_owned()));
+            band
+        };
+        numbers.into_iter().map(band).collect()
+    }
+}
+
+/// Returns the rows and columns of an array's rasters, if the metadata mark the others as padding.
+///
+/// # Errors
+/// Fails if the metadata cannot be read.
+pub fn image_part(fields: &FieldFolder) -> Result<Option<ImagePart>> {
+    let rasters = Rasters::without_labels(fields)?;
+    let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
+    let (Some(sizes), Some((axes, ranges))) = (sizes, rasters.rows_and_columns()) else { return Ok(None) };
+    if ranges.iter().zip(sizes).all(|(range, size)| range.count == size) {
+        return Ok(None);
+    }
+    let parts = (0..fields.schema().dimensions.len()).map(|axis| {
+        let size = axes.iter().zip(sizes).find_map(|(&own, size)| (own == axis).then_some(size));
+        size.map_or_else(|| "..".to_owned(), |size| format!("0:{size}"))
+    });
+    let [lines, samples] = sizes;
+    Ok(Some(ImagePart { lines, samples, selection: parts.collect::<Vec<_>>().join(",") }))
+}
+
+/// Returns a folder that shows the [`image_part`] of an array, or all of it if nothing is padding.
+///
+/// # Errors
+/// Fails if the metadata cannot be read.
+pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
+    let Some(image) = image_part(fields)? else { return Ok(fields.clone()) };
+    let subarray = fields.subarray.select(&image.selection, Addressing::Position);
+    let subarray = subarray.map_err(|error| Error::unsupported(error.message))?;
+    Ok(FieldFolder { subarray, ..fields.clone() })
+}
+
+/// GDAL supports no more.
+const MAX_BANDS: u64 = 65_536;
+
+fn positions(run: AxisRange) -> impl Iterator<Item = u64> {
+    (0..run.count).map(move |number| run.first.wrapping_add_signed(run.step.wrapping_mul(number as i64)))
+}
+
+/// Returns the colours of the bands along an axis of that name.
+fn colours(axis: &str) -> &'static [&'static str] {
+    match axis.to_lowercase().as_str() {
+        "rgb" => &["Red", "Green", "Blue"],
+        "rgba" => &["Red", "Green", "Blue", "Alpha"],
+        _ => &[],
+    }
+}
+
+/// Returns the name of a folder up to its last dot.
+fn stem(folder: &StoreKey) -> Option<String> {
+    let name = String::from_utf8_lossy(folder.name()?).into_owned();
+    let dot = name.rfind('.').filter(|&dot| dot > 0);
+    Some(name[..dot.unwrap_or(name.len())].to_owned())
+}
+
+/// Returns GDAL's description in a file of the array's folder. The file has the name that the folder had when it was
+/// written.
+fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
+    let array = fields.subarray.array();
+    let storage = &array.context().storage;
+    let files = array.folder().directory().listing().top();
+    let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();
+    let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
+    let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
+    let own = own.or(found.first().filter(|_| found.len() == 1));
+    own.map(|file| storage.read(&array.path().join(&file.name), MAX_GDAL_FILE)).transpose().in_array(array.path())
+}

@@ -1,0 +1,86 @@
+//! The labels of the rows of a sparse array: for each row, the value of a dimension label at the row's coordinate.
+
+use std::sync::Arc;
+
+use tilefs_export::content::element::Converted;
+use tilefs_export::{Column, Content, Field, Labels, number};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::{Error, Locate, Result};
+
+use crate::cells::FieldId;
+use crate::cells::label_search::{LabelValues, label_values};
+use crate::fields::FieldFolder;
+use crate::select::bounds::integer_ends;
+use crate::views::column_of;
+
+/// Returns a column for each label of a sparse array whose values are single numbers, dates or texts. Rows at
+/// coordinates without a label are null. Texts are labels of codes, as those of an enumeration.
+///
+/// Memory: that of [`LabelValues`] for each label. Labels with more values are left out.
+///
+/// # Errors
+/// Fails if the array of a label cannot be read.
+pub fn row_labels(fields: &FieldFolder) -> Result<Vec<Column>> {
+    let array = fields.subarray.array();
+    let schema = array.schema();
+    if !schema.is_sparse() {
+        return Ok(Vec::new());
+    }
+    let mut columns = Vec::new();
+    for label in &schema.labels {
+        let number = label.dimension as usize;
+        let lowest = schema.dimensions.get(number).and_then(|dimension| dimension.domain.as_ref());
+        let Some((lowest, _)) = lowest.and_then(integer_ends) else { continue };
+        let values = match label_values(array, label) {
+            Ok(Some(values)) => values,
+            // `labels/` reports the reason.
+            Ok(None) | Err(Error::Unsupported { .. }) => continue,
+            Err(error) => return Err(error).in_field(&label.name).in_array(array.path()),
+        };
+        let coordinates = column_of(fields, FieldId::Dimension(number))?;
+        columns.push(labelled(&coordinates, &label.name, label.datatype, lowest, values));
+    }
+    Ok(columns)
+}
+
+/// Returns the values at coordinates. `lowest` is the coordinate of position 0.
+fn labelled(coordinates: &Column, name: &str, datatype: Datatype, lowest: i128, values: LabelValues) -> Column {
+    let (of, shape) = (coordinates.field.datatype, coordinates.shape.clone());
+    let (first, count) = (lowest.saturating_add(values.first.into()), values.values.len());
+    let number = move |coordinate: &[u8]| {
+        let number = number::integer(of, coordinate)?.checked_sub(first)?;
+        usize::try_from(number).ok().filter(|number| *number < count)
+    };
+    if datatype.kind() == Kind::Bytes {
+        let codes = converted(coordinates, 8, move |coordinate, code| {
+            let number = number(coordinate).and_then(|number| i64::try_from(number).ok());
+            code.copy_from_slice(&number.unwrap_or(-1).to_le_bytes());
+        });
+        let labels = Labels { name: name.to_owned(), datatype, ordered: false, values: values.values };
+        return Column::fixed(Field::new(name, Datatype::Int64).with_labels(Arc::new(labels)), shape, codes);
+    }
+    let (size, table) = (datatype.size(), values.values.concat());
+    let valid = converted(coordinates, 1, move |coordinate, valid| {
+        valid.fill(u8::from(number(coordinate).is_some()));
+    });
+    let values = converted(coordinates, size, move |coordinate, value| {
+        match number(coordinate).and_then(|number| table.chunks_exact(size).nth(number)) {
+            Some(found) => value.copy_from_slice(found),
+            None => value.fill(0),
+        }
+    });
+    Column::fixed(Field::new(name, datatype), shape, values).with_validity(valid)
+}
+
+/// Returns `size` bytes made of each coordinate.
+fn converted(
+    coordinates: &Column,
+    size: usize,
+    convert: impl Fn(&[u8], &mut [u8]) + Send + Sync + 'static,
+) -> Arc<dyn Content> {
+    let from = coordinates.field.datatype.size();
+    Arc::new(Converted::new(coordinates.values.clone(), from, size, move |coordinates, made| {
+        coordinates.chunks_exact(from).zip(made.chunks_exact_mut(size)).for_each(|(one, made)| convert(one, made));
+        Ok(())
+    }))
+}

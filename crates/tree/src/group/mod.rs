@@ -1,0 +1,585 @@
+//! A group as a folder: one folder for each member, and `.group/` for information about the group itself.
+//!
+//! Members are opened when something in them is needed. Missing members are not listed; `.group/members.tsv` gives the
+//! reasons.
+
+pub mod outline;
+pub mod texts;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tilefs_export::zarr::is_ngff;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::Object;
+use tilefs_reader::array::{SingleFlight, TimeWindow};
+use tilefs_reader::group::Group;
+use tilefs_reader::group::changes::note;
+use tilefs_reader::recent::Recent;
+use tilefs_storage::StoreKey;
+use tilefs_threads::cancellation;
+
+use crate::array::explain::{OWN, VIEWS};
+use crate::array::history::{HISTORY, History};
+use crate::array::{array_folder, variant_folder};
+use crate::domains::bioimaging::{self, PICTURE, TIFF};
+use crate::domains::cf::{self, GroupDataset, NETCDF};
+use crate::domains::soma;
+use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr};
+use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
+use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
+use crate::domains::vcf::files::{VCF, VariantFiles};
+use crate::domains::vcf::group::{dataset_of, dataset_of_calls};
+use crate::fields::meta;
+use crate::fields::xattrs;
+use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
+use crate::node::ExtendedAttributes;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::opened_later::{OpenedLater, source_of};
+use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::objects::members::NamedMembers;
+use crate::objects::open_member;
+use crate::options::OpenOptions;
+use crate::texts::shown::View;
+use crate::views::zarr::{ZARR, ZarrOfMembers, group_folder};
+use crate::views::zarr2::{SecondVersion, ZARR2};
+
+/// The folder of information about a group.
+const ABOUT: &str = ".group";
+const README: &str = "README.txt";
+
+/// Number of recently used members that are kept open.
+const KEPT: usize = 64;
+
+/// The folder of a group. Memory: the members' names, and the trees of recently used members; for a pyramid, the
+/// positions of the tiles of its image; for a dataset, its arrays.
+pub struct GroupFolder {
+    group: Arc<Group>,
+    options: Arc<OpenOptions>,
+    /// Milliseconds since 1970.
+    last_commit: Option<u64>,
+    modified: SystemTime,
+    /// The names of the members when last examined.
+    members: Mutex<Option<Arc<NamedMembers>>>,
+    kept: Recent<String, Arc<MemberFolder>>,
+    /// `zarr/`, once used.
+    zarr: SingleFlight<Arc<dyn Folder>>,
+    /// `tiff/`, with the levels of the pyramid, once used.
+    tiff: OnceLock<Node>,
+    /// The group as one dataset, once determined.
+    dataset: SingleFlight<Option<Arc<GroupDataset>>>,
+    /// `vcf/`, if the group is a dataset of variants, once determined.
+    vcf: SingleFlight<Option<Arc<VariantFiles>>>,
+}
+
+impl GroupFolder {
+    /// Creates the folder. Lists the group's own commits; examines no member.
+    ///
+    /// # Errors
+    /// As for [`Group::commit_times`].
+    pub fn new(group: Group, options: Arc<OpenOptions>) -> Result<Self> {
+        let end = group.window().end;
+        let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
+        let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
+        Ok(Self::of(Arc::new(group), options, last_commit, modified))
+    }
+
+    fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
+        let kept = Recent::new(KEPT);
+        let (members, zarr, tiff) = (Mutex::default(), SingleFlight::new(), OnceLock::new());
+        let (dataset, vcf) = (SingleFlight::new(), SingleFlight::new());
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset, vcf }
+    }
+
+    /// Returns the same group as of another window, after these arrays in it have changed. All other open members stay
+    /// open.
+    ///
+    /// # Errors
+    /// As for [`GroupFolder::new`].
+    pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
+        let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
+        // Copied, because members of the group are looked up while groups among them are listed.
+        for (name, member) in self.kept.all() {
+            if let Some(member) = member.refreshed(&folder.group, changed, window)? {
+                folder.kept.put(name, Arc::new(member));
+            }
+        }
+        Ok(folder)
+    }
+
+    fn members(&self) -> Result<Arc<NamedMembers>> {
+        let members = self.group.members()?;
+        let mut known = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| Arc::ptr_eq(&known.members, &members)) {
+            return Ok(known.clone());
+        }
+        let outside = members.iter().filter(|member| member.place.leads_out());
+        outside.for_each(|member| {
+            log::warn!(
+                "{}: the member {:?} is outside of the group's folder and not shown; --follow-links shows it",
+                self.group.path(),
+                member.uri
+            );
+        });
+        let named = Arc::new(NamedMembers::new(members));
+        *known = Some(named.clone());
+        Ok(named)
+    }
+
+    fn member(&self, name: &str) -> Result<Option<Node>> {
+        let members = self.members()?;
+        let Some(path) = members.path(name) else { return Ok(None) };
+        // A changed path makes a new folder.
+        if let Some(folder) = self.kept.get(name).filter(|folder| folder.path == *path) {
+            return Ok(Some(Node::Folder(folder)));
+        }
+        let folder = Arc::new(MemberFolder {
+            path: path.clone(),
+            group: self.group.clone(),
+            options: self.options.clone(),
+            group_modified: self.modified,
+            opened: OnceLock::new(),
+        });
+        self.kept.put(name.to_owned(), folder.clone());
+        Ok(Some(Node::Folder(folder)))
+    }
+
+    /// Returns `.group/`.
+    fn about(&self) -> FixedFolder {
+        let mut folder = FixedFolder::new(self.modified);
+        let group = self.group.clone();
+        folder.add_file("members.tsv", LazyFile::transient_text(self.modified, move || members_tsv(&group)));
+        let (group, options) = (self.group.clone(), self.options.clone());
+        folder.add_file("group.json", LazyFile::transient_text(self.modified, move || group_json(&group, &options)));
+        let group = self.group.clone();
+        meta::add_to(&mut folder, self.modified, move || group.metadata());
+        folder
+    }
+
+    /// Returns whether the group is a SOMA experiment.
+    fn is_experiment(&self) -> Result<bool> {
+        Ok(soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT))
+    }
+
+    /// Returns `zarr/`.
+    fn zarr(&self) -> Result<Arc<dyn Folder>> {
+        self.zarr.get_or_pass(|| self.make_zarr())
+    }
+
+    /// Makes `zarr/`; also returns whether it is final.
+    fn make_zarr(&self) -> Result<(Arc<dyn Folder>, bool)> {
+        let (group, mut options) = (self.group.clone(), self.options.clone());
+        if is_ngff(&meta::for_formats(&*group.metadata()?)) {
+            // The arrays have the axes under the same names as the metadata of the image.
+            options = Arc::new(OpenOptions { lower_case_dimensions: true, ..(*options).clone() });
+        }
+        let (last_commit, modified) = (self.last_commit, self.modified);
+        let plain = move |reason: Option<String>| {
+            let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);
+            let group = group.clone();
+            ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
+        };
+        if self.is_experiment()? {
+            return Ok((Arc::new(ExperimentZarr::new(&self.group, modified, plain)?), true));
+        }
+        let folder: Arc<dyn Folder> = match self.dataset()? {
+            Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
+            None => Arc::new(plain(None)),
+        };
+        Ok((folder, self.dataset.get().is_some()))
+    }
+
+    /// Returns the group as one dataset, if it is one.
+    fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
+        let make = || {
+            let (dataset, lasts) = GroupDataset::of(&self.group, self.modified)?;
+            Ok((dataset.map(Arc::new), lasts))
+        };
+        self.dataset.get_or_pass(make)
+    }
+
+    /// Returns `vcf/`, if the group is a dataset of variants.
+    fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
+        let make = || {
+            let dataset = dataset_of(&self.group)?;
+            Ok(dataset
+                .map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.options.clone(), self.modified))))
+        };
+        self.vcf.get_or_retry(make).cloned()
+    }
+
+    /// Returns `netcdf/`, if the group is one dataset.
+    fn netcdf(&self) -> Result<Option<Node>> {
+        let Some(dataset) = self.dataset()? else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.modified);
+        folder.add_file(cf::FILE, LazyFile::new(self.modified, move || dataset.netcdf()));
+        Ok(Some(Node::Folder(Arc::new(folder))))
+    }
+
+    /// Returns `tiff/`, if the group is a pyramid that can be an image.
+    fn tiff(&self) -> Result<Option<Node>> {
+        if let Some(known) = self.tiff.get() {
+            return Ok(Some(known.clone()));
+        }
+        let Some(Ok(picture)) = bioimaging::picture(&self.group, &self.options)? else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.modified);
+        folder.add_file(PICTURE, LazyFile::new(self.modified, move || Ok(picture.clone())));
+        Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
+    }
+
+    fn history(&self) -> History {
+        let (group, options) = (self.group.clone(), self.options.clone());
+        let of_times = self.group.clone();
+        let of_began = self.group.clone();
+        let (commit_times, began) = (move || of_times.commit_times(), move || of_began.began());
+        History::new(self.group.window(), self.modified, commit_times, began, move |window| {
+            Ok(Arc::new(GroupFolder::new(group.at(window), options.clone())?))
+        })
+    }
+}
+
+impl Folder for GroupFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        match name {
+            ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
+            README => {
+                let (group, options) = (self.group.clone(), self.options.clone());
+                let text = move || readme(&group, &options);
+                Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified, text)))))
+            }
+            ZARR => Ok(Some(Node::Folder(self.zarr()?))),
+            ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
+            NETCDF => self.netcdf(),
+            TIFF => self.tiff(),
+            OWN => {
+                let (group, options) = (self.group.clone(), self.options.clone());
+                let mut own = FixedFolder::new(self.modified);
+                own.add_file(VIEWS, LazyFile::transient_text(self.modified, move || views(&group, &options)));
+                Ok(Some(Node::Folder(Arc::new(own))))
+            }
+            HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
+            _ => match self.member(name)? {
+                None if name == SLICE && self.is_experiment()? => {
+                    let slices = ExperimentSlices::new(self.group.clone(), self.modified);
+                    Ok(Some(Node::Folder(Arc::new(slices))))
+                }
+                None if name == H5AD && self.is_experiment()? => {
+                    let files = ExperimentH5ad::new(self.group.clone(), Cut::default(), self.modified);
+                    Ok(Some(Node::Folder(Arc::new(files))))
+                }
+                None if name == VCF => Ok(self.vcf()?.map(|files| Node::Folder(files))),
+                member => Ok(member),
+            },
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let members = self.members()?;
+        let names = members.names.iter().flatten().map(String::as_str);
+        let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
+        let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
+        let zarr = self.options.shown.has(View::Zarr).then_some(ZARR);
+        let tiff = match self.options.shown.has(View::Tiff) {
+            true => self.tiff()?.map(|_| TIFF),
+            false => None,
+        };
+        // A member of that name hides the view.
+        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != H5AD);
+        let h5ad = (is_free && self.is_experiment()?).then_some(H5AD);
+        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != VCF);
+        let vcf = (is_free && self.vcf().is_ok_and(|files| files.is_some())).then_some(VCF);
+        let shown = zarr.into_iter().chain(tiff).chain(h5ad).chain(vcf);
+        Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        let members = self.members().map(|members| members.names.iter().flatten().cloned().collect::<Vec<_>>());
+        let mut paths = members.unwrap_or_default();
+        paths.extend([README, ABOUT, ".group/members.tsv", ".group/group.json", ZARR].map(str::to_owned));
+        paths
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    /// Those of the members that are open.
+    fn known_bytes(&self) -> u64 {
+        self.kept.all().into_iter().fold(0, |bytes, (_, member)| bytes.saturating_add(member.known_bytes()))
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        xattrs::of_group(&self.group, self.last_commit)
+    }
+
+    fn source(&self) -> Option<u64> {
+        Some(source_of(self.group.path()))
+    }
+}
+
+/// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none.
+struct MemberFolder {
+    path: StoreKey,
+    group: Arc<Group>,
+    options: Arc<OpenOptions>,
+    group_modified: SystemTime,
+    /// Several readers may open a member at once: if its store does not answer, each of them fails early at the store's
+    /// limit of waiting requests, instead of waiting here for the first one.
+    opened: OnceLock<OpenMember>,
+}
+
+/// The opened form of a member.
+#[derive(Clone)]
+enum OpenMember {
+    Array(Arc<dyn Folder>),
+    Group(Arc<GroupFolder>),
+}
+
+impl OpenMember {
+    fn folder(&self) -> &dyn Folder {
+        match self {
+            OpenMember::Array(folder) => &**folder,
+            OpenMember::Group(folder) => &**folder,
+        }
+    }
+}
+
+impl MemberFolder {
+    /// Like [`GroupFolder::refreshed`], but returns `None` if it must be opened again when needed.
+    fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
+        let opened = match self.opened.get() {
+            Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),
+            Some(OpenMember::Group(folder)) => OpenMember::Group(Arc::new(folder.refreshed(changed, window)?)),
+            _ => return Ok(None),
+        };
+        Ok(Some(MemberFolder {
+            path: self.path.clone(),
+            group: group.clone(),
+            options: self.options.clone(),
+            group_modified: self.group_modified,
+            opened: opened.into(),
+        }))
+    }
+}
+
+impl OpenedLater for MemberFolder {
+    fn path(&self) -> &StoreKey {
+        &self.path
+    }
+
+    fn opened(&self) -> Option<&dyn Folder> {
+        self.opened.get().map(OpenMember::folder)
+    }
+
+    fn open(&self) -> Result<&dyn Folder> {
+        if let Some(opened) = self.opened() {
+            return Ok(opened);
+        }
+        let opened = folder_of_member(&self.group, &self.path, &self.options)?;
+        self.group.check_in_place()?;
+        cancellation::check()?;
+        Ok(self.opened.get_or_init(|| opened).folder())
+    }
+
+    fn modified_before(&self) -> SystemTime {
+        self.group_modified
+    }
+}
+
+/// Makes the folder of the object that is in a member's folder now.
+fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
+    match open_member(group, path)? {
+        Some(Object::Array(array)) => {
+            let folder = match dataset_of_calls(group, &array)? {
+                Some(dataset) => variant_folder(dataset, options.clone())?,
+                None => array_folder(array, options.clone())?,
+            };
+            Ok(OpenMember::Array(Arc::new(folder)))
+        }
+        Some(Object::Group(inner)) => {
+            note(group.context(), path)?;
+            Ok(OpenMember::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
+        }
+        None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilefs_reader::array::{Context, TimeWindow};
+    use tilefs_storage::LocalStorage;
+
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// A generic tile without filters.
+    fn generic_tile(payload: &[u8]) -> Vec<u8> {
+        let size = payload.len() as u64;
+        let mut tile = 22u32.to_le_bytes().to_vec();
+        tile.extend((8 + 12 + size).to_le_bytes());
+        tile.extend(size.to_le_bytes());
+        tile.push(4);
+        tile.extend(1u64.to_le_bytes());
+        tile.push(0);
+        tile.extend([8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        tile.extend(1u64.to_le_bytes());
+        tile.extend([size as u32, size as u32, 0].map(u32::to_le_bytes).concat());
+        tile.extend(payload);
+        tile
+    }
+
+    /// Makes a folder a group with these members: type (1 group, 2 array), relative URI, name.
+    fn make_group(path: &Path, time: u64, members: &[(u8, &str, &str)]) {
+        let mut payload = 2u32.to_le_bytes().to_vec();
+        payload.extend((members.len() as u64).to_le_bytes());
+        for (kind, uri, name) in members {
+            payload.extend(2u32.to_le_bytes());
+            payload.extend([*kind, u8::from(!uri.contains(':'))]);
+            payload.extend((uri.len() as u64).to_le_bytes());
+            payload.extend(uri.as_bytes());
+            payload.push(u8::from(!name.is_empty()));
+            if !name.is_empty() {
+                payload.extend((name.len() as u64).to_le_bytes());
+                payload.extend(name.as_bytes());
+            }
+            payload.push(0);
+        }
+        fs::create_dir_all(path.join("__group")).unwrap();
+        let file = path.join("__group").join(format!("__{time}_{time}_{}_2", "0".repeat(32)));
+        fs::write(file, generic_tile(&payload)).unwrap();
+    }
+
+    fn group_at(path: &Path, end: u64) -> GroupFolder {
+        let storage = Arc::new(LocalStorage::new());
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(OpenOptions::default()))
+            .unwrap()
+    }
+
+    fn names(folder: &dyn Folder) -> Vec<String> {
+        folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+
+    fn folder(of: &dyn Folder, path: &str) -> Arc<dyn Folder> {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        match of.lookup(first).unwrap() {
+            Some(Node::Folder(found)) if rest.is_empty() => found,
+            Some(Node::Folder(found)) => folder(&*found, rest),
+            _ => panic!("no folder {first}"),
+        }
+    }
+
+    fn table(group: &GroupFolder) -> Vec<(String, String, String)> {
+        let (text, _) = members_tsv(&group.group).unwrap();
+        let cells = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
+        text.lines().skip(1).map(cells).map(|line| (line[0].clone(), line[1].clone(), line[4].clone())).collect()
+    }
+
+    #[test]
+    fn names_are_file_names_and_unique() {
+        let root = tempfile::tempdir().unwrap();
+        let members = [(1, "a", "x/y"), (1, "b", ""), (1, "deep/b", ""), (1, "c", ".group"), (1, "c", "c")];
+        members.iter().for_each(|(_, uri, _)| make_group(&root.path().join(uri), 5, &[]));
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), ["README.txt", ".group", "%2Egroup", "c", "x%2Fy", "b", "b%~2"]);
+        for name in names(&group).iter().skip(1) {
+            folder(&group, name).list().unwrap();
+        }
+        assert_eq!(group.modified(), UNIX_EPOCH + Duration::from_millis(5));
+    }
+
+    #[test]
+    fn broken_member_affects_only_itself() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(&root.path().join("good"), 5, &[]);
+        fs::create_dir(root.path().join("nothing")).unwrap();
+        fs::create_dir_all(root.path().join("broken/__schema")).unwrap();
+        let members = [
+            (1, "good", "good"),
+            (2, "gone", "gone"),
+            (2, "nothing", "nothing"),
+            (2, "broken", "broken"),
+            (1, "..", "up"),
+            (1, "", "self"),
+            (2, "s3://bucket/elsewhere", "cloud"),
+        ];
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), ["README.txt", ".group", "broken", "good", "nothing", "up"]);
+        assert!(folder(&group, "good").list().is_ok());
+        assert!(folder(&group, "nothing").list().is_err());
+        assert!(folder(&group, "broken").list().is_err());
+        assert!(group.lookup("gone").unwrap().is_none());
+        let states = table(&group);
+        let state =
+            |name: &str| states.iter().find(|line| line.0 == name).map(|line| (line.1.as_str(), line.2.as_str()));
+        assert_eq!(state("good"), Some(("group", "ok")));
+        assert_eq!(state("broken"), Some(("array", "ok")));
+        assert_eq!(state("nothing"), Some(("array", NEITHER)));
+        for (name, reason) in [("gone", "no such folder"), ("self", "refused"), ("cloud", "not on this machine")] {
+            assert!(state(name).is_some_and(|(_, state)| state.contains(reason)), "{name}: {:?}", state(name));
+        }
+    }
+
+    #[test]
+    fn a_loop_of_groups_ends() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(root.path(), 5, &[(1, "a", "a")]);
+        make_group(&root.path().join("a"), 5, &[(1, "..", "up"), (2, "link", "link"), (1, "b", "b")]);
+        make_group(&root.path().join("a/b"), 5, &[(1, "../../a", "a")]);
+        std::os::unix::fs::symlink(root.path(), root.path().join("a/link")).unwrap();
+        let group = group_at(root.path(), 9);
+        // The link is declared as an array; entering it shows what it is.
+        assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b", "link"]);
+        assert!(folder(&group, "a/link").list().is_err());
+        assert_eq!(names(&*folder(&group, "a/b")), ["README.txt", ".group"]);
+    }
+
+    #[test]
+    fn history_applies_to_nested_groups() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(root.path(), 5, &[(1, "a", "a")]);
+        make_group(&root.path().join("a"), 5, &[]);
+        make_group(&root.path().join("a/b"), 5, &[]);
+        make_group(&root.path().join("a"), 7, &[(1, "b", "b")]);
+        assert_eq!(names(&*folder(&group_at(root.path(), 6), "a")), ["README.txt", ".group"]);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history/ms-6/a")), ["README.txt", ".group"]);
+        // The start of a window applies to the contents of the members.
+        assert_eq!(names(&*folder(&group, ".history/ms-6..ms-9/a")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, "a/.history/ms-7")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);
+        assert_eq!(names(&group_at(root.path(), 4)).len(), 2);
+    }
+
+    #[test]
+    fn folders_of_old_groups_are_their_members() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("__tiledb_group.tdb"), b"").unwrap();
+        fs::create_dir_all(root.path().join("notes")).unwrap();
+        fs::create_dir_all(root.path().join("array/__schema")).unwrap();
+        fs::create_dir_all(root.path().join("inner/__group")).unwrap();
+        std::os::unix::fs::symlink(root.path(), root.path().join("inner/loop")).unwrap();
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), ["README.txt", ".group", "array", "inner"]);
+        assert_eq!(names(&*folder(&group, "inner")), ["README.txt", ".group"]);
+    }
+
+    #[test]
+    fn a_thousand_members_are_listed_without_opening_one() {
+        let root = tempfile::tempdir().unwrap();
+        let uris: Vec<String> = (0..1000).map(|number| format!("m{number:05}")).collect();
+        // These members are not even readable as arrays.
+        uris.iter().for_each(|uri| fs::create_dir(root.path().join(uri)).unwrap());
+        let members: Vec<(u8, &str, &str)> = uris.iter().map(|uri| (2, uri.as_str(), uri.as_str())).collect();
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group).len(), 1002);
+        assert!(names(&group).iter().all(|name| group.lookup(name).unwrap().is_some()));
+        assert!(folder(&group, "m00007").list().is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! The virtual tree: names and nodes. It knows nothing of the kernel, and the layers below know nothing of names.
+//!
+//! This crate serves the program and the Python package; its interface may change in any release.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
+
+pub mod array;
+pub mod cells;
+pub mod domains;
+pub mod fields;
+pub mod group;
+pub mod mounted;
+pub mod node;
+pub mod objects;
+pub mod open;
+pub mod options;
+pub mod select;
+pub mod texts;
+pub mod views;
+
+pub use mounted::MountedTree;
+pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
+pub use objects::directory::Directory;
+pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
+pub use options::{Extent, IndexOptions, Links, OpenOptions, VariantLists};
+pub use texts::shown::{ShownViews, View};

@@ -1,0 +1,391 @@
+//! Nodes whose content is made when first needed, and folders with fixed names.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use tilefs_export::{Content, Forward};
+use tilefs_format::error::Result;
+use tilefs_reader::array::SingleFlight;
+
+use crate::node::listing::Listing;
+use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
+
+/// Makes a content, and says whether it may be kept.
+type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
+
+type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
+
+/// A remark about a file, set once its content or its bytes in sequence are made.
+pub type Remark = Arc<OnceLock<String>>;
+
+/// Makes extended attributes when they are requested.
+type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
+
+/// A file whose content is made on first use and kept as long as the node. An error is not kept, so transient faults of
+/// the storage recover.
+pub struct LazyFile {
+    make: Make,
+    content: SingleFlight<Arc<dyn Content>>,
+    /// Whether the content may differ the next time it is made.
+    is_transient: bool,
+    make_forward: Option<MakeForward>,
+    /// The length, if known without the content.
+    length: Option<u64>,
+    modified: SystemTime,
+    describe: Option<Describe>,
+    remark: Option<Remark>,
+}
+
+impl LazyFile {
+    pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
+        Self::of(modified, Box::new(move || Ok((make()?, true))), false)
+    }
+
+    /// Makes the file readable in sequence before its content is made.
+    pub fn with_forward<F: Forward + 'static>(mut self, make: impl Fn() -> Result<F> + Send + Sync + 'static) -> Self {
+        self.make_forward = Some(Box::new(move || Ok(Box::new(make()?))));
+        self
+    }
+
+    fn of(modified: SystemTime, make: Make, is_transient: bool) -> Self {
+        LazyFile {
+            make,
+            content: SingleFlight::new(),
+            is_transient,
+            make_forward: None,
+            length: None,
+            modified,
+            describe: None,
+            remark: None,
+        }
+    }
+
+    /// Sets the place of the remark about it.
+    pub fn with_remark(mut self, remark: Remark) -> Self {
+        self.remark = Some(remark);
+        self
+    }
+
+    /// Sets the length, so that it is known before the content is made.
+    pub fn with_length(mut self, length: u64) -> Self {
+        self.length = Some(length);
+        self
+    }
+
+    /// Creates a file of a generated text.
+    pub fn text(modified: SystemTime, make: impl Fn() -> Result<String> + Send + Sync + 'static) -> Self {
+        Self::new(modified, move || Ok(Arc::new(make()?.into_bytes())))
+    }
+
+    /// Creates a file of a generated text that may mention data which could not be read: `make` also returns whether
+    /// the text is final. A text that is not final is made again for each reader, since the data may be readable the
+    /// next time.
+    pub fn transient_text(
+        modified: SystemTime,
+        make: impl Fn() -> Result<(String, bool)> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move || {
+            let (text, lasts) = make()?;
+            let content: Arc<dyn Content> = Arc::new(text.into_bytes());
+            Ok((content, lasts))
+        };
+        Self::of(modified, Box::new(make), true)
+    }
+
+    /// Sets the extended attributes.
+    pub fn described_by(mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) -> Self {
+        self.describe = Some(Box::new(describe));
+        self
+    }
+}
+
+impl File for LazyFile {
+    fn len(&self) -> Result<u64> {
+        match self.length {
+            Some(length) => Ok(length),
+            None => self.open().map(|content| content.len()),
+        }
+    }
+
+    fn known_len(&self) -> Option<u64> {
+        self.length.or_else(|| self.content.get().map(|content| content.len()))
+    }
+
+    fn open(&self) -> Result<Arc<dyn Content>> {
+        self.content.get_or_pass(&self.make)
+    }
+
+    fn may_change(&self) -> bool {
+        self.is_transient
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.remark.as_ref()?.get().cloned()
+    }
+
+    fn forward(&self) -> Result<Option<Box<dyn Forward>>> {
+        match &self.make_forward {
+            Some(make) if self.content.get().is_none() => make().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
+    }
+}
+
+/// A folder of nodes that are known when it is made. Names may be omitted from the listing and can still be looked up.
+pub struct FixedFolder {
+    modified: SystemTime,
+    nodes: HashMap<String, Node>,
+    listing: Vec<(Entry, Listing)>,
+    /// Names that a reader may look for but that do not exist, with the reasons.
+    absent: HashMap<String, String>,
+    describe: Option<Describe>,
+    memory: usize,
+    holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
+}
+
+impl FixedFolder {
+    pub fn new(modified: SystemTime) -> Self {
+        let (nodes, listing, absent) = (HashMap::new(), Vec::new(), HashMap::new());
+        FixedFolder { modified, nodes, listing, absent, describe: None, memory: NODE, holds: None }
+    }
+
+    /// Adds a listed node. If the name exists already, its first node is kept.
+    pub fn add(&mut self, name: impl Into<String>, node: Node) {
+        self.add_with(name, node, Listing::Always);
+    }
+
+    /// Adds an unlisted node.
+    pub fn add_unlisted(&mut self, name: impl Into<String>, node: Node) {
+        self.add_with(name, node, Listing::Never);
+    }
+
+    /// Adds a node with the given listing. If the name exists already, its first node is kept.
+    pub fn add_with(&mut self, name: impl Into<String>, node: Node, listing: Listing) {
+        let name = name.into();
+        if self.nodes.contains_key(&name) {
+            return;
+        }
+        self.memory += node.memory();
+        if !matches!(listing, Listing::Never) {
+            self.listing.push((Entry { name: name.clone(), kind: node.kind() }, listing));
+        }
+        self.nodes.insert(name, node);
+    }
+
+    pub fn add_file(&mut self, name: impl Into<String>, file: LazyFile) {
+        self.add(name, Node::File(Arc::new(file)));
+    }
+
+    pub fn add_folder(&mut self, name: impl Into<String>, folder: impl Folder + 'static) {
+        self.add(name, Node::Folder(Arc::new(folder)));
+    }
+
+    /// Records why there is no node of this name.
+    pub fn explain_absence(&mut self, name: &str, reason: &str) {
+        self.memory += name.len() + reason.len();
+        self.absent.insert(name.to_owned(), reason.to_owned());
+    }
+
+    /// Sets the extended attributes.
+    pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
+        self.describe = Some(Box::new(describe));
+    }
+
+    /// Sets a function that returns the approximate memory in bytes that the files currently hold.
+    pub fn holds(&mut self, bytes: impl Fn() -> usize + Send + Sync + 'static) {
+        self.holds = Some(Box::new(bytes));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl Folder for FixedFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        Ok(self.nodes.get(name).cloned())
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        self.absent.get(name).cloned()
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        let listed = self.listing.iter().map(|(entry, _)| &entry.name);
+        let is_listed: HashSet<&String> = listed.clone().collect();
+        let mut others: Vec<&String> = self.nodes.keys().filter(|name| !is_listed.contains(name)).collect();
+        others.sort();
+        let names = listed.chain(others).filter(|name| !name.starts_with('.'));
+        let mut paths = Vec::new();
+        for name in names {
+            paths.push(name.clone());
+            if let Some(Node::Folder(folder)) = self.nodes.get(name) {
+                paths.extend(folder.known_paths().into_iter().map(|path| format!("{name}/{path}")));
+            }
+        }
+        paths
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(self.listing.iter().filter(|(_, listing)| listing.is_listed()).map(|(entry, _)| entry.clone()).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.memory + self.holds.as_ref().map_or(0, |holds| holds())
+    }
+
+    fn known_bytes(&self) -> u64 {
+        let listed = self.listing.iter().filter(|(_, listing)| listing.is_listed());
+        let nodes = listed.filter_map(|(entry, _)| self.nodes.get(&entry.name));
+        nodes.fold(0, |bytes, node| bytes.saturating_add(node.known_bytes()))
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
+    }
+}
+
+type MakeFolder = Box<dyn Fn() -> Result<(Arc<dyn Folder>, bool)> + Send + Sync>;
+
+/// A folder that is made on first use.
+pub struct LazyFolder {
+    make: MakeFolder,
+    made: SingleFlight<Arc<dyn Folder>>,
+    modified: SystemTime,
+}
+
+impl LazyFolder {
+    pub fn new<D: Folder + 'static>(
+        modified: SystemTime,
+        make: impl Fn() -> Result<D> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_any(modified, move || Ok(Arc::new(make()?)))
+    }
+
+    /// Creates a folder of any type.
+    pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
+        LazyFolder { make: Box::new(move || Ok((make()?, true))), made: SingleFlight::new(), modified }
+    }
+
+    /// Creates a folder that may show errors instead of data: `make` also returns whether it is final. A folder that is
+    /// not final is made again for each reader.
+    pub fn transient<D: Folder + 'static>(
+        modified: SystemTime,
+        make: impl Fn() -> Result<(D, bool)> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move || {
+            let (folder, lasts) = make()?;
+            let folder: Arc<dyn Folder> = Arc::new(folder);
+            Ok((folder, lasts))
+        };
+        LazyFolder { make: Box::new(make), made: SingleFlight::new(), modified }
+    }
+
+    fn made(&self) -> Result<Arc<dyn Folder>> {
+        self.made.get_or_pass(&self.make)
+    }
+}
+
+impl Folder for LazyFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.made()?.lookup(name)
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.made()?.list()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.made.get().map_or(NODE, |made| made.memory())
+    }
+
+    fn known_bytes(&self) -> u64 {
+        self.made.get().map_or(0, |made| made.known_bytes())
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        self.made.get().map(|made| made.known_paths()).unwrap_or_default()
+    }
+
+    /// Empty until the folder is made: `ls -l` requests these attributes, and should not make the folder.
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.made.get().map(|made| made.extended_attributes()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tilefs_format::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn contents_are_made_once_and_errors_are_not_kept() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let file = LazyFile::text(SystemTime::UNIX_EPOCH, || match CALLS.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Error::damaged("the first time")),
+            _ => Ok("hello".to_owned()),
+        });
+        assert!(file.len().is_err());
+        assert_eq!(file.len().unwrap(), 5);
+        assert_eq!(file.open().unwrap().len(), 5);
+        assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn the_bytes_of_a_folder_are_those_of_listed_files_of_known_length() {
+        let text = |length: usize| LazyFile::text(SystemTime::UNIX_EPOCH, move || Ok("x".repeat(length)));
+        let folder = || FixedFolder::new(SystemTime::UNIX_EPOCH);
+        let later = Arc::new(text(5));
+        let (mut root, mut inner) = (folder(), folder());
+        inner.add_file("file", text(0).with_length(1 << 40));
+        root.add_folder("inner", inner);
+        root.add_file("known", text(0).with_length(100));
+        root.add("later", Node::File(later.clone()));
+        root.add_unlisted("unlisted", Node::File(Arc::new(text(0).with_length(1000))));
+        assert_eq!(root.known_bytes(), (1 << 40) + 100);
+        assert_eq!(later.len().unwrap(), 5);
+        assert_eq!(root.known_bytes(), (1 << 40) + 105);
+        root.add_file("huge", text(0).with_length(u64::MAX));
+        assert_eq!(root.known_bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn texts_that_are_not_final_are_made_again() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let file = LazyFile::transient_text(SystemTime::UNIX_EPOCH, || {
+            let call = CALLS.fetch_add(1, Ordering::SeqCst);
+            Ok(("x".repeat(call), call == 2))
+        });
+        assert_eq!([file.len().unwrap(), file.len().unwrap(), file.len().unwrap(), file.len().unwrap()], [0, 1, 2, 2]);
+    }
+
+    #[test]
+    fn unlisted_names_are_found() {
+        let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);
+        folder.add_file("a", LazyFile::text(SystemTime::UNIX_EPOCH, || Ok(String::new())));
+        folder.add_unlisted("b", Node::Folder(Arc::new(FixedFolder::new(SystemTime::UNIX_EPOCH))));
+        assert_eq!(folder.list().unwrap().len(), 1);
+        assert!(folder.lookup("b").unwrap().is_some());
+        assert!(folder.lookup("c").unwrap().is_none());
+    }
+}

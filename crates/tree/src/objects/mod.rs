@@ -1,0 +1,48 @@
+//! Opens stored arrays and groups by their folders.
+
+pub mod directory;
+pub(crate) mod members;
+pub mod walk;
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Locate, Result};
+use tilefs_reader::Object;
+use tilefs_reader::array::FolderListing;
+use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
+use tilefs_reader::group::Group;
+use tilefs_reader::group::changes::note;
+use tilefs_storage::StoreKey;
+
+/// Opens the array in a folder.
+///
+/// # Errors
+/// As for [`ArrayFolder::open`] and [`Array::open`]; an error about a key names the array that requires it.
+pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
+    note(&context, path).in_array(path)?;
+    let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
+    open_listed(context, listing, window)
+}
+
+/// Opens the array or group in the folder of a member, as of the group's window; `None` if there is neither.
+///
+/// # Errors
+/// As for [`open_folder`] and [`Group::open_member`].
+pub fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
+    let context = group.context();
+    Ok(match ObjectKind::of(&*context.storage, path)? {
+        Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),
+        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
+        None => None,
+    })
+}
+
+/// Like [`open_folder`], for a folder that has just been listed.
+///
+/// # Errors
+/// As for [`open_folder`].
+pub fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
+    let path = listing.root().clone();
+    let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
+    opened.map(Arc::new).in_array(path)
+}

@@ -1,0 +1,343 @@
+//! `zarr/`: an array as a Zarr group, whose arrays are folders of chunks.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_export::Column;
+use tilefs_export::column::AuxiliaryCoordinates;
+use tilefs_export::column::boxes::{BoxedColumns, Boxes, Rows};
+use tilefs_export::zarr::anndata::{self, Matrix};
+use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, second};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Metadata;
+
+use crate::cells::{DenseBoxes, FieldId, column};
+use crate::domains::soma::{self, Element, MatrixAxis};
+use crate::fields::FieldFolder;
+use crate::fields::builder::FolderBuilder;
+use crate::fields::meta;
+use crate::fields::rasters::{self, Rasters};
+use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
+use crate::node::listing::Sizing;
+use crate::node::names::OF_GROUPS;
+use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::texts::Format;
+use crate::views::chunk_series::ChunkSeries;
+use crate::views::zarr2::{SecondVersion, ZARR2};
+
+/// The name of the folder.
+pub const ZARR: &str = "zarr";
+
+/// The name under which a group records why it is not annotated data.
+pub const ANNOTATED: &str = "AnnData";
+
+/// Maximum number of listed chunks along an axis; the others are found by name.
+const MAX_LISTED: u64 = 1 << 18;
+
+/// Adds the Zarr group of an array, or of a slice of it: whole SOMA data frames and sparse matrices in AnnData's form,
+/// everything else as a group of columns.
+pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
+    let element = if is_slice { None } else { Element::of(fields.schema()) };
+    for id in fields.attributes().chain(fields.dimensions()) {
+        let field = fields.describe(id);
+        let checked = match element {
+            Some(Element::DataFrame) => anndata::check(&field),
+            _ => zarr::check(&field),
+        };
+        if let Err(reason) = checked {
+            builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
+        }
+    }
+    let this = fields.clone();
+    let make = move || Ok(group_folder(&Arc::new(group(&this, element)?), this.modified));
+    let whole = Arc::new(LazyFolder::new(fields.modified, make));
+    let folder: Arc<dyn Folder> = match fields.schema().is_sparse() {
+        true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: element.is_some(), whole }),
+        false => whole,
+    };
+    builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, folder.clone());
+    builder.add_unlisted_whole(ZARR2, second::GROUP, Format::ZarrSecond, Arc::new(SecondVersion::new(folder)));
+}
+
+/// The Zarr group of a table. A shape requires the number of rows, so before very many rows are counted, the group
+/// shows only what is known without: its own metadata, without those of its arrays, and their names. Reading the
+/// metadata of an array counts the rows.
+struct ZarrOfTable {
+    fields: FieldFolder,
+    /// Whether it may be in AnnData's form, which is not known before its rows are counted.
+    is_annotated: bool,
+    whole: Arc<LazyFolder>,
+}
+
+impl ZarrOfTable {
+    /// Returns the maximum number of rows, if it is more than is counted for a listing.
+    fn uncounted_rows(fields: &FieldFolder) -> Result<Option<u64>> {
+        let rows = fields.subarray.row_count()?;
+        Ok(Some(rows.most()).filter(|most| !Sizing::Count.is_listed(*most, rows.exact().is_some())))
+    }
+
+    /// Returns the group as it would be with `rows` rows.
+    fn outline(&self, rows: u64) -> Result<zarr::Group> {
+        Ok(zarr::zarr(&columns_of(&self.fields, vec![rows])?))
+    }
+}
+
+impl Folder for ZarrOfTable {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Some(rows) = Self::uncounted_rows(&self.fields)? else { return self.whole.lookup(name) };
+        if self.is_annotated {
+            return self.whole.lookup(name);
+        }
+        let outline = self.outline(rows)?;
+        if name == METADATA {
+            let (fields, text) = (self.fields.clone(), outline.own_metadata());
+            let make = move || match Self::uncounted_rows(&fields)? {
+                Some(_) => Ok((text.clone(), false)),
+                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).metadata(), true)),
+            };
+            return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
+        }
+        let is_member = outline.members.iter().any(|(member, _)| member == name);
+        let member =
+            || UncountedMember { fields: self.fields.clone(), whole: self.whole.clone(), name: name.to_owned() };
+        Ok(is_member.then(|| Node::Folder(Arc::new(member()))))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let Some(rows) = Self::uncounted_rows(&self.fields)? else { return self.whole.list() };
+        if self.is_annotated {
+            return Ok(Vec::new());
+        }
+        let about = Entry { name: METADATA.to_owned(), kind: EntryKind::File };
+        let members = self.outline(rows)?.members;
+        let members = members.into_iter().map(|(name, _)| Entry { name, kind: EntryKind::Folder });
+        Ok([about].into_iter().chain(members).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.fields.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE + self.whole.memory()
+    }
+}
+
+/// The folder of an array of a group whose rows were not counted: it lists nothing before that, and looking anything up
+/// in it counts them.
+struct UncountedMember {
+    fields: FieldFolder,
+    whole: Arc<LazyFolder>,
+    name: String,
+}
+
+impl UncountedMember {
+    fn counted(&self) -> Result<Option<Arc<dyn Folder>>> {
+        Ok(match self.whole.lookup(&self.name)? {
+            Some(Node::Folder(folder)) => Some(folder),
+            _ => None,
+        })
+    }
+}
+
+impl Folder for UncountedMember {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.counted()?.map_or(Ok(None), |folder| folder.lookup(name))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        match ZarrOfTable::uncounted_rows(&self.fields)? {
+            Some(_) => Ok(Vec::new()),
+            None => self.counted()?.map_or(Ok(Vec::new()), |folder| folder.list()),
+        }
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.fields.modified
+    }
+}
+
+/// Returns the group of an array, with the reason why it is not in AnnData's form, if that could be expected.
+fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> {
+    let array = fields.subarray.array();
+    let annotated = match element {
+        Some(Element::DataFrame) => Some(soma::data_frame(array, None)?.map(|frame| frame.group)),
+        Some(Element::SparseMatrix) => {
+            Some(soma::sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(Matrix::group))
+        }
+        Some(Element::DenseMatrix) | None => None,
+    };
+    let reason = match annotated {
+        Some(Ok(group)) => return Ok(group),
+        Some(Err(reason)) => Some(reason.to_string()),
+        None => None,
+    };
+    let mut group = zarr::zarr(&columns(fields)?);
+    if let Some(reason) = reason {
+        group.leave_out(ANNOTATED, reason);
+    }
+    Ok(group)
+}
+
+/// Returns everything shown, box by box, with all descriptions. Reads no cell.
+fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
+    let fields = &rasters::without_padding(fields)?;
+    columns_of(fields, fields.subarray.shape()?)
+}
+
+/// Like [`columns`], with this shape.
+fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
+    let rasters = Rasters::of(fields)?;
+    let sparse = fields.schema().is_sparse();
+    let rows = |id: FieldId, count: u64| -> Result<Arc<dyn Boxes>> {
+        let field = rasters.describe_all(id)?;
+        let (subarray, described) = (fields.subarray.clone(), field.clone());
+        Ok(Arc::new(Rows::new(field, count, move || column(&*subarray, id, described.clone()))))
+    };
+    let of_label = |column: Column| -> Arc<dyn Boxes> { Arc::new(Rows::of(column, 1 << 20)) };
+    let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
+    for (axis, id) in fields.dimensions().enumerate() {
+        let coordinates = rasters.coordinates(axis)?;
+        dimensions.push(match (coordinates.main, shape.get(if sparse { 0 } else { axis })) {
+            (Some(coordinates), _) => of_label(coordinates),
+            (None, Some(&count)) => rows(id, count)?,
+            (None, None) => return Err(Error::internal("a dimension without a length")),
+        });
+        let further = coordinates.auxiliary.into_iter().map(of_label);
+        auxiliary.extend(further.map(|column| AuxiliaryCoordinates { axis, column }));
+    }
+    let of_attribute = |id: FieldId| -> Result<Arc<dyn Boxes>> {
+        match shape.first() {
+            Some(&count) if sparse => rows(id, count),
+            _ => Ok(Arc::new(DenseBoxes::new(fields.subarray.clone(), id, rasters.describe_all(id)?)?)),
+        }
+    };
+    Ok(BoxedColumns {
+        sparse,
+        dimensions,
+        auxiliary,
+        attributes: fields.attributes().map(of_attribute).collect::<Result<_>>()?,
+        metadata: rasters.notes.of_array.clone(),
+        georeference: rasters.georeference_of_all()?,
+    })
+}
+
+/// Returns the folder of a group, with everything in it.
+pub(crate) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
+    let mut folder = FixedFolder::new(modified);
+    let this = zarr::Node::Group(group.clone());
+    folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
+    for (name, member) in &group.members {
+        match member {
+            zarr::Node::Group(inner) => folder.add_folder(name, group_folder(inner, modified)),
+            zarr::Node::Array(array) => folder.add_folder(name, array_folder(array, modified)),
+        }
+    }
+    folder
+}
+
+fn array_folder(array: &Arc<Array>, modified: SystemTime) -> FixedFolder {
+    let mut folder = FixedFolder::new(modified);
+    let this = zarr::Node::Array(array.clone());
+    folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
+    folder.add(CHUNKS, ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified));
+    folder
+}
+
+/// A TileDB group as a Zarr group, whose members are those of its own folder.
+pub struct ZarrOfMembers<M> {
+    members: Arc<dyn Folder>,
+    metadata: Arc<M>,
+    /// The reason why it is not annotated data, if that could be expected.
+    not_annotated: Option<String>,
+}
+
+impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> ZarrOfMembers<M> {
+    /// Creates the group; `members` is the folder of the TileDB group.
+    pub fn new(members: Arc<dyn Folder>, metadata: M) -> Self {
+        ZarrOfMembers { members, metadata: Arc::new(metadata), not_annotated: None }
+    }
+
+    /// Records the reason why it is not annotated data, if there is one.
+    pub fn not_annotated(mut self, reason: Option<String>) -> Self {
+        self.not_annotated = reason;
+        self
+    }
+}
+
+impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOfMembers<M> {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if name == METADATA {
+            let metadata = self.metadata.clone();
+            let reason = self.not_annotated.clone();
+            let text = move || {
+                let left_out = reason.as_deref().map(|reason| (ANNOTATED, reason));
+                Ok(zarr::of_group(&meta::for_formats(&*metadata()?), left_out))
+            };
+            return Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified(), text)))));
+        }
+        match self.members.lookup(name)? {
+            Some(Node::Folder(member)) if !OF_GROUPS.contains(&name) => member.lookup(ZARR),
+            _ => Ok(None),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let about = Entry { name: METADATA.to_owned(), kind: EntryKind::File };
+        let members = self.members.list()?.into_iter().filter(|entry| !OF_GROUPS.contains(&entry.name.as_str()));
+        Ok([about].into_iter().chain(members).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.members.modified()
+    }
+}
+
+/// The chunks of an array whose first numbers are these.
+struct ChunkFolder {
+    series: Arc<ChunkSeries>,
+    numbers: Vec<u64>,
+    /// Number of chunks along the next axis.
+    length: u64,
+    modified: SystemTime,
+}
+
+impl ChunkFolder {
+    /// Returns the folder of the chunks that begin with these numbers, or the chunk itself if the numbers are complete.
+    fn node(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) -> Node {
+        let series = series.clone();
+        if let Some(&length) = series.grid().get(numbers.len()) {
+            return Node::Folder(Arc::new(ChunkFolder { series, numbers, length, modified }));
+        }
+        let length = series.array().chunk_bytes();
+        let file = LazyFile::new(modified, move || series.open(&numbers));
+        Node::File(Arc::new(match length {
+            Some(length) => file.with_length(length),
+            None => file,
+        }))
+    }
+}
+
+impl Folder for ChunkFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        // Only in the form in which they are listed: no sign, no leading zeros.
+        let number = name.parse::<u64>().ok().filter(|&number| number < self.length && number.to_string() == name);
+        Ok(number.map(|number| {
+            let numbers = self.numbers.iter().copied().chain([number]).collect();
+            ChunkFolder::node(&self.series, numbers, self.modified)
+        }))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        if self.length > MAX_LISTED {
+            return Err(Error::unsupported(format!("a list of {} chunks; each is found by its name", self.length)));
+        }
+        let is_last = self.numbers.len() + 1 == self.series.grid().len();
+        let kind = if is_last { EntryKind::File } else { EntryKind::Folder };
+        Ok((0..self.length).map(|number| Entry { name: number.to_string(), kind }).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
