@@ -13,8 +13,7 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
-use tilefs_vcf::dataset::arrays::{VariantDataset, is_statistics};
-use tilefs_vcf::table::VariantTables;
+use tilefs_vcf::dataset::arrays::is_statistics;
 
 use crate::array::explain::Explanations;
 use crate::array::history::HISTORY;
@@ -24,8 +23,7 @@ use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::domains::filestore;
-use crate::domains::soma;
+use crate::domains;
 use crate::domains::vcf::view::VariantView;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
@@ -67,17 +65,11 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     folder_of(array, options, variants)
 }
 
-/// Like [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
+/// Like [`array_folder`], for an array that tables show in another way.
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn variant_folder(dataset: VariantDataset, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let array = dataset.data.clone();
-    let tables = Arc::new(VariantTables::new(Arc::new(dataset)));
-    folder_of(array, options, Some(VariantView::Calls(tables)))
-}
-
-fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.lower_case_dimensions {
@@ -203,7 +195,7 @@ pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
         }
         ArrayType::Sparse => {
             let rows = SparseSubarray::new(array.clone(), false).row_count()?;
-            Ok(match soma::matrix_lengths(array)? {
+            Ok(match domains::matrix_lengths(array)? {
                 Some([height, width]) => format!("sparse {height} x {width}, {}", rows_text(rows)),
                 None => sparse_text(rows),
             })
@@ -280,7 +272,7 @@ pub(super) fn fields_folder(
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));
     let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {
-        filestore::add_to(&mut builder, fields.subarray.array(), fields.modified)?;
+        domains::add_to_array(&mut builder, fields.subarray.array(), fields.modified)?;
     }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
