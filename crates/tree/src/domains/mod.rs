@@ -12,13 +12,15 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 use tilefs_format::error::Result;
+use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
 use crate::fields::builder::FolderBuilder;
-use crate::node::lazy::FixedFolder;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
+
+pub use vcf::view::TableView;
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
 pub const DOMAINS: [Domain; 5] =
@@ -29,21 +31,25 @@ pub const DOMAINS: [Domain; 5] =
 pub struct Domain {
     /// Makes what it adds to the folder of a group. Reads nothing.
     pub of_group: Option<fn(ShownGroup) -> Box<dyn GroupDomain>>,
-    /// Returns the folder of an array in a group, if the domain shows it in its own way.
-    pub folder_of_member: Option<MemberFolderMaker>,
+    /// Returns the form in which the domain shows an array as a table.
+    pub table_view: Option<fn(&ArraySchema) -> Option<TableView>>,
+    /// The same for an array in a group.
+    pub table_view_of_member: Option<fn(&Group, &Arc<Array>) -> Result<Option<TableView>>>,
     /// Adds files to the folder of an array.
     pub add_to_array: Option<fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>>,
     /// Returns the lengths of a matrix, if the domain stores them.
     pub matrix_lengths: Option<fn(&Array) -> Result<Option<[u64; 2]>>>,
 }
 
-/// A function that makes the folder of an array in a group.
-pub type MemberFolderMaker = fn(&Group, &Arc<Array>, &Arc<OpenOptions>) -> Result<Option<FixedFolder>>;
-
 impl Domain {
     /// A domain that adds nothing.
-    pub const NONE: Domain =
-        Domain { of_group: None, folder_of_member: None, add_to_array: None, matrix_lengths: None };
+    pub const NONE: Domain = Domain {
+        of_group: None,
+        table_view: None,
+        table_view_of_member: None,
+        add_to_array: None,
+        matrix_lengths: None,
+    };
 }
 
 /// A group whose folder is shown.
@@ -145,18 +151,23 @@ fn of_group_among(domains: &[Domain], group: &ShownGroup) -> Arc<[Box<dyn GroupD
     domains.iter().filter_map(|domain| Some((domain.of_group?)(group.clone()))).collect()
 }
 
-/// Returns the folder of an array in a group, if a domain shows it in its own way.
+/// Returns the form in which a domain shows an array as a table.
+pub fn table_view_of(schema: &ArraySchema) -> Option<TableView> {
+    DOMAINS.iter().find_map(|domain| (domain.table_view?)(schema))
+}
+
+/// Returns the form in which a domain shows an array in a group as a table.
 ///
 /// # Errors
 /// Fails if what determines that cannot be read.
-pub fn folder_of_member(group: &Group, array: &Arc<Array>, options: &Arc<OpenOptions>) -> Result<Option<FixedFolder>> {
-    first(|domain| domain.folder_of_member.map_or(Ok(None), |of| of(group, array, options)))
+pub fn table_view_of_member(group: &Group, array: &Arc<Array>) -> Result<Option<TableView>> {
+    first(|domain| domain.table_view_of_member.map_or(Ok(None), |of| of(group, array)))
 }
 
 /// Adds the files of domains to the folder of an array.
 ///
 /// # Errors
-/// As for [`folder_of_member`].
+/// As for [`table_view_of_member`].
 pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
     DOMAINS.iter().filter_map(|domain| domain.add_to_array).try_for_each(|add| add(builder, array, modified))
 }
@@ -164,7 +175,7 @@ pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: S
 /// Returns the lengths of a matrix, if a domain stores them.
 ///
 /// # Errors
-/// As for [`folder_of_member`].
+/// As for [`table_view_of_member`].
 pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     first(|domain| domain.matrix_lengths.map_or(Ok(None), |of| of(array)))
 }

@@ -19,9 +19,9 @@ use tilefs_reader::recent::Recent;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation;
 
-use crate::array::array_folder;
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};
+use crate::array::{array_folder, folder_of};
 use crate::domains::{self, GroupDomain, PlainZarr, ShownGroup};
 use crate::fields::meta;
 use crate::fields::xattrs;
@@ -329,8 +329,8 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match domains::folder_of_member(group, &array, options)? {
-                Some(folder) => folder,
+            let folder = match domains::table_view_of_member(group, &array)? {
+                Some(view) => folder_of(array, options.clone(), Some(view))?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenMember::Array(Arc::new(folder)))

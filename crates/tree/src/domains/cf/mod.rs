@@ -131,7 +131,7 @@ impl GroupDataset {
             let names = Arc::new(FieldNames::of(schema));
             let subarray = Arc::new(DenseSubarray::new(dense, shown));
             Ok(MemberArray {
-                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, variants: None },
+                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, table_view: None },
                 axes,
                 variables,
             })

@@ -7,12 +7,11 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::group::Group;
-use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls};
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 use tilefs_vcf::table::VariantTables;
 
-use crate::array::folder_of;
 use crate::domains::vcf::files::{VCF, VariantFiles};
-use crate::domains::vcf::view::VariantView;
+use crate::domains::vcf::view::TableView;
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, ShownGroup};
 use crate::node::Node;
 use crate::objects::members::NamedMembers;
@@ -26,10 +25,10 @@ const METADATA: &str = "metadata";
 /// The domain: datasets of TileDB-VCF.
 pub const DOMAIN: Domain = Domain {
     of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
-    folder_of_member: Some(|group, array, options| {
-        let Some(dataset) = dataset_of_calls(group, array)? else { return Ok(None) };
-        let tables = Arc::new(VariantTables::new(Arc::new(dataset)));
-        folder_of(array.clone(), options.clone(), Some(VariantView::Calls(tables))).map(Some)
+    table_view: Some(|schema| is_statistics(schema).then_some(TableView::Statistics)),
+    table_view_of_member: Some(|group, array| {
+        let tables = |dataset| TableView::Calls(Arc::new(VariantTables::new(Arc::new(dataset))));
+        Ok(dataset_of_calls(group, array)?.map(tables))
     }),
     ..Domain::NONE
 };
