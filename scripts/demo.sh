@@ -33,6 +33,7 @@ if [ -n "$missing" ]; then
     fi
 fi
 
+scripts/build_page.sh || echo "demo.sh: the page of tilefs serve could not be built; it will be a plain one" >&2
 cargo build --release
 target=${CARGO_TARGET_DIR:-target}
 PATH=$(cd "$target/release" && pwd):$PATH

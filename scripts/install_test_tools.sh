@@ -66,9 +66,13 @@ if [ -d .venv ] && [ ! -x .venv/node_modules/.bin/azurite-blob ]; then
     fi
 fi
 
+# The page of `tilefs serve`, and what tests open it with.
+scripts/build_page.sh || echo "SKIPPED: the page, npm cannot build it" >&2
+
 packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 want gdalinfo gdal-bin
+want chromium chromium
 want ncdump netcdf-bin
 want h5dump hdf5-tools
 want Rscript r-base-core

@@ -8,7 +8,8 @@ use std::path::Path;
 use super::failure::Failure;
 
 /// The commands; any other first argument is an array to mount, or an option of `mount`.
-const COMMANDS: [&str; 10] = ["mount", "umount", "serve", "info", "ls", "cat", "verify", "completions", "man", "help"];
+const COMMANDS: [&str; 11] =
+    ["mount", "umount", "serve", "open", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
 /// Options of mount(8) to ignore: they hold anyway, or are meant for mount(8) itself.
 const IGNORED: [&str; 39] = [

@@ -19,6 +19,8 @@ mod ls;
 mod man;
 mod memory;
 mod mount;
+#[cfg(feature = "serve")]
+mod open;
 mod options;
 mod output;
 mod printable;
@@ -49,6 +51,7 @@ Examples:
   tilefs info ARRAY                     shape, types, filters
   tilefs ls -l ARRAY                    the files, without mounting
   tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
+  tilefs open ARRAY                     look at it in the browser
   tilefs serve ARRAY                    the same files over HTTP and WebDAV
   tilefs ARRAY MNT --at 2024-01-31      as it was at the end of that day (UTC)
 ";
@@ -72,6 +75,8 @@ enum Command {
     Cat(cat::Cat),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
+    #[cfg(feature = "serve")]
+    Open(open::Open),
     Verify(verify::Verify),
     Completions(completions::Completions),
     Man(man::Man),
@@ -92,6 +97,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Cat(cat)) => cat.run(),
         #[cfg(feature = "serve")]
         Some(Command::Serve(serve)) => serve.run(),
+        #[cfg(feature = "serve")]
+        Some(Command::Open(open)) => open.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Completions(completions)) => completions.run(),
         Some(Command::Man(man)) => man.run(),

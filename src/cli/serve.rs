@@ -1,7 +1,7 @@
 //! `tilefs serve`: an array or a group over HTTP and WebDAV.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, service};
 use tilefs::fuse::Signals;
+use tilefs::read_ahead::Window;
 use tilefs::serve::{ServeOptions, Server, is_loopback};
 use tilefs_tree::Links;
 
@@ -26,6 +27,9 @@ Examples:
 /// The address and the port of `--listen` where they are left out.
 const USUAL_HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const USUAL_PORT: u16 = 8080;
+
+/// The time of `--client-timeout`, unless another is given.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serve the files of an array or a group over HTTP and read-only WebDAV, until ctrl-C
 #[derive(Debug, Args)]
@@ -57,7 +61,7 @@ pub struct Serve {
     cors: Option<String>,
 
     /// Close the connection of a client that sends no whole request, or takes nothing of a reply, for this long
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = CLIENT_TIMEOUT.as_secs() as u32, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     client_timeout: u32,
 
     /// Follow symbolic links and members of groups that lead out of the array or group
@@ -85,41 +89,80 @@ pub struct Serve {
 impl Serve {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
-        // Before any thread starts, as for a mount.
-        make_room_for_files();
-        let signals = Signals::hold()?;
-        let mut options = self.opening.options(&self.slices)?;
-        options.shown = self.views.shown();
-        // Other users of this machine can connect, and must not see more than is served.
-        options.reading.links = if self.follow_links { Links::Anywhere } else { Links::Within };
-        options.is_watched = self.refresh.is_some();
-        threads::start_team(options.reading.threads);
-        let tree = array::open_tree(&self.array, &options)?;
-        let serving = ServeOptions {
+        let how = ServeOptions {
             listen: self.address(),
             token: self.token.clone(),
             cors: self.cors.clone(),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             refresh: self.refresh.map(|seconds| Duration::from_secs(seconds.into())),
-            read_ahead_workers: array::read_ahead_workers(&self.array, &options),
-            read_ahead_window: array::read_ahead_window(&self.array, &options),
-            expects_whole_reads: array::is_remote(&self.array),
+            ..local_options()
         };
-        signals.wait();
-        let server = Server::start(tree, &serving)?;
-        if !is_loopback(&server.address()) && self.token.is_none() {
-            ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
-        }
-        // Without standard output, as a service, the log has the address.
-        let line = format!("serving {} at http://{}/\n", self.array.display(), server.address());
-        if output::print(&line).is_err() {
-            ::log::info!("{}", line.trim_end());
-        }
-        service::ready();
-        signals.until_end(|| server.refresh(), || server.log_statistics());
-        server.stop();
-        Ok(())
+        let data = Served { array: &self.array, slices: &self.slices, views: &self.views, opening: &self.opening };
+        serve(&data, how, self.follow_links, |_| ())
     }
+}
+
+/// What is served.
+pub struct Served<'a> {
+    pub array: &'a Path,
+    pub slices: &'a NamedSlices,
+    pub views: &'a Views,
+    pub opening: &'a Opening,
+}
+
+/// Returns the options of a server for this machine, on any free port.
+pub fn local_options() -> ServeOptions {
+    ServeOptions {
+        listen: SocketAddr::new(USUAL_HOST, 0),
+        token: None,
+        cors: None,
+        client_timeout: CLIENT_TIMEOUT,
+        refresh: None,
+        read_ahead_workers: 0,
+        read_ahead_window: Window::LOCAL,
+        expects_whole_reads: false,
+    }
+}
+
+/// Serves until a signal. `started` gets the URL once it is answered.
+pub fn serve(
+    data: &Served<'_>,
+    how: ServeOptions,
+    follows_links: bool,
+    started: impl FnOnce(&str),
+) -> Result<(), Failure> {
+    // Before any thread starts, as for a mount.
+    make_room_for_files();
+    let signals = Signals::hold()?;
+    let mut options = data.opening.options(data.slices)?;
+    options.shown = data.views.shown();
+    // Other users of this machine can connect, and must not see more than is served.
+    options.reading.links = if follows_links { Links::Anywhere } else { Links::Within };
+    options.is_watched = how.refresh.is_some();
+    threads::start_team(options.reading.threads);
+    let tree = array::open_tree(data.array, &options)?;
+    let how = ServeOptions {
+        read_ahead_workers: array::read_ahead_workers(data.array, &options),
+        read_ahead_window: array::read_ahead_window(data.array, &options),
+        expects_whole_reads: array::is_remote(data.array),
+        ..how
+    };
+    signals.wait();
+    let server = Server::start(tree, &how)?;
+    if !is_loopback(&server.address()) && how.token.is_none() {
+        ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
+    }
+    // Without standard output, as a service, the log has the address.
+    let url = format!("http://{}/", server.address());
+    let line = format!("serving {} at {url}\n", data.array.display());
+    if output::print(&line).is_err() {
+        ::log::info!("{}", line.trim_end());
+    }
+    service::ready();
+    started(&url);
+    signals.until_end(|| server.refresh(), || server.log_statistics());
+    server.stop();
+    Ok(())
 }
 
 impl Serve {

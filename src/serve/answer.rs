@@ -10,6 +10,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, StatusCode};
 
+use super::application;
 use super::body::Pieces;
 use super::content_type;
 use super::dav::{Depth, FINITE, PropertyPieces};
@@ -62,6 +63,12 @@ impl Answer {
         Answer::text(status, "text/plain; charset=utf-8", format!("{line}\n"))
     }
 
+    /// Creates an answer of bytes of the program.
+    pub fn whole(bytes: &'static [u8]) -> Self {
+        let length = Some(bytes.len() as u64);
+        Answer { first: Bytes::from_static(bytes), length, ..Answer::empty(StatusCode::OK) }
+    }
+
     fn text(status: StatusCode, kind: &'static str, text: String) -> Self {
         let answer = Answer { first: text.into(), ..Answer::empty(status) };
         Answer { length: Some(answer.first.len() as u64), ..answer }.with(CONTENT_TYPE, kind)
@@ -112,15 +119,28 @@ impl Refusal {
 /// Answers a request.
 pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
     let answer = match TreePath::parse(&asked.path) {
-        Ok(path) => {
+        Ok(path) => application::answer(path.names(), asked).unwrap_or_else(|| {
             let snapshot = site.snapshot();
             let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
-            answered.unwrap_or_else(|refusal| refusal.answer())
-        }
+            answered.unwrap_or_else(|refusal| match refusal {
+                Refusal::Absent(_) if wants_html(asked) => {
+                    let page = page::absence(&path, &refusal.to_string(), asked);
+                    let answer = Answer::text(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page);
+                    answer.with(CONTENT_SECURITY_POLICY, page::policy())
+                }
+                _ => refusal.answer(),
+            })
+        }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
     };
     if asked.method == Method::HEAD { answer.without_body() } else { answer }
+}
+
+/// Returns whether a browser asks for something to show.
+fn wants_html(asked: &Question) -> bool {
+    let accepted = asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 /// A request for a path that a tree may have.
@@ -142,7 +162,10 @@ impl Request<'_> {
                 let location = self.path.url(true) + &query;
                 Ok(Answer::line(StatusCode::MOVED_PERMANENTLY, &location).with(LOCATION, location))
             }
-            Node::Folder(_) => self.listing(&found),
+            Node::Folder(_) => match page::chosen(self.path, self.asked) {
+                Some(location) => Ok(Answer::line(StatusCode::SEE_OTHER, &location).with(LOCATION, location)),
+                None => self.listing(&found),
+            },
         }
     }
 
@@ -256,7 +279,7 @@ impl Request<'_> {
             .as_deref()
             .is_some_and(|query| query.split('&').any(|pair| pair == "json" || pair.starts_with("json=")));
         let accepted = self.asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        is_asked || (accepted.contains("application/json") && !accepted.contains("text/html"))
+        is_asked || (accepted.contains("application/json") && !wants_html(self.asked))
     }
 
     fn properties(&self, found: Found) -> Result<Answer, Refusal> {

@@ -21,6 +21,9 @@ const MAX_SIZED: usize = 1000;
 const ENTRIES: usize = 1000;
 const LOOKED_UP: usize = 32;
 
+/// The units of sizes for people, from 1000 bytes on.
+const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+
 /// A piece of this many bytes gets no further entry, because an entry may contain a long path or name.
 pub const ENOUGH: usize = 64 << 10;
 
@@ -167,11 +170,24 @@ fn row(member: &Member, query: &str, out: &mut String) {
     match &member.facts {
         Some(facts) => {
             let modified = validators::date(facts.modified).unwrap_or_default();
-            append!(out, "<td>{}</td><td>{modified}</td></tr>\n", facts.size);
+            append!(out, "<td>{}</td><td>{modified}</td></tr>\n", human(facts.size));
         }
         None if member.has_failed => out.push_str("<td>?</td><td>cannot be read</td></tr>\n"),
         None => out.push_str("<td></td><td></td></tr>\n"),
     }
+}
+
+/// Returns a size as people read it.
+fn human(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} bytes");
+    }
+    let (mut value, mut unit) = (bytes as f64 / 1000.0, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1000.0, unit + 1);
+    }
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 /// Appends a JSON object: `name`, `type`, and if known `mtime` and `size`.

@@ -10,8 +10,8 @@
 //!    makes room for a new one.
 //! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` whether it may read, and hands it to
 //!    a thread of `workers.rs`, because reading an array blocks. It ends requests that take long if there are many.
-//! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`) or properties (`dav.rs`).
-//!    `site.rs` finds the nodes.
+//! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`), properties (`dav.rs`)
+//!    or the page for browsers (`application.rs`). `site.rs` finds the nodes.
 //! 4. `body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
 //!    slow client occupies no thread.
 //!
@@ -20,6 +20,7 @@
 
 mod access;
 mod answer;
+mod application;
 mod body;
 mod buffers;
 mod connections;

@@ -9,7 +9,8 @@ use hyper::header::HOST;
 use sha2::{Digest, Sha256};
 
 use super::answer::Question;
-use super::path::{TreePath, encode_name, escape_markup};
+use super::application;
+use super::path::{TreePath, decode, encode_name, escape_markup};
 use super::site::{Failure, Site};
 use tilefs_tree::texts::shell_word;
 use tilefs_tree::{EntryKind, Folder, Node};
@@ -46,7 +47,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 
 /// Returns the content security policy of pages.
 pub fn policy() -> &'static str {
-    &POLICY
+    if application::is_built() { application::POLICY } else { &POLICY }
 }
 
 /// The parts of a page around the listing of a folder.
@@ -57,6 +58,8 @@ pub struct Page {
     /// Commands, each with a line that explains it.
     commands: Vec<(&'static str, String)>,
     is_array: bool,
+    /// The name of what is served.
+    title: String,
     /// The token of the server, for the links, if the request has it in its query.
     token: Option<String>,
 }
@@ -77,7 +80,8 @@ impl Page {
             Some(description) if url.len() <= MAX_COMMAND_URL => commands(&**folder, &url, description)?,
             _ => Vec::new(),
         };
-        Ok(Page { path: path.clone(), description, commands, is_array, token: asked.token.clone() })
+        let title = site.title();
+        Ok(Page { path: path.clone(), description, commands, is_array, title, token: asked.token.clone() })
     }
 
     /// Returns the query of links on the page.
@@ -92,18 +96,44 @@ impl Page {
 
     /// Returns the page up to the rows of the listing.
     pub fn before(&self) -> String {
-        let title = self.path.names().last().map_or("tilefs", String::as_str);
+        let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
+        let root = self.path.to_root();
+        let look = match application::is_built() {
+            true => application::elements(&root, &escape_markup(&self.query())),
+            false => format!("<style>{STYLE}</style>"),
+        };
         let mut page = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\
-             <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"referrer\" content=\"no-referrer\">\
-             <style>{STYLE}</style></head><body>\n<h1>{}</h1>\n",
-            escape_markup(title),
+            "<!DOCTYPE html>\n<html lang=\"en\" data-root=\"{root}\" data-title=\"{}\"><head><meta charset=\"utf-8\">\
+             <title>{own}</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+             <meta name=\"referrer\" content=\"no-referrer\">{look}</head><body>\n<div class=\"listing\">\n<h1>{}</h1>\n",
+            escape_markup(&self.title),
             self.trail()
         );
-        if self.is_array {
+        if self.has_picture() {
             page += &format!("<figure id=\"picture\" data-query=\"{}\"></figure>\n", escape_markup(&self.query()));
         }
+        if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
+            page += &self.form();
+        }
         page + "<table>\n"
+    }
+
+    /// Returns a form for a selection, which is a folder here.
+    fn form(&self) -> String {
+        let token = self
+            .token
+            .as_ref()
+            .map(|token| format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", escape_markup(token)));
+        format!(
+            "<form><label>Selection <input name=\"{SELECT}\" placeholder=\"10..19,5..9\"></label> <button>Open</button>{}\
+             </form>\n",
+            token.unwrap_or_default()
+        )
+    }
+
+    /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
+    fn has_picture(&self) -> bool {
+        self.is_array && !application::is_built()
     }
 
     /// Returns links to the enclosing folders. If their paths are very long, the inner ones are not links.
@@ -112,7 +142,7 @@ impl Page {
         // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member, and
         // fsspec takes `/` for the folder itself.
         let (mut trail, mut url, mut length) = (Vec::new(), String::from("/"), 0);
-        for name in std::iter::once("tilefs").chain(self.path.names().iter().map(String::as_str)) {
+        for name in std::iter::once(self.title.as_str()).chain(self.path.names().iter().map(String::as_str)) {
             if !trail.is_empty() {
                 encode_name(name, &mut url);
                 url.push('/');
@@ -126,8 +156,7 @@ impl Page {
         }
         // The folder itself is not a link.
         trail.pop();
-        let own = self.path.names().last().map_or("tilefs", String::as_str);
-        trail.push(escape_markup(own));
+        trail.push(escape_markup(self.path.names().last().unwrap_or(&self.title)));
         trail.join(" / ")
     }
 
@@ -144,12 +173,60 @@ impl Page {
         if let Some(description) = &self.description {
             page += &format!("<pre>{}</pre>\n", without_links(description));
         }
-        if self.is_array {
+        page += "</div>\n";
+        if self.has_picture() {
             page += &format!("<script>{SCRIPT}</script>\n");
         }
         page + "</body></html>\n"
     }
 }
+
+/// The folders that take selections, and the field of the form in their pages.
+const SELECTIONS: [&str; 2] = ["slice", "islice"];
+const SELECT: &str = "select";
+
+/// Returns the URL of the selection that the form of a page was sent with.
+pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
+    let is_form = path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str()));
+    let fields = asked.query.as_deref().filter(|_| is_form)?.split('&');
+    let selection = fields.filter_map(|field| field.split_once('=')).find(|(name, _)| *name == SELECT)?.1;
+    // In a form, `+` is a blank, and no selection has blanks.
+    let selection = decode(&selection.replace('+', "")).ok().filter(|text| !text.is_empty())?;
+    let mut url = String::from("./");
+    encode_name(&selection, &mut url);
+    url.push('/');
+    if let Some(token) = &asked.token {
+        url.push_str("?token=");
+        encode_name(token, &mut url);
+    }
+    Some(url)
+}
+
+/// Returns the page for a path where nothing is: the reason, and links to what is near.
+pub fn absence(path: &TreePath, reason: &str, asked: &Question) -> String {
+    let (root, token) = (path.to_root(), asked.token.as_deref().unwrap_or_default());
+    let query = if token.is_empty() { String::new() } else { format!("?token={}", escape_markup(token)) };
+    let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
+    let near = near.map_or_else(String::new, |near| {
+        let mut url = root.clone();
+        for (number, name) in near.split('/').enumerate() {
+            if number > 0 {
+                url.push('/');
+            }
+            encode_name(name, &mut url);
+        }
+        format!("<p><a href=\"{url}{query}\">{}</a></p>\n", escape_markup(near))
+    });
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>not found</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"></head><body>\n<h1>Not found</h1>\n\
+         <p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n</body></html>\n",
+        without_links(reason)
+    )
+}
+
+/// The beginning of a reason that ends with a path.
+const NEAR: &str = "no such file; did you mean ";
 
 /// Returns a text with escapes for HTML. Programs that look for links in a page, such as fsspec, take every URL in its
 /// source for one, so there is none.

@@ -43,6 +43,14 @@ impl TreePath {
         self.names.join("/")
     }
 
+    /// Returns the relative URL of the root, from the URL of this path.
+    pub fn to_root(&self) -> String {
+        match self.names.len() - usize::from(!self.is_folder) {
+            0 => "./".to_owned(),
+            depth => "../".repeat(depth),
+        }
+    }
+
     /// Returns the path of the URL, with a slash at the end if it is that of a folder.
     pub fn url(&self, is_folder: bool) -> String {
         let mut url = String::from("/");

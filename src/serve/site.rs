@@ -115,6 +115,12 @@ impl Site {
         })
     }
 
+    /// Returns the name of what is served: that of its folder, without the path to it.
+    pub fn title(&self) -> String {
+        let path = self.tree.path().unwrap_or_default();
+        path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("tilefs").to_owned()
+    }
+
     /// Returns the tree as of the last refresh. A request uses one snapshot from its beginning to its end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,10 +1,16 @@
 //! Checks the sources and documents of this repository as texts; nothing of tilefs is compiled for that.
 //!
-//! * [`rooms`]: the order of the source code
+//! * [`sources`]: the source code, parsed
+//! * [`rooms`]: which rooms of a crate use which
+//! * [`order`]: circles, sizes and names
+//! * [`dependencies`]: licences and versions of other crates
 //! * [`statements`]: the statements of documents are covered by tests
 //! * [`requirements`]: how tests are skipped
 #![cfg(test)]
 
+mod dependencies;
+mod order;
 mod requirements;
 mod rooms;
+mod sources;
 mod statements;

@@ -1,5 +1,5 @@
 //! The vectors in tests/fixtures/filters: tiles that libtiledb filtered, and the cells it reads from them.
-//! scripts/make_filter_vectors.py makes them and describes the files.
+//! tests/fixtures/generators/make_filter_vectors.py makes them and describes the files.
 
 use std::io::Read;
 use std::sync::Arc;

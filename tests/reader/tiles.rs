@@ -41,7 +41,7 @@ fn cells_that_old_releases_put_into_wrong_tiles_are_refused() {
     assert_eq!(read("unaffected").unwrap(), written(-38..=88, 7..=87));
 }
 
-/// Checks an attribute of `scripts/make_global_order_fixtures.py`: each cell is null if its number is a multiple of 3;
+/// Checks an attribute of `make_global_order_fixtures.py`: each cell is null if its number is a multiple of 3;
 /// `values` are the others, by their numbers.
 fn check_numbered(root: &dyn Folder, name: &str, values: &[String], expected: impl Fn(usize) -> String) {
     let validity: Vec<u8> = (0..values.len()).map(|number| u8::from(number % 3 > 0)).collect();

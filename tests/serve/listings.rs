@@ -18,13 +18,13 @@ fn a_folder_is_listed_as_json_and_as_links() {
     let page = ask(server.address, "GET", "/", &["Accept: text/html,application/json;q=0.9"]);
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     let html = page.text();
-    for part in ["<a href=\"temp.f32\">", "<td>80000</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
+    for part in ["<a href=\"temp.f32\">", "<td>80.0 kB</td>", "<a href=\"dims/\">", "float32 temp(y, x)", "curl -sO"] {
         assert!(html.contains(part), "{part}: {html}");
     }
     // Views that are only found by name are not in the table.
     assert!(html.contains("<a href=\"zarr/\">") && !html.contains("<a href=\"zarr2/\">"));
     let inner = get(server.address, "/dims/").text();
-    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/.\">tilefs</a> / dims"), "{inner}");
+    assert!(inner.contains("<a href=\"y.i64\">") && inner.contains("<a href=\"/.\">demo</a> / dims"), "{inner}");
 }
 
 #[test]
@@ -40,6 +40,31 @@ fn a_folder_without_its_slash_is_redirected() {
         assert_eq!(get(server.address, location).status, 200, "{location}");
     }
     assert_eq!(get(server.address, "/temp.f32/").status, 404);
+}
+
+/// A form cannot make a path, so it sends the selection in its query.
+#[test]
+fn a_selection_from_a_form_is_a_folder() {
+    let server = Program::start(&demo(), &[]);
+    assert!(get(server.address, "/slice/").text().contains("<form><label>Selection <input name=\"select\""));
+    let sent = get(server.address, "/slice/?select=y%3D5..9%2C3");
+    assert_eq!((sent.status, sent.header("location")), (303, "./y=5..9,3/"));
+    assert_eq!(get(server.address, "/dims/?select=y%3D5").status, 200);
+    // It leads nowhere else.
+    let sent = get(server.address, "/slice/?select=%2F%2Fevil.example%2F");
+    assert_eq!((sent.status, sent.header("location")), (303, "./%2F%2Fevil.example%2F/"));
+}
+
+#[test]
+fn a_name_that_is_wrong_gets_a_page_with_the_nearest() {
+    let server = Program::start(&demo(), &[]);
+    let wrong = ask(server.address, "GET", "/dims/yy.i64", &["Accept: text/html"]);
+    assert_eq!((wrong.status, wrong.header("content-type")), (404, "text/html; charset=utf-8"));
+    assert!(wrong.text().contains("<a href=\"../dims/y.i64\">dims/y.i64</a>"), "{}", wrong.text());
+    let wrong = ask(server.address, "GET", "/%3Cscript%3E", &["Accept: text/html"]);
+    assert!(wrong.status == 404 && !wrong.text().contains("<script"), "{}", wrong.text());
+    // Programs get one line.
+    assert!(get(server.address, "/dims/yy.i64").text().ends_with("did you mean dims/y.i64?\n"));
 }
 
 /// No size is looked up, and the reply does not wait for the last name.
@@ -135,7 +160,8 @@ fn names_are_escaped_in_links_and_run_nothing() {
         .to_owned();
     let html = get(server.address, "/");
     assert!(!html.text().contains("<script>alert") && !html.text().contains(name));
-    assert!(html.header("content-security-policy").starts_with("default-src 'none'"));
+    let policy = html.header("content-security-policy").to_owned();
+    assert!(policy.starts_with("default-src '") && !policy.contains("script-src 'unsafe"), "{policy}");
     let link = html
         .text()
         .split("<a href=\"")

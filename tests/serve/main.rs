@@ -6,6 +6,7 @@
 #![cfg(feature = "serve")]
 
 mod access;
+mod browser;
 mod client;
 mod crowds;
 mod files;

@@ -1,4 +1,5 @@
 // Runs the script of a page as a browser would, and prints the caption of its picture: node run_picture.js URL
+const { readFileSync } = require("node:fs");
 const url = process.argv[2];
 const get = globalThis.fetch;
 globalThis.fetch = (path) => get(url + path);
@@ -8,4 +9,4 @@ const element = () => ({
   append: (...parts) => console.log(parts[1].textContent),
 });
 globalThis.document = { getElementById: element, createElement: element };
-get(url).then((reply) => reply.text()).then((page) => eval(page.split("<script>")[1].split("</script>")[0]));
+eval(readFileSync(`${__dirname}/../../src/serve/picture.js`, "utf8"));

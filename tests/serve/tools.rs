@@ -208,7 +208,8 @@ assert listed == expected, (listed, expected)
     }
 }
 
-/// The script of a page, run as a browser does, says of which values the picture is.
+/// The script of a page, run as a browser does, says of which values the picture is. A program with the page for
+/// browsers has that instead.
 #[test]
 fn the_caption_of_a_picture_has_the_least_and_the_greatest_value() {
     if !has("node") {

@@ -27,6 +27,8 @@ pub enum Need {
     Python,
     /// Spark, with Java: some 500 MB, which no script installs.
     Spark,
+    /// Chromium, and what `scripts/build_page.sh` makes.
+    Browser,
     /// Servers of object stores.
     Servers,
     /// A system without SELinux, without a system log, and without an installed tilefs.
@@ -38,7 +40,7 @@ pub enum Need {
 }
 
 impl Need {
-    pub const ALL: [(Need, &str); 12] = [
+    pub const ALL: [(Need, &str); 13] = [
         (Need::Fuse, "fuse"),
         (Need::FuseForAll, "fuse-for-all"),
         (Need::FuseControl, "fuse-control"),
@@ -47,6 +49,7 @@ impl Need {
         (Need::Programs, "programs"),
         (Need::Python, "python"),
         (Need::Spark, "spark"),
+        (Need::Browser, "browser"),
         (Need::Servers, "servers"),
         (Need::BareSystem, "bare-system"),
         (Need::Peers, "peers"),

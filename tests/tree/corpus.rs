@@ -49,7 +49,7 @@ fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
         return open_all(&peers);
     };
     let out = tempfile::tempdir().expect("a temporary folder");
-    let script = root().join("scripts/record_expected.py");
+    let script = root().join("tests/fixtures/generators/record_expected.py");
     let status = Command::new(python).arg(script).arg(&peers).arg(out.path()).status().expect("Python runs");
     assert!(status.success(), "record_expected.py failed");
     prove("arrays of other projects", load(&out.path().join("manifest.json"), "peers/"));

@@ -1,6 +1,6 @@
 //! Random arrays with random histories show what libtiledb reads from them: every file, slice and time.
 //!
-//! `scripts/make_random_arrays.py` makes them. `TILEFS_RANDOM_SEED` is another seed, and `TILEFS_RANDOM_MINUTES` the time
+//! `make_random_arrays.py` makes them. `TILEFS_RANDOM_SEED` is another seed, and `TILEFS_RANDOM_MINUTES` the time
 //! for which more of them are made. A failure names the seed and the array.
 
 use std::env;
@@ -41,7 +41,7 @@ fn random_arrays_show_what_libtiledb_reads_from_them() {
 }
 
 fn make(python: &str, folder: &Path, seed: &str) {
-    let script = root().join("scripts/make_random_arrays.py");
+    let script = root().join("tests/fixtures/generators/make_random_arrays.py");
     let status = Command::new(python).arg("-B").arg(script).arg(folder).args([seed, ARRAYS]).status();
     assert!(status.expect("Python runs").success(), "seed {seed}: the arrays cannot be made");
 }

@@ -2,7 +2,7 @@
 
 usage: random_files.py MNT
 
-MNT has the arrays of `scripts/make_random_arrays.py`, and TILEFS_FIXTURES is the folder that it made.
+MNT has the arrays of `tests/fixtures/generators/make_random_arrays.py`, and TILEFS_FIXTURES is the folder that it made.
 """
 
 import csv

@@ -40,7 +40,7 @@ PAM = """<PAMDataset>
 
 
 def write_cohort(repository):
-    spec = importlib.util.spec_from_file_location("variants", f"{repository}/scripts/variants.py")
+    spec = importlib.util.spec_from_file_location("variants", f"{repository}/tests/fixtures/generators/variants.py")
     variants = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(variants)
     text = lambda sample: (HEADER.format(sample=sample).splitlines(), RECORDS[sample].splitlines())

@@ -289,7 +289,7 @@ fn by_name(record: &str) -> String {
     format!("{:?} {pairs:?}", &fields[..8])
 }
 
-/// `scripts/variants.py` converts every file of TileDB-VCF's own tests to a dataset in each layout: bcftools finds the
+/// `variants.py` converts every file of TileDB-VCF's own tests to a dataset in each layout: bcftools finds the
 /// same records in both. Layouts 2 and 3 have no END that follows from the reference allele.
 #[test]
 fn every_file_comes_back_from_a_dataset_made_of_it() {
@@ -299,7 +299,7 @@ fn every_file_comes_back_from_a_dataset_made_of_it() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let script = support::repository::root().join("scripts/variants.py");
+    let script = support::repository::root().join("tests/fixtures/generators/variants.py");
     let (mut count, mut of_layout_2) = (0, 0);
     for input in fs::read_dir(peers.join("tiledb-vcf-inputs")).unwrap() {
         let input = input.unwrap().path();
@@ -364,7 +364,7 @@ fn without_end(record: &str) -> String {
 /// Writes files of one sample each as a dataset of a layout.
 fn write(folder: &Path, name: &str, files: &[String], arguments: &[&str]) -> Option<PathBuf> {
     let python = python_with("tiledb")?;
-    let script = support::repository::root().join("scripts/variants.py");
+    let script = support::repository::root().join("tests/fixtures/generators/variants.py");
     let dataset = folder.join(name);
     let mut command = Command::new(python);
     command.arg(script).arg(&dataset);

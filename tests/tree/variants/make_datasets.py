@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import tiledb
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../scripts"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../fixtures/generators"))
 import variants
 
 START = "##fileformat=VCFv4.2\n##FILTER=<ID=PASS,Description=\"x\">\n"

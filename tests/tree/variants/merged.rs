@@ -1,4 +1,4 @@
-//! Samples of a dataset of TileDB-VCF merged into one VCF file: random cohorts (`scripts/random_cohort.py`), written as
+//! Samples of a dataset of TileDB-VCF merged into one VCF file: random cohorts (`random_cohort.py`), written as
 //! datasets in each layout, compared with the output of `bcftools merge -m none` for the files of the samples.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tilefs_tree::{Folder, OpenOptions, VariantLists, open};
 const COHORTS: u64 = 12;
 
 fn script(name: &str) -> PathBuf {
-    support::repository::root().join("scripts").join(name)
+    support::repository::root().join("tests/fixtures/generators").join(name)
 }
 
 fn run(program: &str, arguments: &[&str]) {

@@ -163,7 +163,7 @@ fn statistics_of_alleles_are_text() {
     }
 }
 
-/// Checks the datasets of TileDB-VCF's own tests, and those that `scripts/variants.py` makes from its files.
+/// Checks the datasets of TileDB-VCF's own tests, and those that `variants.py` makes from its files.
 #[test]
 fn tables_of_tiledb_vcf_have_the_fields_of_the_records() {
     let Some(peers) = peers() else { return };
@@ -176,7 +176,7 @@ fn tables_of_tiledb_vcf_have_the_fields_of_the_records() {
         count += compared(&opened(&peers.join("tiledb-vcf").join(dataset)), layout, &interpreters, dataset);
     }
     let folder = tempfile::tempdir().unwrap();
-    let variants = support::repository::root().join("scripts/variants.py");
+    let variants = support::repository::root().join("tests/fixtures/generators/variants.py");
     for input in fs::read_dir(peers.join("tiledb-vcf-inputs")).unwrap() {
         let input = input.unwrap().path();
         let Some(path) = input.to_str().filter(|path| path.ends_with(".vcf")) else { continue };

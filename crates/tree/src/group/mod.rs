@@ -15,7 +15,7 @@ use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation;
 
@@ -53,7 +53,7 @@ pub struct GroupFolder {
     modified: SystemTime,
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
-    kept: Recent<String, Arc<MemberFolder>>,
+    kept: LruCache<String, Arc<MemberFolder>>,
     /// `zarr/`, once used.
     zarr: SingleFlight<Arc<dyn Folder>>,
     /// What domains add.
@@ -73,7 +73,7 @@ impl GroupFolder {
     }
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
-        let kept = Recent::new(KEPT);
+        let kept = LruCache::new(KEPT);
         let (members, zarr) = (Mutex::default(), SingleFlight::new());
         let shown = ShownGroup { group: group.clone(), options: options.clone(), modified };
         let domains = domains::of_group(&shown);

@@ -1,0 +1,67 @@
+//! Bounds of the values of cells, from the metadata of fragments.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_format::scalar::Scalar;
+
+use super::column::DenseColumn;
+use super::pieces::PieceSource;
+use super::selection::Selection;
+use super::view::DenseView;
+use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
+use crate::array::folder::outline::FieldFile;
+
+/// The statistics of an attribute in the cells of a selection: bounds of its values, from metadata alone.
+pub struct CellStatistics {
+    view: Arc<DenseView>,
+    column: DenseColumn,
+    attribute: usize,
+}
+
+impl CellStatistics {
+    /// Returns `None` for attributes without recorded bounds.
+    ///
+    /// # Errors
+    /// If a fragment's schema cannot be read.
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize) -> Result<Option<Self>> {
+        let schema = view.array().schema();
+        let Some(wanted) = schema.attributes.get(attribute).filter(|attribute| are_recorded(attribute)) else {
+            return Ok(None);
+        };
+        let size = wanted.cell_size().unwrap_or(8);
+        let column = DenseColumn::new(view.clone(), selection, attribute, FieldFile::Data, vec![0; size])?;
+        Ok(Some(CellStatistics { view, column, attribute }))
+    }
+
+    /// Returns bounds of the non-null values of some cells; `None` if they are not known.
+    ///
+    /// # Errors
+    /// Any damage in the metadata with these bounds.
+    pub fn bounds(&self, cells: Range<u64>) -> Result<Option<ValueBounds>> {
+        let array = self.view.array();
+        let attribute = &array.schema().attributes[self.attribute];
+        let mut bounds = BoundsOfCells::new(attribute.datatype);
+        self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
+            match piece.source {
+                _ if !bounds.is_known() => {}
+                PieceSource::Tile { fragment, tile } => {
+                    if !array.outline(fragment)?.facts.dense {
+                        bounds.add_unknown();
+                    } else if bounds.is_new(fragment, tile) {
+                        bounds.add_tile(array, self.attribute, fragment, tile)?;
+                    }
+                }
+                // Nulls are ignored.
+                PieceSource::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
+                PieceSource::Fill => {
+                    let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;
+                    bounds.add(fill.clone(), fill);
+                }
+            }
+            Ok(())
+        })?;
+        bounds.finish()
+    }
+}

@@ -1,0 +1,438 @@
+// A plane of cells as a picture: zoomed by wheel, fingers, keys and buttons down to single cells, refined as it is read.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { scaleLinear, scaleUtc } from "d3-scale";
+import { category, pixel, statistics, type Scale, type Statistics } from "../colour";
+import type { Scalar } from "../schema";
+import { remember } from "../place";
+import { grouped, valueText } from "../values";
+import { BUDGETS, type Axis } from "./read";
+import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
+import { Busy, Trouble } from "../parts";
+
+/** Space for the axes, in pixels of CSS. */
+const LEFT = 78, BOTTOM = 34, TOP = 8, RIGHT = 14;
+/** A view shows at most this many pixels for a cell. */
+const MOST_ZOOM = 120;
+/** The most cells along a side of a layer. */
+const MOST_SIDE = 1024;
+/** The most cells that are all read, even if there are fewer pixels. */
+const MOST_EXACT = 400_000;
+/** An array whose sides differ by more than this is stretched to the panel. */
+const MOST_RATIO = 12;
+
+/** The position at the top left of the view, and the pixels of CSS that a cell takes. */
+interface View {
+  top: number;
+  left: number;
+  height: number;
+  width: number;
+}
+
+interface Props {
+  sources: Source[];
+  plane: Plane;
+  axes: Axis[];
+  scale: Scale | null;
+  labels: Scalar[] | null;
+  window: Window | null;
+  onStatistics: (statistics: Statistics | null, isSample: boolean) => void;
+  onWindow: (window: Window) => void;
+}
+
+export function Picture({ sources, plane, axes, scale, labels, window: asked, onStatistics, onWindow }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState<[number, number]>([0, 0]);
+  const [view, setView] = useState<View | null>(null);
+  const [layers, setLayers] = useState<Layer[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const [trouble, setTrouble] = useState<unknown>(null);
+  const [budgets, setBudgets] = useState(BUDGETS);
+  const [cursor, setCursor] = useState<[number, number] | null>(null);
+  const [rowAxis, columnAxis] = [axes[plane.rows], axes[plane.columns]];
+  const [rows, columns] = [rowAxis.length, columnAxis.length];
+  const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  const key = JSON.stringify([sources.map((one) => one.names), sources[0].attribute.name, plane]);
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const measure = () => {
+      const width = element.clientWidth;
+      const ratio = rows / columns;
+      const wanted = ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? 420 : (width - LEFT - RIGHT) * ratio + TOP + BOTTOM;
+      setSize([width, Math.round(Math.max(240, Math.min(wanted, innerHeight * 0.66, 900)))]);
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [rows, columns]);
+
+  // The first view is the window of the address, or everything. In a panel of another size, everything stays in sight.
+  const sizeBefore = useRef(inner);
+  useEffect(() => {
+    if (inner[0] <= 0) return;
+    const all = { top: 0, left: 0, bottom: rows, right: columns };
+    setView((before) => {
+      if (!before) return fit(asked ?? all, inner, rows, columns);
+      const seen = windowOf(before, sizeBefore.current, rows, columns);
+      const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
+      return isAll ? fit(all, inner, rows, columns) : bounded(before, inner, rows, columns);
+    });
+    sizeBefore.current = inner;
+  }, [size[0], size[1], rows, columns]);
+
+  useEffect(() => {
+    setLayers([]);
+    setBudgets(BUDGETS);
+  }, [key]);
+
+  const seen = view && windowOf(view, inner, rows, columns);
+  const seenKey = seen && JSON.stringify(seen);
+  useEffect(() => {
+    if (!seen) return;
+    const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
+    const numbers = [seen.top, seen.bottom, seen.left, seen.right].map((one) => Math.round(one));
+    remember({ window: isAll ? null : numbers.join(",") });
+    onWindow(seen);
+    const abort = new AbortController();
+    const wait = setTimeout(async () => {
+      const density = Math.min(devicePixelRatio || 1, 2);
+      // A small part is read as a whole, so that every cell can be pointed at.
+      const isSmall = (seen.bottom - seen.top) * (seen.right - seen.left) <= MOST_EXACT;
+      const most = [inner[1], inner[0]].map((side) => (isSmall ? Infinity : Math.min(MOST_SIDE, Math.ceil(side * density)))) as [number, number];
+      try {
+        setBusy(true);
+        for await (const layer of layersOf(sources, plane, seen, most, budgets, abort.signal)) {
+          setTrouble(null);
+          setLayers((before) => [...before.filter((one) => keeps(one, layer)).slice(-2), layer]);
+        }
+      } catch (error) {
+        if (!abort.signal.aborted) setTrouble(error);
+      } finally {
+        if (!abort.signal.aborted) setBusy(false);
+      }
+    }, layers.length ? 120 : 0);
+    return () => {
+      clearTimeout(wait);
+      abort.abort();
+    };
+  }, [seenKey, key, budgets]);
+
+  const top = layers.at(-1);
+  useEffect(() => {
+    if (top) onStatistics(statistics(top.values), !isWhole(top));
+  }, [top]);
+  const palette = useMemo(() => (labels ? Uint32Array.from({ length: 10 }, (_, at) => pixel(category(at))) : null), [labels]);
+  const colours = useMemo(() => (scale ? layers.map((layer) => coloured(layer, scale, palette)) : []), [layers, scale, palette]);
+
+  useEffect(() => {
+    const element = canvas.current;
+    if (element && view && inner[0] > 0) {
+      draw(element, size, view, layers, colours, rowAxis, columnAxis, cursor);
+    }
+  }, [size, view, layers, colours, cursor]);
+
+  const change = (make: (view: View) => View) => setView((before) => before && bounded(make(before), inner, rows, columns));
+  const zoom = (by: number, x = inner[0] / 2, y = inner[1] / 2) =>
+    change((view) => {
+      // A side that is stretched stays stretched until single cells are square.
+      const width = Math.min(view.width * by, MOST_ZOOM), height = Math.min(view.height * by, MOST_ZOOM);
+      return {
+        width, height,
+        left: view.left + x / view.width - x / width,
+        top: view.top + y / view.height - y / height,
+      };
+    });
+  const pan = (x: number, y: number) =>
+    change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
+  const whole = () => setView(fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns));
+  const pointers = usePointers(canvas, pan, zoom, (x, y) => {
+    if (view) setCursor([Math.floor(view.top + y / view.height), Math.floor(view.left + x / view.width)]);
+  });
+
+  // Not through Preact, whose handlers for the wheel cannot keep the page from scrolling.
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const wheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const place = element.getBoundingClientRect();
+      zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.002)), event.clientX - place.left - LEFT, event.clientY - place.top - TOP);
+    };
+    element.addEventListener("wheel", wheel, { passive: false });
+    return () => element.removeEventListener("wheel", wheel);
+  });
+
+  const keys = (event: KeyboardEvent) => {
+    const step: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const move = step[event.key];
+    if (move && event.shiftKey) pan(move[1] * inner[0] * 0.2, move[0] * inner[1] * 0.2);
+    else if (move && view && seen) {
+      const stride = [top?.rowStep ?? 1, top?.columnStep ?? 1];
+      const [row, column] = cursor ?? [Math.floor((seen.top + seen.bottom) / 2), Math.floor((seen.left + seen.right) / 2)];
+      setCursor([clamp(row + move[0] * stride[0], 0, rows - 1), clamp(column + move[1] * stride[1], 0, columns - 1)]);
+    } else if (event.key === "+" || event.key === "=") zoom(2);
+    else if (event.key === "-") zoom(0.5);
+    else if (event.key === "0" || event.key === "Home") whole();
+    else return;
+    event.preventDefault();
+  };
+
+  const layer = cursor && layers.findLast((one) => cellAt(one, plane, cursor[0], cursor[1]));
+  const shown = cursor && layer ? cellAt(layer, plane, cursor[0], cursor[1]) : null;
+  const attribute = sources[0].attribute;
+  const readout = shown
+    ? `${rowAxis.name} = ${rowAxis.text(shown.row)}, ${columnAxis.name} = ${columnAxis.text(shown.column)}`
+    : "";
+  const value = shown && shown.values.map((one) => labelled(one, labels) ?? valueText(one, attribute.datatype, attribute.unit)).join(", ");
+  const isCoarse = !!top && !!seen && top.source.scale === 1 &&
+    Math.max(top.rowStep * view!.height, top.columnStep * view!.width) > 2.1 && Math.max(top.rowStep, top.columnStep) > 1;
+
+  return (
+    <div class="picture" ref={box}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label={`Picture of ${attribute.name}. Arrow keys move over cells, plus and minus zoom, shift and arrows pan, 0 shows all.`}
+        style={{ height: `${size[1]}px` }}
+        onKeyDown={keys}
+        onPointerLeave={() => pointers.count() === 0 && setCursor(null)}
+        {...pointers.handlers}
+      />
+      <div class="zoom">
+        <button onClick={() => zoom(2)} title="Zoom in (+)" aria-label="Zoom in">+</button>
+        <button onClick={() => zoom(0.5)} title="Zoom out (-)" aria-label="Zoom out">−</button>
+        <button onClick={whole} title="Show all (0)" aria-label="Show all">⤢</button>
+      </div>
+      <p class="readout" aria-live="polite">
+        {shown ? <><span class="quiet">{readout}</span> <output class="value">{value}</output></> : <span class="quiet">Point at a cell to read it</span>}
+      </p>
+      <p class="status">
+        {isBusy && <Busy />}
+        {top && <span data-sampled={isWhole(top) ? "no" : "yes"}>{sampled(top, rowAxis, columnAxis)}</span>}
+        {isCoarse && !isBusy && (
+          <button class="link" onClick={() => setBudgets((before) => [before[before.length - 1] * 4])}>finer</button>
+        )}
+      </p>
+      {trouble !== null && <Trouble error={trouble} />}
+    </div>
+  );
+}
+
+function labelled(value: unknown, labels: Scalar[] | null): string | null {
+  if (!labels || value === null) return null;
+  const label = labels[Number(value)];
+  return label === undefined || label === null ? `code ${String(value)}, without a label` : String(label);
+}
+
+function isWhole(layer: Layer): boolean {
+  return layer.rows.step === 1 && layer.columns.step === 1 && layer.source.scale === 1;
+}
+
+/** Says how many of the cells a layer has. */
+function sampled(layer: Layer, rowAxis: Axis, columnAxis: Axis): string {
+  const count = `${grouped(layer.rows.count)} × ${grouped(layer.columns.count)} cells`;
+  if (layer.source.scale !== 1) return `${count} of the level that is ${grouped(Math.round(layer.source.scale))} times smaller`;
+  const parts = [
+    layer.rows.step > 1 && `1 in ${grouped(layer.rows.step)} along ${rowAxis.name}`,
+    layer.columns.step > 1 && `1 in ${grouped(layer.columns.step)} along ${columnAxis.name}`,
+  ].filter(Boolean);
+  return parts.length ? `Sampled: ${parts.join(", ")} (${count})` : `${count}, each one drawn`;
+}
+
+/** Returns whether an older layer is of use beside a new one: it covers more. */
+function keeps(old: Layer, layer: Layer): boolean {
+  const ends = (one: Layer) => [one.top + one.rows.count * one.rowStep, one.left + one.columns.count * one.columnStep];
+  const [bottom, right] = ends(old);
+  const [newBottom, newRight] = ends(layer);
+  return old.top < layer.top || old.left < layer.left || bottom > newBottom || right > newRight;
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
+}
+
+/** Returns the least width and height of a cell: all cells are then in sight. They are square, unless the sides differ too much. */
+function leastSides(inner: [number, number], rows: number, columns: number): [number, number] {
+  const sides = [inner[0] / columns, inner[1] / rows].map((side) => Math.min(side, MOST_ZOOM)) as [number, number];
+  const ratio = rows / columns;
+  const side = Math.min(...sides);
+  return ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? sides : [side, side];
+}
+
+/** Returns the view of a window. */
+function fit(window: Window, inner: [number, number], rows: number, columns: number): View {
+  const [width, height] = leastSides(inner, rows, columns);
+  const by = Math.min(
+    inner[0] / Math.max(1, window.right - window.left) / width,
+    inner[1] / Math.max(1, window.bottom - window.top) / height,
+  );
+  const view = { top: window.top, left: window.left, width: width * by, height: height * by };
+  return bounded(view, inner, rows, columns);
+}
+
+/** Keeps the plane within the panel: it is never smaller than all of it, and never out of sight. */
+function bounded(view: View, inner: [number, number], rows: number, columns: number): View {
+  const least = leastSides(inner, rows, columns);
+  const width = clamp(view.width, least[0], MOST_ZOOM), height = clamp(view.height, least[1], MOST_ZOOM);
+  const place = (start: number, seen: number, length: number) =>
+    seen >= length ? (length - seen) / 2 : clamp(start, 0, length - seen);
+  return { width, height, top: place(view.top, inner[1] / height, rows), left: place(view.left, inner[0] / width, columns) };
+}
+
+function windowOf(view: View, inner: [number, number], rows: number, columns: number): Window {
+  return {
+    top: clamp(Math.floor(view.top), 0, rows - 1),
+    left: clamp(Math.floor(view.left), 0, columns - 1),
+    bottom: clamp(Math.ceil(view.top + inner[1] / view.height), 1, rows),
+    right: clamp(Math.ceil(view.left + inner[0] / view.width), 1, columns),
+  };
+}
+
+/** Follows fingers and the mouse: one pans, two zoom, none points. */
+function usePointers(
+  canvas: { current: HTMLCanvasElement | null },
+  pan: (x: number, y: number) => void,
+  zoom: (by: number, x: number, y: number) => void,
+  point: (x: number, y: number) => void,
+) {
+  const down = useRef(new Map<number, [number, number]>());
+  const place = (event: PointerEvent): [number, number] => {
+    const box = canvas.current!.getBoundingClientRect();
+    return [event.clientX - box.left - LEFT, event.clientY - box.top - TOP];
+  };
+  const handlers = {
+    onPointerDown: (event: PointerEvent) => {
+      down.current.set(event.pointerId, place(event));
+      canvas.current?.setPointerCapture(event.pointerId);
+      point(...place(event));
+    },
+    onPointerMove: (event: PointerEvent) => {
+      const now = place(event);
+      const before = down.current.get(event.pointerId);
+      if (!before) return point(...now);
+      down.current.set(event.pointerId, now);
+      const other = [...down.current].find(([id]) => id !== event.pointerId)?.[1];
+      if (other) {
+        const far = (one: [number, number]) => Math.hypot(one[0] - other[0], one[1] - other[1]);
+        zoom(far(now) / Math.max(1, far(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
+      } else pan(before[0] - now[0], before[1] - now[1]);
+    },
+    onPointerUp: (event: PointerEvent) => down.current.delete(event.pointerId),
+    onPointerCancel: (event: PointerEvent) => down.current.delete(event.pointerId),
+  };
+  return { handlers, count: () => down.current.size };
+}
+
+function draw(
+  canvas: HTMLCanvasElement,
+  size: [number, number],
+  view: View,
+  layers: Layer[],
+  colours: Uint32Array[],
+  rowAxis: Axis,
+  columnAxis: Axis,
+  cursor: [number, number] | null,
+): void {
+  const density = Math.min(devicePixelRatio || 1, 2);
+  canvas.width = Math.round(size[0] * density);
+  canvas.height = Math.round(size[1] * density);
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  const [width, height] = [Math.round((size[0] - LEFT - RIGHT) * density), Math.round((size[1] - TOP - BOTTOM) * density)];
+  if (width <= 0 || height <= 0) return;
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  layers.forEach((layer, number) => paint(pixels, width, height, density, view, layer, colours[number]));
+  context.putImageData(image, Math.round(LEFT * density), Math.round(TOP * density));
+  context.scale(density, density);
+  const style = getComputedStyle(canvas);
+  const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  axis(context, style.color, view, inner, rowAxis, columnAxis);
+  if (cursor) {
+    context.strokeStyle = style.color;
+    context.lineWidth = 1.5;
+    const x = LEFT + (cursor[1] - view.left) * view.width, y = TOP + (cursor[0] - view.top) * view.height;
+    if (view.width >= 6 && view.height >= 6) context.strokeRect(x, y, view.width, view.height);
+  }
+}
+
+function paint(pixels: Uint32Array, width: number, height: number, density: number, view: View, layer: Layer, colours?: Uint32Array): void {
+  if (!colours) return;
+  const columns = new Int32Array(width);
+  for (let x = 0; x < width; x++) {
+    columns[x] = Math.floor((view.left + (x + 0.5) / density / view.width - layer.left) / layer.columnStep);
+  }
+  for (let y = 0; y < height; y++) {
+    const row = Math.floor((view.top + (y + 0.5) / density / view.height - layer.top) / layer.rowStep);
+    if (row < 0 || row >= layer.rows.count) continue;
+    const [from, to] = [row * layer.columns.count, y * width];
+    for (let x = 0; x < width; x++) {
+      const column = columns[x];
+      if (column >= 0 && column < layer.columns.count) pixels[to + x] = colours[from + column];
+    }
+  }
+}
+
+/** Draws the lines and coordinates of both axes. */
+function axis(context: CanvasRenderingContext2D, colour: string, view: View, inner: [number, number], rowAxis: Axis, columnAxis: Axis): void {
+  context.fillStyle = context.strokeStyle = colour;
+  context.font = "12px system-ui, sans-serif";
+  context.lineWidth = 1;
+  const left = Math.max(0, -view.left * view.width), up = Math.max(0, -view.top * view.height);
+  const right = Math.min(inner[0], (columnAxis.length - view.left) * view.width);
+  const bottom = Math.min(inner[1], (rowAxis.length - view.top) * view.height);
+  context.globalAlpha = 0.35;
+  context.strokeRect(LEFT + left - 0.5, TOP + up - 0.5, right - left + 1, bottom - up + 1);
+  context.globalAlpha = 1;
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  let taken = -Infinity;
+  for (const [position, text] of ticks(columnAxis, view.left + left / view.width, view.left + right / view.width, (right - left) / 90)) {
+    const x = LEFT + (position + 0.5 - view.left) * view.width;
+    const half = context.measureText(text).width / 2;
+    if (x - half < taken + 10 || x > LEFT + inner[0]) continue;
+    context.fillRect(x - 0.5, TOP + bottom, 1, 4);
+    context.fillText(text, x, TOP + bottom + 6);
+    taken = x + half;
+  }
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const [position, text] of ticks(rowAxis, view.top + up / view.height, view.top + bottom / view.height, (bottom - up) / 40)) {
+    const y = TOP + (position + 0.5 - view.top) * view.height;
+    if (y > TOP + inner[1]) continue;
+    context.fillRect(LEFT + left - 5, y - 0.5, 4, 1);
+    context.fillText(text, LEFT + left - 8, y, LEFT - 12);
+  }
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  context.globalAlpha = 0.75;
+  context.fillText(columnAxis.name, LEFT + (left + right) / 2, TOP + inner[1] + BOTTOM, inner[0]);
+  context.translate(LEFT + left - 66, TOP + (up + bottom) / 2);
+  context.rotate(-Math.PI / 2);
+  context.fillText(rowAxis.name, 0, 6, Math.max(40, bottom - up));
+  context.globalAlpha = 1;
+}
+
+/** Returns positions with round coordinates, and these as text. */
+export function ticks(axis: Axis, from: number, to: number, most: number): [number, string][] {
+  const [first, last] = [axis.number(from), axis.number(to - 1)];
+  if (!Number.isFinite(first) || !Number.isFinite(last)) return [];
+  const count = Math.max(2, Math.floor(most));
+  const slope = (axis.number(axis.length - 1) - axis.number(0)) / Math.max(1, axis.length - 1) || 1;
+  const position = (coordinate: number) => (coordinate - axis.number(0)) / slope;
+  if (axis.isDate) {
+    const scale = scaleUtc().domain([first, last]);
+    const text = scale.tickFormat(count);
+    return scale.ticks(count).map((date) => [position(date.getTime()), text(date)] as [number, string]);
+  }
+  const marks = first === last ? [first] : scaleLinear().domain([first, last]).ticks(count);
+  const whole = marks.filter((mark) => Number.isInteger(mark));
+  return whole.map((mark) => {
+    const at = position(mark);
+    return [at, Number.isSafeInteger(mark) && axis.step === 1n && !/[:-]./.test(axis.text(0).slice(1)) ? String(mark) : axis.text(at)] as [number, string];
+  });
+}

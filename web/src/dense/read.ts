@@ -1,0 +1,178 @@
+// Cells of a dense array: which to read for a view, and how to get them in bounded work.
+import { bytes, type Names } from "../server";
+import { extents, type Attribute, type Schema } from "../schema";
+import { dateText, extensionOf, integer, milliseconds, numbersIn, sizeOf, timeText, type Numbers, type Value } from "../values";
+
+/** Every `step`-th position from `start`. */
+export interface Positions {
+  start: number;
+  count: number;
+  step: number;
+}
+
+/** For each dimension one position, or several. */
+export type Pick = (number | Positions)[];
+
+/** Cells along the picked positions, in row-major order. */
+export interface Cells {
+  pick: Pick;
+  /** Numbers of positions along each dimension. */
+  shape: number[];
+  numbers: Numbers | null;
+  texts: string[] | null;
+  /** 1 for a value, 0 for null. */
+  valid: Uint8Array | null;
+  /** How many numbers a cell has. */
+  perCell: number;
+}
+
+/** Returns a selection by positions. */
+export function selection(pick: Pick): string {
+  return pick
+    .map((one) => {
+      if (typeof one === "number") return String(one);
+      const end = one.start + (one.count - 1) * one.step + 1;
+      return one.step === 1 ? `${one.start}:${end}` : `${one.start}:${end}:${one.step}`;
+    })
+    .join(",");
+}
+
+/** Reads the picked cells of an attribute. */
+export async function readCells(names: Names, attribute: Attribute, pick: Pick, signal?: AbortSignal): Promise<Cells> {
+  const folder = [...names, "islice", selection(pick)];
+  const shape = pick.map((one) => (typeof one === "number" ? 1 : one.count));
+  const count = shape.reduce((product, length) => product * length, 1);
+  const read = (file: string) => bytes(folder, file, signal);
+  const validity = attribute.nullable ? attribute.files.find((file) => file.endsWith(".valid.u8")) : undefined;
+  const offsets = attribute.files.find((file) => file.endsWith(".offsets.u64"));
+  const [data, ends, valid] = await Promise.all([
+    read(attribute.files[0]),
+    offsets ? read(offsets) : null,
+    validity ? read(validity).then((read) => new Uint8Array(read)) : null,
+  ]);
+  const extension = extensionOf(attribute.files[0]);
+  const numbers = extension ? numbersIn(data, extension) : null;
+  const perCell = attribute.values_per_cell === "variable" ? 1 : attribute.values_per_cell;
+  let texts: string[] | null = null;
+  if (ends && numbers && extension) {
+    const size = sizeOf(extension);
+    texts = cut(ends, count, (start, end) => numbers.subarray(start / size, end / size).join(" "));
+  } else if (ends) {
+    texts = cut(ends, count, (start, end) => bytesAsText(new Uint8Array(data, start, end - start), attribute.datatype));
+  } else if (!numbers) {
+    const size = Math.floor(data.byteLength / Math.max(count, 1));
+    texts = Array.from({ length: count }, (_, at) =>
+      bytesAsText(new Uint8Array(data, at * size, size), attribute.datatype).replace(/\0+$/, ""),
+    );
+  }
+  return { pick, shape, numbers: texts ? null : numbers, texts, valid, perCell };
+}
+
+function cut(ends: ArrayBuffer, count: number, text: (start: number, end: number) => string): string[] {
+  const offsets = new BigUint64Array(ends);
+  return Array.from({ length: count }, (_, at) => text(Number(offsets[at]), Number(offsets[at + 1])));
+}
+
+/** Returns stored bytes as text: hexadecimal if they are no text. */
+export function bytesAsText(bytes: Uint8Array, datatype: string): string {
+  if (/BLOB|WKB/.test(datatype)) return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return new TextDecoder().decode(bytes);
+}
+
+/** Returns one value of cells: the number as stored, or the text; null at nulls. */
+export function valueAt(cells: Cells, at: number, component = 0): Value {
+  if (cells.valid && !cells.valid[at]) return null;
+  if (cells.texts) return cells.texts[at];
+  return cells.numbers?.[at * cells.perCell + component] ?? null;
+}
+
+/** How long the axes are, and what stands at their positions. */
+export interface Axis {
+  dimension: number;
+  name: string;
+  length: number;
+  /** The coordinate at a position, as text. */
+  text: (position: number) => string;
+  /** The coordinate as a number, and whether it is a date in milliseconds. */
+  number: (position: number) => number;
+  isDate: boolean;
+  /** Whether numbers are the coordinates from `first` on, with equal steps. */
+  first: bigint;
+  step: bigint;
+}
+
+/** Returns the axes of a dense array. */
+export function axesOf(schema: Schema): Axis[] {
+  return schema.dimensions.map((dimension, number) => {
+    const { datatype, unit, shown } = dimension;
+    const first = integer(shown?.first);
+    const step = BigInt(Math.trunc(shown?.step ?? 1));
+    const at = (position: number) => first + BigInt(Math.round(position)) * step;
+    const isDate = !!unit && datatype.startsWith("DATETIME");
+    return {
+      dimension: number, name: dimension.name, length: schema.shape?.[number] ?? 0, isDate, first, step,
+      text: (position) =>
+        !unit ? String(at(position)) : isDate ? dateText(at(position), unit) : timeText(at(position), unit),
+      number: (position) => {
+        const exact = Number(first) + position * Number(step);
+        return isDate && unit ? milliseconds(exact, unit) : exact;
+      },
+    };
+  });
+}
+
+/** Bytes that may be decoded for the first picture, and for each finer one. */
+export const BUDGETS = [16e6, 64e6, 256e6];
+
+/** Returns the work of a pick: the bytes of all tiles that it touches. */
+export function work(schema: Schema, attribute: Attribute, pick: Pick): number {
+  const extension = extensionOf(attribute.files[0]);
+  const size = extension ? sizeOf(extension) : 16;
+  const sides = extents(schema);
+  return pick.reduce<number>((product, one, number) => {
+    const side = sides[number];
+    if (typeof one === "number") return product * side;
+    const span = (one.count - 1) * one.step + 1;
+    return product * side * Math.min(one.count, Math.ceil(span / side) + 1);
+  }, size * (attribute.values_per_cell === "variable" ? 1 : attribute.values_per_cell));
+}
+
+/** Returns positions in a range, at most as many as wanted, each in the middle of the cells that it stands for. */
+export function spread(start: number, end: number, most: number): Positions {
+  const length = Math.max(1, end - start);
+  const step = Math.max(1, Math.ceil(length / Math.max(1, most)));
+  const first = start + Math.min(Math.floor((step - 1) / 2), length - 1);
+  return { start: first, count: Math.floor((start + length - 1 - first) / step) + 1, step };
+}
+
+/** Returns how finely to read ranges of some dimensions: coarse first, each within the next budget. */
+export function refinements(
+  schema: Schema,
+  attribute: Attribute,
+  fixed: Pick,
+  ranges: { dimension: number; start: number; end: number; most: number }[],
+  budgets = BUDGETS,
+): Pick[] {
+  const picks: Pick[] = [];
+  for (const budget of budgets) {
+    let share = 1;
+    let pick: Pick;
+    for (;;) {
+      pick = fixed.slice();
+      for (const { dimension, start, end, most } of ranges) {
+        pick[dimension] = spread(start, end, Math.max(1, Math.floor(Math.min(most, end - start) * share)));
+      }
+      if (work(schema, attribute, pick) <= budget || share < 1e-3) break;
+      share *= 0.7;
+    }
+    const before = picks.at(-1);
+    if (!before || selection(before) !== selection(pick)) picks.push(pick);
+    if (share === 1) break;
+  }
+  return picks;
+}
+
+/** Returns the file of a dimension's labels, and their type, if it has any that are numbers, dates or text. */
+export function labelOf(schema: Schema, dimension: number) {
+  return schema.dimension_labels?.find((label) => label.dimension_number === dimension);
+}

@@ -1,0 +1,284 @@
+// A dense array: which attribute and axes to show, how, and what is known of the cells that are drawn.
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { MAPS, type Scale, type Statistics } from "../colour";
+import { go, remember } from "../place";
+import { Choice, Histogram, Trouble, rounded, useWork } from "../parts";
+import { labelsOf, type Attribute, type Schema } from "../schema";
+import type { Names } from "../server";
+import { extensionOf, grouped, valueText } from "../values";
+import { Grid } from "./grid";
+import { LinePlot } from "./line";
+import { componentsOf } from "./numbers";
+import { Picture } from "./picture";
+import type { Plane, Source, Window } from "./layer";
+import { axesOf, readCells, valueAt, type Axis, type Pick } from "./read";
+
+const BAND_NAMES = /^(bands?|channels?|c|rgba?|samples?|colou?rs?)$/i;
+const COLUMN_NAMES = /^(x|lon|long|longitude|easting|cols?|columns?)$/i;
+const ROW_NAMES = /^(y|lat|latitude|northing|rows?|lines?)$/i;
+
+/** Returns the dimension that holds bands, by the rule of rasters; null if none does. */
+function bandDimension(schema: Schema): number | null {
+  const shape = schema.shape ?? [];
+  if (shape.length < 3) return null;
+  const named = schema.dimensions.findIndex((dimension) => BAND_NAMES.test(dimension.name));
+  if (named >= 0) return named;
+  const last = shape.length - 1;
+  return shape.length === 3 && shape[last] <= 4 && shape[last] < Math.min(shape[0], shape[1]) ? last : null;
+}
+
+/** Returns the dimensions of rows and columns that a picture begins with. */
+function planeOf(axes: Axis[], bands: number | null): [number, number] {
+  const others = axes.map((axis) => axis.dimension).filter((dimension) => dimension !== bands);
+  const long = others.filter((dimension) => axes[dimension].length > 1);
+  const pair = (long.length >= 2 ? long : others).slice(-2) as [number, number];
+  const [row, column] = pair;
+  const isTurned = COLUMN_NAMES.test(axes[row].name) && ROW_NAMES.test(axes[column].name);
+  return isTurned ? [column, row] : pair;
+}
+
+/** What the controls of a view chose. */
+export interface DenseState {
+  attribute: Attribute;
+  /** Positions of all dimensions, and the window of those that are drawn. */
+  pick: Pick;
+}
+
+interface Props {
+  names: Names;
+  schema: Schema;
+  state: URLSearchParams;
+  /** Coarser copies of the array. */
+  levels?: Source[];
+  onState: (state: DenseState) => void;
+}
+
+/** Attributes beyond this number are chosen by name, because a list of all would be too long. */
+const MOST_LISTED = 300;
+
+export function DenseView({ names, schema, state, levels = [], onState }: Props) {
+  const axes = useMemo(() => axesOf(schema), [schema]);
+  const bandsHere = bandDimension(schema);
+  const first = Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === (state.get("field") ?? "\0")));
+  const [field, setField] = useState(first);
+  const attribute = schema.attributes[field];
+  const isNumber = attribute.values_per_cell !== "variable" && extensionOf(attribute.files[0] ?? "") !== null;
+  const labels = labelsOf(schema, attribute);
+  const components = componentsOf(attribute);
+  const [component, setComponent] = useState(Math.max(0, components.indexOf(state.get("part") ?? "")));
+  const dimensionOf = (key: string) => axes.findIndex((axis) => axis.name === state.get(key));
+  const [row0, column0] = axes.length > 1 ? planeOf(axes, bandsHere) : [0, 0];
+  const [rows, setRows] = useState(dimensionOf("rows") < 0 ? row0 : dimensionOf("rows"));
+  const [columns, setColumns] = useState(dimensionOf("columns") < 0 ? column0 : dimensionOf("columns"));
+  const [fixed, setFixed] = useState(() => positionsIn(state.get("at"), axes));
+  const canBeColours = bandsHere !== null && rows !== bandsHere && columns !== bandsHere && isNumber && !labels &&
+    axes[bandsHere].length >= 3 && axes[bandsHere].length <= 4 && !/INT32|INT64/.test(attribute.datatype);
+  const [asColours, setAsColours] = useState(state.get("colours") !== "no");
+  const bands = canBeColours && asColours ? bandsHere : null;
+  const lengths = axes.filter((axis) => axis.length > 1).length;
+  const shapes = lengths === 0 ? ["value"] : !isNumber ? ["grid"] : lengths === 1 ? ["line", "grid"] : ["picture", "line", "grid"];
+  const [shape, setShape] = useState(shapes.includes(state.get("as") ?? "") ? state.get("as")! : shapes[0]);
+  const as = shapes.includes(shape) ? shape : shapes[0];
+  const [statistics, setStatistics] = useState<Statistics | null>(null);
+  const [isSample, setSample] = useState(false);
+  const [isBlank, setBlank] = useState(false);
+  const onStatistics = useCallback((known: Statistics | null, isSample: boolean) => {
+    setStatistics(known);
+    setSample(isSample);
+    setBlank(known === null);
+  }, []);
+  const [map, setMap] = useState(state.get("map") ?? "viridis");
+  const [isLog, setLog] = useState(state.get("log") === "yes");
+  const [limits, setLimits] = useState<string>(state.get("limits") ?? "percentiles");
+  const asked = numbersIn(state.get("window"));
+  const [window, setWindow] = useState<Window | null>(
+    asked.length === 4 ? { top: asked[0], bottom: asked[1], left: asked[2], right: asked[3] } : null);
+  const along = as === "line" && axes.length > 1 ? columns : axes.findIndex((axis) => axis.length > 1) < 0 ? 0 : lengths === 1 ? axes.findIndex((axis) => axis.length > 1) : columns;
+
+  const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, component }), [rows, columns, fixed, bands, component]);
+  const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
+  const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, map, isLog), [limits, statistics, map, isLog]);
+  useEffect(() => {
+    remember({
+      field: field === 0 ? null : attribute.name,
+      rows: rows === row0 ? null : axes[rows]?.name ?? null,
+      columns: columns === column0 ? null : axes[columns]?.name ?? null,
+      at: atText(fixed, axes),
+      as: as === shapes[0] ? null : as,
+      map: map === "viridis" ? null : map,
+      log: isLog ? "yes" : null,
+      limits: limits === "percentiles" ? null : limits,
+      part: component ? components[component] : null,
+      colours: canBeColours && !asColours ? "no" : null,
+    });
+  }, [field, rows, columns, fixed, as, map, isLog, limits, component, asColours]);
+  useEffect(() => {
+    const pick: Pick = axes.map((axis) => (axis.length === 1 ? 0 : Math.min(fixed[axis.dimension], axis.length - 1)));
+    if (bands !== null) pick[bands] = { start: 0, count: axes[bands].length, step: 1 };
+    const part = (dimension: number, from: number, to: number) => {
+      pick[dimension] = { start: Math.max(0, Math.floor(from)), count: Math.max(1, Math.min(axes[dimension].length, Math.ceil(to)) - Math.max(0, Math.floor(from))), step: 1 };
+    };
+    if (as === "picture" || (as === "grid" && lengths > 1)) {
+      part(rows, window?.top ?? 0, window?.bottom ?? axes[rows].length);
+      part(columns, window?.left ?? 0, window?.right ?? axes[columns].length);
+    } else if (as !== "value") part(along, 0, axes[along].length);
+    onState({ attribute, pick });
+  }, [attribute, rows, columns, fixed, as, bands, window]);
+
+  const drawnDimensions = as === "picture" || (as === "grid" && lengths > 1) ? [rows, columns] : as === "value" ? [] : [along];
+  const sliders = axes.filter((axis) => axis.length > 1 && !drawnDimensions.includes(axis.dimension) && axis.dimension !== bands);
+  const key = `${names.join("/")} ${attribute.name} ${rows} ${columns} ${component} ${bands}`;
+  return (
+    <div class="dense">
+      <div class="controls">
+        {schema.attributes.length > 1 && <FieldChoice schema={schema} field={field} onField={(number) => {
+          setField(number);
+          setComponent(0);
+          setLimits("percentiles");
+        }} />}
+        {shapes.length > 1 && <Choice label="Show as" value={as} options={shapes} onChange={setShape} />}
+        {lengths > 1 && (as === "picture" || as === "grid") && <>
+          <Choice label="Rows" value={String(rows)} options={axes.map((axis) => [String(axis.dimension), axis.name])} onChange={(value) => {
+            if (Number(value) === columns) setColumns(rows);
+            setRows(Number(value));
+            setWindow(null);
+          }} />
+          <Choice label="Columns" value={String(columns)} options={axes.map((axis) => [String(axis.dimension), axis.name])} onChange={(value) => {
+            if (Number(value) === rows) setRows(columns);
+            setColumns(Number(value));
+            setWindow(null);
+          }} />
+        </>}
+        {lengths > 1 && as === "line" && <Choice label="Along" value={String(columns)} options={axes.map((axis) => [String(axis.dimension), axis.name])} onChange={(value) => setColumns(Number(value))} />}
+        {components.length > 0 && as !== "grid" && <Choice label="Part" value={String(component)} options={components.map((name, number) => [String(number), name])} onChange={(value) => setComponent(Number(value))} />}
+        {canBeColours && as === "picture" && <Choice label="Bands" value={asColours ? "yes" : "no"} options={[["yes", "as colours"], ["no", "one at a time"]]} onChange={(value) => setAsColours(value === "yes")} />}
+        {as === "picture" && bands === null && !labels && <>
+          <Choice label="Colours" value={map} options={Object.keys(MAPS)} onChange={setMap} />
+          <Limits limits={limits} statistics={statistics} onLimits={setLimits} />
+        </>}
+        {(as === "picture" || as === "line") && bands === null && !labels && (
+          <label class="tick"><input type="checkbox" checked={isLog} onChange={(event) => setLog(event.currentTarget.checked)} /> log scale</label>
+        )}
+      </div>
+      {sliders.map((axis) => (
+        <Slider key={axis.dimension} axis={axis} position={fixed[axis.dimension]} onPosition={(position) =>
+          setFixed((before) => before.map((one, dimension) => (dimension === axis.dimension ? position : one)))} />
+      ))}
+      {as === "value" && <Single names={names} attribute={attribute} axes={axes} />}
+      {as === "picture" && (
+        <Picture key={key} sources={sources} plane={plane} axes={axes} scale={scale} labels={labels} window={window} onStatistics={onStatistics} onWindow={setWindow} />
+      )}
+      {as === "line" && (
+        <LinePlot key={`${key} ${along}`} names={names} schema={schema} attribute={attribute} axis={axes[along]} fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))}
+          component={component} labels={labels} isLog={isLog} window={asked.length === 2 ? [asked[0], asked[1]] : null} onStatistics={onStatistics} />
+      )}
+      {as === "grid" && (
+        <Grid key={key} names={names} attribute={attribute} axes={axes} rows={lengths > 1 ? rows : along} columns={lengths > 1 ? columns : null}
+          fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))} labels={labels} start={[Math.floor(window?.top ?? 0), Math.floor(window?.left ?? 0)]} />
+      )}
+      {isBlank && isNumber && (as === "picture" || as === "line") && <p>
+        None of the cells drawn has a value.{" "}
+        {schema.covers === "domain" && names.at(-1) !== "nonempty" && <button class="link" onClick={() => go({ names: [...names, "nonempty"], state: new URLSearchParams() })}>Show the box that was written</button>}
+      </p>}
+      {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {labels.slice(0, 12).join(", ")}{labels.length > 12 && ", …"}</p>}
+      {statistics && !labels && (as === "picture" || as === "line") && (
+        <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} />
+      )}
+    </div>
+  );
+}
+
+function FieldChoice({ schema, field, onField }: { schema: Schema; field: number; onField: (field: number) => void }) {
+  const name = schema.attributes[field].name;
+  if (schema.attributes.length <= MOST_LISTED) {
+    return <Choice label="Attribute" value={String(field)} options={schema.attributes.map((one, number) => [String(number), one.name || "(no name)"])} onChange={(value) => onField(Number(value))} />;
+  }
+  const find = (text: string) => {
+    const number = schema.attributes.findIndex((attribute) => attribute.name === text);
+    if (number >= 0) onField(number);
+  };
+  const near = schema.attributes.slice(Math.max(0, field - 20), field + 20);
+  return (
+    <label class="choice">
+      <span>Attribute, of {grouped(schema.attributes.length)}</span>
+      <input list="attributes" value={name} onChange={(event) => find(event.currentTarget.value)} />
+      <datalist id="attributes">{near.map((one) => <option key={one.name} value={one.name} />)}</datalist>
+    </label>
+  );
+}
+
+function Limits({ limits, statistics, onLimits }: { limits: string; statistics: Statistics | null; onLimits: (limits: string) => void }) {
+  const own = numbersIn(limits);
+  const isOwn = own.length === 2;
+  const current = isOwn ? own : statistics ? [statistics.low, statistics.high] : [0, 1];
+  const set = (at: number, text: string) => {
+    const value = Number(text);
+    if (text.trim() === "" || !Number.isFinite(value)) return;
+    onLimits(current.map((one, number) => (number === at ? value : one)).join(","));
+  };
+  return (
+    <>
+      <Choice label="Limits" value={isOwn ? "own" : limits} options={[["percentiles", "2nd to 98th percentile"], ["all", "least to greatest"], ["own", "by hand"]]}
+        onChange={(value) => onLimits(value === "own" ? current.map(rounded).join(",") : value)} />
+      {isOwn && [0, 1].map((at) => (
+        <label class="choice number" key={at}><span>{at ? "to" : "from"}</span><input inputMode="decimal" value={String(own[at])} onChange={(event) => set(at, event.currentTarget.value)} /></label>
+      ))}
+    </>
+  );
+}
+
+function scaleOf(limits: string, statistics: Statistics, map: string, isLog: boolean): Scale {
+  const own = numbersIn(limits);
+  const [low, high] = own.length === 2 ? own : limits === "all" ? [statistics.least, statistics.greatest] : [statistics.low, statistics.high];
+  // A logarithm needs numbers above zero.
+  return { low: isLog && low <= 0 ? statistics.positive : low, high, map, isLog: isLog && statistics.positive < Infinity };
+}
+
+/** A slider over the positions of a dimension, with its coordinate. */
+function Slider({ axis, position, onPosition }: { axis: Axis; position: number; onPosition: (position: number) => void }) {
+  const here = Math.min(position, axis.length - 1);
+  const label = `${axis.name} = ${axis.text(here)}`;
+  return (
+    <label class="slider">
+      <span>{axis.name} = <output>{axis.text(here)}</output></span>
+      <button aria-label={`${axis.name}: back`} disabled={here === 0} onClick={() => onPosition(here - 1)}>‹</button>
+      <input type="range" min={0} max={axis.length - 1} value={here} aria-label={axis.name} aria-valuetext={label} onInput={(event) => onPosition(Number(event.currentTarget.value))} />
+      <button aria-label={`${axis.name}: on`} disabled={here === axis.length - 1} onClick={() => onPosition(here + 1)}>›</button>
+      <span class="quiet">{grouped(here + 1)} of {grouped(axis.length)}</span>
+    </label>
+  );
+}
+
+/** The only cell of an array. */
+function Single({ names, attribute, axes }: { names: Names; attribute: Attribute; axes: Axis[] }) {
+  const { result: cells, error } = useWork((signal) => readCells(names, attribute, axes.map(() => 0), signal), [names, attribute.name]);
+  if (error !== undefined) return <Trouble error={error} />;
+  const parts = cells ? Array.from({ length: Math.min(cells.perCell, 64) }, (_, part) => valueText(valueAt(cells, 0, part), attribute.datatype, attribute.unit)) : [];
+  return (
+    <p class="single">
+      <output class="value">{parts.join(", ")}</output>
+      <span class="quiet">{attribute.name} at {axes.map((axis) => `${axis.name} = ${axis.text(0)}`).join(", ")}</span>
+    </p>
+  );
+}
+
+function numbersIn(text: string | null): number[] {
+  const parts = (text ?? "").split(",").map(Number);
+  return text && parts.every(Number.isFinite) ? parts : [];
+}
+
+/** Reads positions as they are in the address: `time:5,level:2`. */
+function positionsIn(text: string | null, axes: Axis[]): number[] {
+  const named = new Map((text ?? "").split(",").map((pair) => {
+    const at = pair.lastIndexOf(":");
+    return [pair.slice(0, at), Number(pair.slice(at + 1))] as [string, number];
+  }));
+  return axes.map((axis) => {
+    const position = named.get(axis.name) ?? 0;
+    return Number.isInteger(position) && position > 0 ? Math.min(position, axis.length - 1) : 0;
+  });
+}
+
+function atText(fixed: number[], axes: Axis[]): string | null {
+  return fixed.map((position, dimension) => position && `${axes[dimension].name}:${position}`).filter(Boolean).join(",") || null;
+}

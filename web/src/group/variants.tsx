@@ -1,0 +1,112 @@
+// A dataset of TileDB-VCF: its samples, and the records of a region with their genotypes.
+import { useState } from "preact/hooks";
+import { Busy, Trouble, useWork } from "../parts";
+import { remember } from "../place";
+import { linkOf, text, type Names } from "../server";
+import { grouped } from "../values";
+
+/** The bytes of records, and of the list of samples, that are read. */
+const MOST_RECORDS = 1 << 20, MOST_NAMES = 1 << 18;
+/** Samples whose genotypes are shown, and records. */
+const MOST_SAMPLES = 50, MOST_ROWS = 500;
+
+interface Contig {
+  name: string;
+  length: number | null;
+}
+
+export function VariantsView({ names, state }: { names: Names; state: URLSearchParams }) {
+  const [region, setRegion] = useState(state.get("region") ?? "");
+  const [asked, setAsked] = useState(region);
+  const known = useWork(async (signal) => {
+    const [listed, isAll] = await text(names, "vcf/samples.txt", MOST_NAMES, signal);
+    // A name ends with its line; the last one may have been cut. The empty name is a name, too.
+    const samples = listed.split("\n").slice(0, -1);
+    // A region without records is a header, which names the contigs.
+    const [header] = await text(names, `vcf/slice/1:1-1/${fileName(samples[0])}.vcf`, MOST_NAMES, signal);
+    const contigs = [...header.matchAll(/^##contig=<ID=([^,>]+)(?:.*?length=(\d+))?/gm)].map(([, name, length]): Contig => ({ name, length: length ? Number(length) : null }));
+    return { samples, isAll, contigs };
+  }, [names]);
+  const records = useWork(async (signal) => (asked ? readRecords(names, asked, signal) : null), [names, asked]);
+  if (known.error !== undefined) return <Trouble error={known.error} />;
+  if (!known.result) return <p class="status"><Busy /></p>;
+  const { samples, isAll, contigs } = known.result;
+  const apply = (next: string) => {
+    setRegion(next);
+    setAsked(next.trim());
+    remember({ region: next.trim() || null });
+  };
+  return (
+    <section>
+      <p class="summary">{isAll ? "" : "more than "}{grouped(samples.length)} sample{samples.length === 1 ? "" : "s"}: {samples.slice(0, 12).map((sample) => sample || "(no name)").join(", ")}{samples.length > 12 && ", …"}</p>
+      <form class="ranges" onSubmit={(event) => {
+        event.preventDefault();
+        apply(region);
+      }}>
+        <label class="choice"><span>Region</span><input value={region} placeholder="1:12000-13000" onInput={(event) => setRegion(event.currentTarget.value)} /></label>
+        <button type="submit">Show</button>
+        {contigs.slice(0, 26).map((contig) => <button type="button" class="link" key={contig.name} title={contig.length ? `${grouped(contig.length)} positions` : undefined}
+          onClick={() => apply(`${contig.name}:1-${Math.min(contig.length ?? 100_000, 100_000)}`)}>{contig.name}</button>)}
+      </form>
+      {records.error !== undefined ? <Trouble error={records.error} /> : asked && !records.result ? <p class="status"><Busy /></p> : records.result && <Records {...records.result} />}
+      {asked && <p class="bar">Download this region as {["vcf", "vcf.gz", "bcf"].map((ending) => <a key={ending} download href={linkOf(names, `vcf/merged/${asked}.${ending}`)}>{ending}</a>)}</p>}
+    </section>
+  );
+}
+
+/** Returns the name of a sample's files. */
+function fileName(sample: string): string {
+  return sample === "" ? "%" : sample.replace(/[%/\\\x00-\x1f\x7f]|^\./g, (one) => "%" + one.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0"));
+}
+
+interface Read {
+  columns: string[];
+  rows: string[][];
+  isAll: boolean;
+}
+
+async function readRecords(names: Names, region: string, signal: AbortSignal): Promise<Read> {
+  const [read, isAll] = await text(names, `vcf/merged/${region}.vcf`, MOST_RECORDS, signal);
+  const lines = read.split("\n");
+  // The last line may have been cut.
+  lines.pop();
+  const head = lines.find((line) => line.startsWith("#CHROM")) ?? "";
+  const rows = lines.filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  return { columns: head.slice(1).split("\t"), rows: rows.slice(0, MOST_ROWS), isAll: isAll && rows.length <= MOST_ROWS };
+}
+
+function Records({ columns, rows, isAll }: Read) {
+  const fixed = columns.slice(0, 8);
+  const samples = columns.slice(9, 9 + MOST_SAMPLES);
+  if (rows.length === 0) return <p class="quiet">No record overlaps this region.</p>;
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Records">
+        <table class="grid">
+          <thead><tr>{fixed.map((name) => <th key={name} scope="col">{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <tbody>
+            {rows.map((row, at) => (
+              <tr key={at}>
+                {fixed.map((name, column) => <td key={name} class={column === 1 || column === 5 ? "" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
+                {samples.map((name, sample) => {
+                  const keys = row[8]?.split(":") ?? [];
+                  const genotype = row[9 + sample]?.split(":")[keys.indexOf("GT")] ?? "";
+                  return <td key={name} class={`genotype ${kindOf(genotype)}`} title={`${row[8]} ${row[9 + sample]}`.slice(0, 400)}>{genotype}</td>;
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="status"><span>{isAll ? `${grouped(rows.length)} records` : `the first ${grouped(rows.length)} records`}{columns.length - 9 > MOST_SAMPLES && `, ${MOST_SAMPLES} of ${grouped(columns.length - 9)} samples`}</span></p>
+    </>
+  );
+}
+
+/** Returns how many of the alleles differ from the reference. */
+function kindOf(genotype: string): string {
+  const alleles = genotype.split(/[/|]/);
+  if (!genotype || alleles.every((allele) => allele === ".")) return "missing";
+  const carried = alleles.filter((allele) => allele !== "0" && allele !== ".").length;
+  return carried === 0 ? "reference" : carried === alleles.length ? "both" : "carrier";
+}

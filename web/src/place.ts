@@ -1,0 +1,83 @@
+// Where the page is: the folder that it shows, and the state of the view, both in the address.
+import { root, token, urlOf, type Names } from "./server";
+
+/** A folder of the tree, and the state of its view. */
+export interface Place {
+  names: Names;
+  state: URLSearchParams;
+}
+
+/** The folder of an array's or group's past, and the folders that select a part of it. */
+const HISTORY = ".history";
+const SELECTIONS = ["slice", "islice"];
+
+/** Returns the place in the address. */
+export function here(): Place {
+  const path = location.pathname.slice(root.pathname.length);
+  const names = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const state = new URLSearchParams(location.search);
+  state.delete("token");
+  return { names, state };
+}
+
+/** Returns the address of a place. */
+export function address(place: Place): string {
+  const state = new URLSearchParams(place.state);
+  if (token !== null) state.set("token", token);
+  // Characters of selections and windows stay readable.
+  const query = state.toString().replace(/%2C|%3A|%2F/g, decodeURIComponent);
+  return urlOf(place.names) + (query ? `?${query}` : "");
+}
+
+/** Goes to a place; the back button returns from it. */
+export function go(place: Place): void {
+  history.pushState(null, "", address(place));
+  dispatchEvent(new PopStateEvent("popstate"));
+}
+
+let replacing = 0;
+
+/** Puts a new state of the view into the address, a little later: browsers limit how often that may happen. */
+export function remember(change: Record<string, string | null>): void {
+  clearTimeout(replacing);
+  const place = here();
+  Object.assign(pending, change);
+  replacing = window.setTimeout(() => {
+    for (const [key, value] of Object.entries(pending)) {
+      if (value === null) place.state.delete(key);
+      else place.state.set(key, value);
+    }
+    pending = {};
+    history.replaceState(null, "", address(place));
+  }, 150);
+}
+let pending: Record<string, string | null> = {};
+addEventListener("popstate", () => {
+  clearTimeout(replacing);
+  pending = {};
+});
+
+/** The time in a path: the node without it, the time, and the rest of the path below. */
+export function timeIn(names: Names): { base: Names; time: string | null; rest: Names } {
+  const at = names.indexOf(HISTORY);
+  if (at < 0 || at + 1 >= names.length) return { base: names, time: null, rest: [] };
+  return { base: names.slice(0, at), time: names[at + 1], rest: names.slice(at + 2) };
+}
+
+/** Returns the folder that lists the times of a node. */
+export function historyOf(base: Names): Names {
+  return [...base, HISTORY];
+}
+
+/** Returns a path as of a time; null is now. */
+export function atTime(names: Names, time: string | null): Names {
+  const { base, rest } = timeIn(names);
+  return time === null ? [...base, ...rest] : [...base, HISTORY, time, ...rest];
+}
+
+/** Returns the array in which a path selects a part, and the selection. */
+export function selectionIn(names: Names): { array: Names; selection: string | null } {
+  const at = names.length - 2;
+  if (at < 0 || !SELECTIONS.includes(names[at])) return { array: names, selection: null };
+  return { array: names.slice(0, at), selection: `${names[at]}/${names[at + 1]}` };
+}

@@ -1,0 +1,251 @@
+// Points in the plane, coloured by a value: cells of sparse arrays, and embeddings.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { scaleLinear, scaleUtc } from "d3-scale";
+import { category, placeOf, pixel, statistics, tableOf } from "./colour";
+import { grouped } from "./values";
+import { rounded } from "./parts";
+
+const LEFT = 70, BOTTOM = 34, TOP = 8, RIGHT = 14;
+
+export interface Points {
+  x: Float64Array;
+  y: Float64Array;
+  xName: string;
+  yName: string;
+  /** How to write a coordinate; dates are milliseconds. */
+  xText: (value: number) => string;
+  yText: (value: number) => string;
+  xIsDate?: boolean;
+  yIsDate?: boolean;
+  /** What the points are, for the reader. */
+  note: string;
+}
+
+export interface Colouring {
+  name: string;
+  values: Float64Array;
+  labels: string[] | null;
+  text: (value: number) => string;
+}
+
+export function Scatter({ points, colouring, square }: { points: Points; colouring: Colouring | null; square?: boolean }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState<[number, number]>([0, 0]);
+  const [cursor, setCursor] = useState<number | null>(null);
+  const [hidden, setHidden] = useState(new Set<number>());
+  const x = useMemo(() => statistics(points.x), [points]);
+  const y = useMemo(() => statistics(points.y), [points]);
+  const range = useMemo(() => {
+    const pad = (low: number, high: number) => [low - (high - low || 1) * 0.03, high + (high - low || 1) * 0.03] as [number, number];
+    return x && y ? { x: pad(x.least, x.greatest), y: pad(y.least, y.greatest) } : null;
+  }, [x, y]);
+  const [view, setView] = useState(range);
+  useEffect(() => setView(range), [range]);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const measure = () => setSize([element.clientWidth, Math.round(Math.max(260, Math.min(innerHeight * 0.62, square ? element.clientWidth : element.clientWidth * 0.62)))]);
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [square]);
+  const known = useMemo(() => (colouring && !colouring.labels ? statistics(colouring.values) : null), [colouring]);
+  const inner = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  useEffect(() => {
+    if (canvas.current && view && inner[0] > 0) draw(canvas.current, size, view, points, colouring, known, hidden, cursor);
+  }, [size, view, points, colouring, hidden, cursor]);
+
+  const zoom = (by: number, atX = 0.5, atY = 0.5) => setView((before) => {
+    if (!before) return before;
+    const side = ([low, high]: [number, number], at: number): [number, number] => {
+      const place = low + at * (high - low);
+      return [place - (place - low) / by, place + (high - place) / by];
+    };
+    return { x: side(before.x, atX), y: side(before.y, 1 - atY) };
+  });
+  const pan = (byX: number, byY: number) => setView((before) => before && {
+    x: before.x.map((one) => one + byX * (before.x[1] - before.x[0])) as [number, number],
+    y: before.y.map((one) => one - byY * (before.y[1] - before.y[0])) as [number, number],
+  });
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const wheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const place = element.getBoundingClientRect();
+      zoom(Math.exp(-event.deltaY * 0.002), (event.clientX - place.left - LEFT) / inner[0], (event.clientY - place.top - TOP) / inner[1]);
+    };
+    element.addEventListener("wheel", wheel, { passive: false });
+    return () => element.removeEventListener("wheel", wheel);
+  });
+  const drag = useRef<[number, number] | null>(null);
+  const point = (event: PointerEvent) => {
+    if (!view || !canvas.current) return;
+    const place = canvas.current.getBoundingClientRect();
+    const [px, py] = [event.clientX - place.left, event.clientY - place.top];
+    setCursor(nearest(points, view, px, py, inner));
+  };
+  const keys = (event: KeyboardEvent) => {
+    const moves: Record<string, [number, number]> = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, -0.1], ArrowDown: [0, 0.1] };
+    if (event.key === "+" || event.key === "=") zoom(1.6);
+    else if (event.key === "-") zoom(1 / 1.6);
+    else if (event.key === "0") setView(range);
+    else if (moves[event.key]) pan(...moves[event.key]);
+    else if (event.key === "n" || event.key === "p") setCursor((before) => Math.max(0, Math.min(points.x.length - 1, (before ?? -1) + (event.key === "n" ? 1 : -1))));
+    else return;
+    event.preventDefault();
+  };
+  const at = cursor;
+  return (
+    <div class="picture" ref={box}>
+      <canvas ref={canvas} tabIndex={0} role="application" style={{ height: `${size[1]}px` }}
+        aria-label={`${points.xName} and ${points.yName} as points. Plus and minus zoom, arrow keys pan, 0 shows all, n and p go from point to point.`}
+        onKeyDown={keys}
+        onPointerDown={(event) => {
+          drag.current = [event.clientX, event.clientY];
+          canvas.current?.setPointerCapture(event.pointerId);
+          point(event);
+        }}
+        onPointerMove={(event) => {
+          if (!drag.current) return point(event);
+          pan((drag.current[0] - event.clientX) / inner[0], (drag.current[1] - event.clientY) / inner[1]);
+          drag.current = [event.clientX, event.clientY];
+        }}
+        onPointerUp={() => (drag.current = null)}
+        onPointerLeave={() => drag.current || setCursor(null)} />
+      <div class="zoom">
+        <button onClick={() => zoom(1.6)} aria-label="Zoom in" title="Zoom in (+)">+</button>
+        <button onClick={() => zoom(1 / 1.6)} aria-label="Zoom out" title="Zoom out (-)">−</button>
+        <button onClick={() => setView(range)} aria-label="Show all" title="Show all (0)">⤢</button>
+      </div>
+      <p class="readout" aria-live="polite">
+        {at !== null ? <><span class="quiet">{points.xName} = {points.xText(points.x[at])}, {points.yName} = {points.yText(points.y[at])}</span>{" "}
+          {colouring && <output class="value">{colouring.labels ? colouring.labels[colouring.values[at]] ?? "null" : colouring.text(colouring.values[at])}</output>}</>
+          : <span class="quiet">Point at a point to read it</span>}
+      </p>
+      <p class="status"><span>{points.note}</span></p>
+      {colouring?.labels && <Legend labels={colouring.labels} values={colouring.values} hidden={hidden} onHide={setHidden} />}
+      {known && !colouring?.labels && <p class="scale"><span>{rounded(known.low)}</span><i class="ramp" /><span>{rounded(known.high)}</span><span class="quiet">{colouring?.name}</span></p>}
+    </div>
+  );
+}
+
+function Legend({ labels, values, hidden, onHide }: { labels: string[]; values: Float64Array; hidden: Set<number>; onHide: (hidden: Set<number>) => void }) {
+  const counts = useMemo(() => {
+    const counts = new Map<number, number>();
+    for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+    return counts;
+  }, [values]);
+  const shown = [...counts.keys()].filter((code) => !Number.isNaN(code)).sort((a, b) => a - b).slice(0, 60);
+  return (
+    <ul class="legend">
+      {shown.map((code) => (
+        <li key={code}>
+          <button aria-pressed={!hidden.has(code)} onClick={() => {
+            const next = new Set(hidden);
+            if (!next.delete(code)) next.add(code);
+            onHide(next);
+          }}><i style={{ background: category(code) }} />{labels[code] ?? `code ${code}`} <span class="quiet">{grouped(counts.get(code) ?? 0)}</span></button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+type View = { x: [number, number]; y: [number, number] };
+
+function nearest(points: Points, view: View, px: number, py: number, inner: number[]): number | null {
+  let [best, least] = [-1, 400];
+  for (let at = 0; at < points.x.length; at++) {
+    const dx = LEFT + ((points.x[at] - view.x[0]) / (view.x[1] - view.x[0])) * inner[0] - px;
+    const dy = TOP + (1 - (points.y[at] - view.y[0]) / (view.y[1] - view.y[0])) * inner[1] - py;
+    const far = dx * dx + dy * dy;
+    if (far < least) [best, least] = [at, far];
+  }
+  return best < 0 ? null : best;
+}
+
+function draw(
+  canvas: HTMLCanvasElement, size: [number, number], view: View, points: Points, colouring: Colouring | null,
+  known: { low: number; high: number } | null, hidden: Set<number>, cursor: number | null,
+): void {
+  const density = Math.min(devicePixelRatio || 1, 2);
+  canvas.width = Math.round(size[0] * density);
+  canvas.height = Math.round(size[1] * density);
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  const [width, height] = [Math.round((size[0] - LEFT - RIGHT) * density), Math.round((size[1] - TOP - BOTTOM) * density)];
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const style = getComputedStyle(canvas);
+  const plain = pixel(style.accentColor === "auto" ? "#2f6fb5" : style.accentColor);
+  const table = tableOf("viridis");
+  const scale = known && { low: known.low, high: known.high, map: "viridis", isLog: false };
+  const palette = Array.from({ length: 10 }, (_, at) => pixel(category(at)));
+  const missing = pixel("rgb(150,150,150)");
+  const radius = Math.round((points.x.length > 100_000 ? 0.5 : points.x.length > 5000 ? 1 : 2.2) * density);
+  for (let at = 0; at < points.x.length; at++) {
+    const px = Math.round(((points.x[at] - view.x[0]) / (view.x[1] - view.x[0])) * width);
+    const py = Math.round((1 - (points.y[at] - view.y[0]) / (view.y[1] - view.y[0])) * height);
+    if (!(px >= 0 && py >= 0 && px < width && py < height)) continue;
+    let colour = plain;
+    if (colouring) {
+      const value = colouring.values[at];
+      if (hidden.has(value)) continue;
+      if (Number.isNaN(value)) colour = missing;
+      else if (colouring.labels) colour = palette[((value % 10) + 10) % 10];
+      else if (scale) colour = table[Math.min(255, Math.floor(placeOf(value, scale) * 256))];
+    }
+    for (let dy = -radius; dy <= radius; dy++) {
+      for (let dx = -radius; dx <= radius; dx++) {
+        const [x, y] = [px + dx, py + dy];
+        if (dx * dx + dy * dy <= radius * radius + 1 && x >= 0 && y >= 0 && x < width && y < height) pixels[y * width + x] = colour;
+      }
+    }
+  }
+  context.putImageData(image, Math.round(LEFT * density), Math.round(TOP * density));
+  context.scale(density, density);
+  context.strokeStyle = context.fillStyle = style.color;
+  context.font = "12px system-ui, sans-serif";
+  const inner = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  context.globalAlpha = 0.35;
+  context.strokeRect(LEFT - 0.5, TOP - 0.5, inner[0] + 1, inner[1] + 1);
+  context.globalAlpha = 1;
+  const marks = (range: [number, number], isDate: boolean | undefined, most: number): [number, string][] => {
+    const scale = isDate ? scaleUtc().domain(range) : scaleLinear().domain(range);
+    const text = scale.tickFormat(most) as (value: number | Date) => string;
+    return (scale.ticks(most) as (number | Date)[]).map((mark) => [Number(mark), isDate ? text(mark) : rounded(Number(mark))]);
+  };
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  for (const [value, text] of marks(view.x, points.xIsDate, Math.max(2, inner[0] / 100))) {
+    const at = LEFT + ((value - view.x[0]) / (view.x[1] - view.x[0])) * inner[0];
+    context.fillRect(at - 0.5, TOP + inner[1], 1, 4);
+    context.fillText(text, at, TOP + inner[1] + 6);
+  }
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const [value, text] of marks(view.y, points.yIsDate, Math.max(2, inner[1] / 50))) {
+    const at = TOP + (1 - (value - view.y[0]) / (view.y[1] - view.y[0])) * inner[1];
+    context.fillRect(LEFT - 5, at - 0.5, 4, 1);
+    context.fillText(text, LEFT - 8, at, LEFT - 10);
+  }
+  context.globalAlpha = 0.75;
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  context.fillText(points.xName, LEFT + inner[0] / 2, size[1]);
+  context.save();
+  context.translate(14, TOP + inner[1] / 2);
+  context.rotate(-Math.PI / 2);
+  context.fillText(points.yName, 0, 2);
+  context.restore();
+  context.globalAlpha = 1;
+  if (cursor !== null) {
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.arc(LEFT + ((points.x[cursor] - view.x[0]) / (view.x[1] - view.x[0])) * inner[0], TOP + (1 - (points.y[cursor] - view.y[0]) / (view.y[1] - view.y[0])) * inner[1], 6, 0, 7);
+    context.stroke();
+  }
+}

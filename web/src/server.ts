@@ -1,0 +1,186 @@
+// Requests to the server: URLs of the tree, the token, errors, and ranges of files.
+
+/** The names on the way from the root of the tree to a node. */
+export type Names = string[];
+
+/** The root of the tree. The page says where it is, because a proxy may serve it under a prefix. */
+export const root = new URL(document.documentElement.dataset.root ?? "./", location.href.split(/[?#]/)[0]);
+
+/** The token in the address, if the page was opened with one. A password goes with every request by itself. */
+export const token = new URLSearchParams(location.search).get("token");
+
+/** A refusal of the server, with its reason in one line. */
+export class Refused extends Error {
+  constructor(readonly status: number, reason: string) {
+    super(reason);
+  }
+}
+
+/** Returns a name as a segment of a URL. Characters of selections stay readable. */
+export function encodeName(name: string): string {
+  return encodeURIComponent(name).replace(/%2C|%3D|%2B|%3A/g, decodeURIComponent);
+}
+
+/** Returns the URL of a file, or of a folder if the path ends with a slash, in a folder of the tree. */
+export function urlOf(folder: Names, path = ""): string {
+  const names = [...folder, ...path.split("/").filter(Boolean)].map(encodeName);
+  const slash = names.length && (path === "" || path.endsWith("/")) ? "/" : "";
+  // A first segment with a colon would be taken for a scheme.
+  return new URL("./" + names.join("/") + slash, root).href;
+}
+
+/** Returns the URL of a file for a link that the browser follows by itself. */
+export function linkOf(folder: Names, path: string): string {
+  return urlOf(folder, path) + (token === null ? "" : `?token=${encodeURIComponent(token)}`);
+}
+
+async function request(url: string, headers: Record<string, string>, signal?: AbortSignal, method = "GET") {
+  if (token !== null) headers.Authorization = `Bearer ${token}`;
+  const reply = await fetch(url, { headers, signal, method });
+  if (!reply.ok) {
+    const text = method === "HEAD" ? "" : (await reply.text()).split("\n")[0];
+    throw new Refused(reply.status, text || `status ${reply.status}`);
+  }
+  return reply;
+}
+
+/** Reads a file of JSON. */
+export async function json<T>(folder: Names, path: string, signal?: AbortSignal): Promise<T> {
+  return exact(await (await request(urlOf(folder, path), {}, signal)).text()) as T;
+}
+
+/** Parses JSON; integers that doubles cannot hold are big. */
+function exact(text: string): unknown {
+  const reviver = (_: string, value: unknown, context?: { source?: string }) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? BigInt(context!.source!) : value;
+  return /\d{16}/.test(text) ? JSON.parse(text, reviver) : JSON.parse(text);
+}
+
+/** Reads a file of JSON; null if there is none. */
+export async function jsonIfThere<T>(folder: Names, path: string, signal?: AbortSignal): Promise<T | null> {
+  try {
+    return await json<T>(folder, path, signal);
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return null;
+    throw error;
+  }
+}
+
+/** Lists a folder. */
+export async function list(folder: Names, signal?: AbortSignal): Promise<{ name: string; type: string; size?: number }[]> {
+  return (await request(urlOf(folder) + "?json", { Accept: "application/json" }, signal)).json();
+}
+
+/** Reads a file as a whole. */
+export async function bytes(folder: Names, path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+  return (await request(urlOf(folder, path), {}, signal)).arrayBuffer();
+}
+
+/** Reads a file of text, at most its first bytes. Says whether that was all of it. */
+export async function text(folder: Names, path: string, most: number, signal?: AbortSignal): Promise<[string, boolean]> {
+  const reply = await request(urlOf(folder, path), { Range: `bytes=0-${most - 1}` }, signal);
+  const total = Number(reply.headers.get("Content-Range")?.split("/")[1] ?? 0);
+  return [await reply.text(), total <= most];
+}
+
+/** Returns the length of a file in bytes. */
+export async function length(folder: Names, path: string, signal?: AbortSignal): Promise<number> {
+  const reply = await request(urlOf(folder, path), {}, signal, "HEAD");
+  return Number(reply.headers.get("Content-Length"));
+}
+
+/** Returns whether there is such a file. */
+export async function isThere(folder: Names, path: string, signal?: AbortSignal): Promise<boolean> {
+  return length(folder, path, signal).then(
+    () => true,
+    (error) => {
+      if (error instanceof Refused) return false;
+      throw error;
+    },
+  );
+}
+
+/** The most parts that the server puts into one reply. */
+const MOST_PARTS = 32;
+/** Ranges that are closer than this are read as one. */
+const GAP = 4096;
+
+interface Wanted {
+  start: number;
+  end: number;
+  done: (bytes: Uint8Array) => void;
+  failed: (reason: unknown) => void;
+}
+
+/** Reads ranges of a file. Those that are asked for at the same time come in one reply. */
+export class Ranges {
+  private wanted: Wanted[] = [];
+  constructor(readonly folder: Names, readonly path: string, readonly signal?: AbortSignal) {}
+
+  /** Reads bytes at an offset. */
+  read(offset: number, length: number): Promise<Uint8Array> {
+    if (length <= 0) return Promise.resolve(new Uint8Array(0));
+    return new Promise((done, failed) => {
+      if (this.wanted.push({ start: offset, end: offset + length, done, failed }) === 1) {
+        setTimeout(() => this.send());
+      }
+    });
+  }
+
+  /** Reads the end of the file. Returns it with its offset. */
+  async last(count: number): Promise<[Uint8Array, number]> {
+    const reply = await request(urlOf(this.folder, this.path), { Range: `bytes=-${count}` }, this.signal);
+    const place = /^bytes (\d+)-/.exec(reply.headers.get("Content-Range") ?? "");
+    return [new Uint8Array(await reply.arrayBuffer()), place ? Number(place[1]) : 0];
+  }
+
+  private send(): void {
+    const wanted = this.wanted.sort((a, b) => a.start - b.start);
+    this.wanted = [];
+    const groups: Wanted[][] = [];
+    let end = -Infinity;
+    for (const one of wanted) {
+      if (one.start <= end + GAP) groups[groups.length - 1].push(one);
+      else groups.push([one]);
+      end = Math.max(end, one.end);
+    }
+    for (let at = 0; at < groups.length; at += MOST_PARTS) void this.fetch(groups.slice(at, at + MOST_PARTS));
+  }
+
+  private async fetch(groups: Wanted[][]): Promise<void> {
+    const spans = groups.map((group) => [group[0].start, Math.max(...group.map((one) => one.end))]);
+    try {
+      const range = "bytes=" + spans.map(([start, end]) => `${start}-${end - 1}`).join(",");
+      const reply = await request(urlOf(this.folder, this.path), { Range: range }, this.signal);
+      const parts = partsOf(reply, new Uint8Array(await reply.arrayBuffer()));
+      groups.forEach((group, number) => {
+        const [start, end] = spans[number];
+        const part = parts.find((part) => part.start <= start && part.start + part.bytes.length >= end);
+        if (!part) throw new Error("the server's reply lacks a range");
+        for (const one of group) one.done(part.bytes.subarray(one.start - part.start, one.end - part.start));
+      });
+    } catch (error) {
+      for (const one of groups.flat()) one.failed(error);
+    }
+  }
+}
+
+/** Returns the parts of a reply to a request for ranges. */
+function partsOf(reply: Response, body: Uint8Array): { start: number; bytes: Uint8Array }[] {
+  if (reply.status !== 206) return [{ start: 0, bytes: body }];
+  const place = /^bytes (\d+)-/.exec(reply.headers.get("Content-Range") ?? "");
+  if (place) return [{ start: Number(place[1]), bytes: body }];
+  const parts = [];
+  const decoder = new TextDecoder("latin1");
+  let at = 0;
+  for (;;) {
+    // The header of a part is short.
+    const head = decoder.decode(body.subarray(at, at + 400));
+    const range = /Content-Range: bytes (\d+)-(\d+)\/\d+\r\n\r\n/i.exec(head);
+    if (!range) return parts;
+    const start = at + range.index + range[0].length;
+    const count = Number(range[2]) - Number(range[1]) + 1;
+    parts.push({ start: Number(range[1]), bytes: body.subarray(start, start + count) });
+    at = start + count;
+  }
+}

@@ -1,0 +1,156 @@
+// A sparse array: its cells as points if its dimensions are numbers, its rows as a table, and ranges that select some.
+import { useMemo, useState } from "preact/hooks";
+import { Choice, Busy, Trouble, useWork } from "./parts";
+import { go, here, remember, selectionIn } from "./place";
+import { Scatter, type Colouring, type Points } from "./scatter";
+import type { Dimension, Schema } from "./schema";
+import type { Names } from "./server";
+import { Rows } from "./table/rows";
+import { TableView } from "./table/view";
+import { dateText, grouped, milliseconds, valueText } from "./values";
+
+/** The most points that are read. */
+const MOST_POINTS = 1_000_000;
+
+export function SparseView({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
+  const numeric = schema.dimensions.filter(isNumber);
+  const canDraw = schema.dimensions.length <= 2 && numeric.length === schema.dimensions.length && schema.attributes.length > 0 && schema.rows !== 0;
+  const usual = canDraw && schema.dimensions.length === 2 ? "points" : "table";
+  const [as, setAs] = useState(canDraw ? state.get("as") ?? usual : "table");
+  return (
+    <div>
+      <div class="controls">
+        {canDraw && <Choice label="Show as" value={as} options={["table", "points"]} onChange={(value) => {
+          setAs(value);
+          remember({ as: value === usual ? null : value });
+        }} />}
+        <Ranges names={names} schema={schema} />
+      </div>
+      {as === "points" ? <Cells names={names} schema={schema} state={state} /> : <TableView names={names} schema={schema} />}
+    </div>
+  );
+}
+
+function isNumber(dimension: Dimension): boolean {
+  return /INT|FLOAT|DATETIME|TIME/.test(dimension.datatype);
+}
+
+/** Ranges of the dimensions; together they are a selection of the tree. */
+function Ranges({ names, schema }: { names: Names; schema: Schema }) {
+  const { array, selection } = selectionIn(names);
+  const given = new Map((selection?.replace(/^i?slice\//, "") ?? "").split(",").map((part) => {
+    const at = part.indexOf("=");
+    return [decodeURIComponent(part.slice(0, Math.max(0, at))), part.slice(at + 1)] as [string, string];
+  }));
+  const [ranges, setRanges] = useState(() => schema.dimensions.map((dimension) => given.get(dimension.name) ?? ""));
+  const apply = (event: Event) => {
+    event.preventDefault();
+    const escape = (name: string) => name.replace(/[,+=%/]/g, encodeURIComponent);
+    const parts = ranges.map((range, at) => range.trim() && `${escape(schema.dimensions[at].name)}=${range.trim()}`).filter(Boolean);
+    go({ names: parts.length ? [...array, "slice", parts.join(",")] : array, state: here().state });
+  };
+  return (
+    <form class="ranges" onSubmit={apply}>
+      {schema.dimensions.slice(0, 12).map((dimension, at) => (
+        <label class="choice range" key={dimension.name}>
+          <span>{dimension.name}</span>
+          <input value={ranges[at]} placeholder={exampleOf(schema, at)} aria-label={`Range of ${dimension.name}`}
+            onInput={(event) => setRanges((before) => before.map((one, number) => (number === at ? event.currentTarget.value : one)))} />
+        </label>
+      ))}
+      <button type="submit">Select</button>
+      {selection && <button type="button" onClick={() => go({ names: array, state: here().state })}>All</button>}
+    </form>
+  );
+}
+
+function exampleOf(schema: Schema, at: number): string {
+  const { datatype, unit } = schema.dimensions[at];
+  const range = schema.non_empty_domain?.[at];
+  if (!range || range[0] === null) return "low..high";
+  const text = (value: unknown) => (unit && datatype.startsWith("DATETIME") ? dateText(value as bigint, unit).slice(0, 10) : String(value)).slice(0, 14);
+  return `${text(range[0])}..${text(range[1])}`;
+}
+
+function Cells({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
+  const { result: loaded, error } = useWork(async (signal) => {
+    const rows = await Rows.open(names, schema, signal);
+    // Parts are spread evenly if all together have too many rows.
+    const each = Math.max(1, Math.ceil(rows.count / MOST_POINTS));
+    const chosen = Array.from({ length: Math.ceil(rows.parts.count / each) }, (_, at) => at * each);
+    const share = Math.floor(MOST_POINTS / chosen.length);
+    const files = await Promise.all(chosen.map((part) => rows.file(part)));
+    const read = async (name: string) => {
+      const at = rows.columns.findIndex((column) => column.name === name);
+      if (at < 0) return null;
+      const parts = await Promise.all(files.map((file) => file.numbers(0, Math.min(file.rows, share), at)));
+      return parts.every((part) => part !== null) ? joined(parts as Float64Array[]) : null;
+    };
+    const coordinates = await Promise.all(schema.dimensions.map((dimension) => read(dimension.name)));
+    return { rows, files, read, coordinates };
+  }, [names]);
+  const [field, setField] = useState(state.get("field") ?? schema.attributes[0].name);
+  const colour = useWork(async () => {
+    if (!loaded) return null;
+    const at = loaded.rows.columns.findIndex((column) => column.name === field);
+    const values = at < 0 ? null : await loaded.read(field);
+    return values && { values, labels: loaded.files[0].labels(at) };
+  }, [loaded && names, field]);
+  const attribute = schema.attributes.find((one) => one.name === field);
+  const points = useMemo(() => {
+    const [first, second] = loaded?.coordinates ?? [];
+    if (!loaded || !first) return null;
+    const values = colour.result?.values;
+    const y = second ?? values;
+    if (!y) return null;
+    return pointsOf(schema, loaded.rows.count, first, y, second ? null : attribute?.name ?? "");
+  }, [loaded, colour.result]);
+  if (error !== undefined) return <Trouble error={error} />;
+  const colouring: Colouring | null = colour.result && schema.dimensions.length === 2 ? {
+    name: field, values: colour.result.values, labels: colour.result.labels?.map(String) ?? null,
+    text: (value) => (Number.isNaN(value) ? "NaN" : valueText(value, attribute?.datatype ?? "", attribute?.unit)),
+  } : null;
+  return (
+    <div>
+      <div class="controls">
+        <Choice label={schema.dimensions.length === 2 ? "Colour" : "Height"} value={field} options={schema.attributes.slice(0, 300).map((one) => one.name)} onChange={(value) => {
+          setField(value);
+          remember({ field: value });
+        }} />
+      </div>
+      {!points ? (loaded && colour.result === null ? <p class="quiet">{field} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} />}
+    </div>
+  );
+}
+
+function joined(parts: Float64Array[]): Float64Array {
+  const out = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+/** The unit in which an Arrow file has dates of a unit of TileDB. */
+function arrowUnit(unit: string): string {
+  return /^(Y|M|W|D|h|m)$/.test(unit) ? "s" : unit;
+}
+
+/** Two dimensions are the plane; of one dimension and a value, the dimension is the width. */
+function pointsOf(schema: Schema, count: number, first: Float64Array, second: Float64Array, valueName: string | null): Points {
+  const axis = (at: number, values: Float64Array) => {
+    const { name, unit, datatype } = schema.dimensions[at];
+    const isDate = !!unit && datatype.startsWith("DATETIME");
+    return {
+      name, isDate,
+      values: isDate && unit ? values.map((value) => milliseconds(value, arrowUnit(unit))) : values,
+      text: (value: number) => (isDate ? dateText(BigInt(Math.round(value)), "ms") : valueText(value, datatype)),
+    };
+  };
+  const value = { name: valueName ?? "", isDate: false, values: second, text: (value: number) => String(value) };
+  const [x, y] = valueName === null ? [axis(1, second), axis(0, first)] : [axis(0, first), value];
+  const sampled = first.length < count ? `Sampled: ${grouped(first.length)} of ${grouped(count)} cells` : `${grouped(first.length)} cells, each one drawn`;
+  return { x: x.values, y: y.values, xName: x.name, yName: y.name, xText: x.text, yText: y.text, xIsDate: x.isDate, yIsDate: y.isDate, note: sampled };
+}

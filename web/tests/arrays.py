@@ -1,0 +1,102 @@
+"""Makes the arrays that the tests of the page look at, and prints what TileDB reads from these and from real ones.
+
+usage: arrays.py FOLDER DEMO CORPUS
+"""
+
+import json
+import sys
+
+import numpy as np
+import tiledb
+
+folder, demo, corpus = sys.argv[1:]
+SCRIPT = "<script>window.ran = 1</script>"
+NAMES = [SCRIPT, '"><img src=x onerror="window.ran = 2">', "\u202egnp.exe", "שלום", "🐘 & 'quotes'", "a%2Cb,c=d+e"]
+
+
+def make(name, shape, attributes, metadata=(), tile=4, dtype=np.int32):
+    dimensions = [tiledb.Dim(f"d{at}", domain=(0, length - 1), tile=min(tile, length), dtype=dtype) for at, length in enumerate(shape)]
+    schema = tiledb.ArraySchema(domain=tiledb.Domain(*dimensions), attrs=attributes)
+    tiledb.Array.create(f"{folder}/{name}", schema)
+    if metadata:
+        with tiledb.open(f"{folder}/{name}", "w") as array:
+            for key, value in metadata:
+                array.meta[key] = value
+    return f"{folder}/{name}"
+
+
+def floats(name="a"):
+    return [tiledb.Attr(name, dtype=np.float32)]
+
+
+def write(path, values):
+    with tiledb.open(path, "w") as array:
+        array[:] = values
+
+
+tiledb.group_create(f"{folder}")
+named = make("names", (4, 4), [tiledb.Attr(name, dtype=np.int32) for name in NAMES], [(name, SCRIPT) for name in NAMES])
+write(named, {name: np.arange(16, dtype=np.int32).reshape(4, 4) for name in NAMES})
+make(SCRIPT.replace("/", "%2F"), (2,), floats())
+# Nothing is written to these, or only not-a-number.
+make("empty", (100, 100), floats(), tile=50)
+write(make("nan", (60, 60), floats(), tile=60), np.full((60, 60), np.nan, np.float32))
+enormous = make("enormous", (2**31, 2**31), floats(), tile=1024, dtype=np.uint64)
+with tiledb.open(enormous, "w") as array:
+    array[:1, :1] = np.zeros((1, 1), np.float32)
+make("many", (4,), [tiledb.Attr(f"a{at:06}", dtype=np.int8) for at in range(100_000)])
+single = make("single", (1, 1), [tiledb.Attr("a", dtype=np.float64)])
+write(single, np.array([[0.1]]))
+cube = make("cube", (3, 5, 7), [tiledb.Attr("a", dtype=np.int64)])
+write(cube, np.arange(105, dtype=np.int64).reshape(3, 5, 7) + 2**53)
+texts = make("texts", (3, 4), [tiledb.Attr("a", dtype="U0")])
+write(texts, np.array([[f"{SCRIPT}{row}{column}" for column in range(4)] for row in range(3)], dtype="O"))
+complexes = make("complex", (3, 4), [tiledb.Attr("a", dtype=np.complex128)])
+write(complexes, np.arange(12).reshape(3, 4) * (1 - 2j))
+first = np.datetime64("2020-01-01T00:00:00.123456701", "ns")
+time = tiledb.Dim("time", domain=(first, first + np.timedelta64(9, "ns")), tile=np.timedelta64(10, "ns"), dtype="datetime64[ns]")
+tiledb.Array.create(f"{folder}/times", tiledb.ArraySchema(domain=tiledb.Domain(time), attrs=[tiledb.Attr("a", dtype=np.int16)]))
+write(f"{folder}/times", np.arange(10, dtype=np.int16))
+schema = tiledb.ArraySchema(
+    domain=tiledb.Domain(tiledb.Dim("y", domain=(0, 999), tile=100, dtype=np.int32), tiledb.Dim("x", domain=(0, 999), tile=100, dtype=np.int32)),
+    attrs=[tiledb.Attr("v", dtype=np.float64)], sparse=True)
+tiledb.Array.create(f"{folder}/points", schema)
+with tiledb.open(f"{folder}/points", "w") as array:
+    array[np.arange(0, 1000, 2), np.arange(0, 1000, 2)[::-1]] = np.arange(500) / 4
+
+
+def values(array):
+    return [None if not np.isfinite(value) else value for value in np.asarray(array).ravel().tolist()]
+
+
+def rows(path, columns):
+    """Returns the rows of a sparse array; dates are whole days."""
+    with tiledb.open(path) as array:
+        read = array[:]
+        shown = []
+        for column in columns:
+            cells = np.ma.asarray(read[column])
+            if cells.dtype.kind == "M":
+                cells = [str(np.datetime64(cell, "D")) for cell in cells.data]
+            else:
+                cells = [None if cell is np.ma.masked else cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+            shown.append(cells)
+    return [[None if cell != cell else cell for cell in row] for row in zip(*shown)]
+
+
+def at(path, attribute, timestamp=None):
+    with tiledb.open(path, timestamp=timestamp) as array:
+        read = array[:]
+        read = read[attribute] if isinstance(read, dict) else read
+        return {"shape": list(read.shape), "values": values(read)}
+
+
+json.dump({
+    "names": NAMES,
+    "demo": at(demo, "temp"),
+    "demo_before": at(demo, "temp", 1704067200000),
+    "elevation": at(f"{corpus}/real/dem_jacksboro", "elevation"),
+    "photo": at(f"{corpus}/real/photo_china_rgb", ""),
+    "stocks": rows(f"{corpus}/real/stocks", ["Date", "IBM", "AAPL"]),
+    "obs": rows(f"{corpus}/real/pbmc_soma/obs", ["soma_joinid", "obs_id", "bulk_labels", "n_genes"]),
+}, sys.stdout)

@@ -1,0 +1,346 @@
+// Looks at the page in Chromium as a person would, and compares what it shows with what TileDB reads.
+//
+// usage: browser.mjs CONFIGURATION
+//
+// The configuration is JSON: `urls` of servers of the demo array, of the folder of real data, of hostile arrays, of a
+// dataset of variants and of the demo with a token; the `token`; and `expected`, the output of arrays.py. Prints each check, and ends with 1 if one failed.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import { chromium } from "playwright-core";
+
+const { urls, token, expected, executable } = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+const only = process.env.ONLY;
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const browser = await chromium.launch({ executablePath: executable, args: FLAGS });
+const checks = [];
+const check = (name, work) => checks.push([name, work]);
+
+/** Opens a page; everything that a page must never do is an error. */
+async function open(url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1024, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.wrong = [];
+  page.setDefaultTimeout(120_000);
+  page.on("pageerror", (error) => page.wrong.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => page.wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  page.on("console", (message) => /Content Security Policy/.test(message.text()) && page.wrong.push(message.text()));
+  page.on("request", (request) => new URL(request.url()).host === new URL(url).host || page.wrong.push(`asks ${request.url()}`));
+  await page.goto(url);
+  await page.waitForSelector("h1 >> visible=true");
+  return page;
+}
+
+async function close(page) {
+  assert.equal(await page.evaluate("window.ran"), undefined, "a script of a name ran");
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+}
+
+/** Moves to a cell by keys, and returns its coordinates and its value as the page says them. */
+async function cell(page, ...keys) {
+  await page.waitForSelector("[data-sampled]");
+  await page.focus(".picture canvas");
+  for (const key of keys) await page.keyboard.press(key);
+  const text = await page.locator(".readout .quiet").innerText();
+  const coordinates = [...text.matchAll(/= (-?\d+)/g)].map((match) => Number(match[1]));
+  return [coordinates, await page.locator(".readout output").innerText()];
+}
+
+const valueAt = ({ shape, values }, ...index) => values[index.reduce((at, one, axis) => at * shape[axis] + one, 0)];
+/** Compares a float32 as the page writes it with the double that Python wrote. */
+const sameFloat = (shown, value) => assert.equal(Math.fround(Number(shown)), Math.fround(value));
+
+async function rowsShown(page) {
+  await page.waitForFunction(() => [...document.querySelectorAll("tr.row td")].some((cell) => cell.textContent !== "…"));
+  return page.$$eval("tr.row", (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+}
+
+async function accessible(page) {
+  // The policy of the page lets no script in, so this one comes from outside.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate("axe.run()");
+  const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact));
+  assert.deepEqual(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(" ; ")}`), []);
+}
+
+check("a picture has the values of the array, and goes back in time", async () => {
+  const page = await open(urls.demo);
+  const [[y, x], value] = await cell(page, "ArrowRight", "ArrowDown");
+  sameFloat(value, valueAt(expected.demo, y, x));
+  assert.match(await page.innerText(".summary"), /100 × 200.*2 writes/);
+  assert.equal(await page.title(), "demo");
+  // The last ten rows were written on the second day.
+  for (let at = 0; at < 50; at++) await page.keyboard.press("ArrowDown");
+  const [[last], after] = await cell(page, "ArrowRight");
+  assert.ok(last >= 90);
+  assert.notEqual(after, "NaN");
+  await page.click("[aria-label=Earlier]");
+  await page.waitForURL(/\.history\/20240102/);
+  await page.click("[aria-label=Earlier]");
+  await page.waitForURL(/\.history\/20240101/);
+  await page.waitForSelector("[data-sampled]");
+  await page.focus(".picture canvas");
+  for (let at = 0; at < 60; at++) await page.keyboard.press("ArrowDown");
+  const [[row, column], before] = await cell(page, "ArrowRight");
+  assert.ok(row >= 90 && valueAt(expected.demo_before, row, column) === null);
+  assert.equal(before, "NaN");
+  await page.goBack();
+  await page.goBack();
+  await page.waitForFunction(() => document.querySelector(".time output")?.textContent === "now");
+  await accessible(page);
+  await close(page);
+});
+
+check("a picture is zoomed down to single cells, and the address brings the view back", async () => {
+  const page = await open(`${urls.real}dem_jacksboro/`);
+  const [[y, x], value] = await cell(page, "ArrowRight");
+  assert.equal(Number(value), valueAt(expected.elevation, y, x));
+  for (let at = 0; at < 7; at++) await page.click("[aria-label='Zoom in']");
+  await page.waitForURL(/window=/);
+  await page.waitForFunction(() => document.querySelector("[data-sampled=no]"));
+  const [[row, column], single] = await cell(page, "ArrowLeft");
+  assert.equal(Number(single), valueAt(expected.elevation, row, column));
+  await page.selectOption("label:has-text('Colours') select", "magma");
+  await page.waitForURL(/map=magma/);
+  await page.reload();
+  await page.waitForSelector("[data-sampled=no]");
+  assert.equal(await page.locator("label:has-text('Colours') select").inputValue(), "magma");
+  // What is copied and downloaded is the part in the window.
+  const command = await page.innerText(".command");
+  const selection = /islice\/([\d:,]+)\//.exec(command)[1].split(",").map((part) => part.split(":").map(Number));
+  assert.ok(selection.every(([start, end]) => end - start < 60), command);
+  await page.selectOption("[aria-label=Program]", { label: "curl" });
+  const url = /http\S+/.exec(await page.innerText(".command"))[0].replace(/'$/, "");
+  const part = await fetch(url).then((reply) => reply.arrayBuffer());
+  const stored = new Int16Array(part.slice(part.byteLength - 2));
+  assert.equal(stored[0], valueAt(expected.elevation, selection[0][1] - 1, selection[1][1] - 1));
+  await page.click(".downloads summary");
+  await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].every((size) => /bytes|kB|MB/.test(size.textContent)));
+  await close(page);
+});
+
+check("bands of a photograph are its colours", async () => {
+  const page = await open(`${urls.real}photo_china_rgb/`);
+  const [[y, x], value] = await cell(page, "ArrowRight");
+  assert.deepEqual(value.split(", ").map(Number), [0, 1, 2].map((band) => valueAt(expected.photo, y, x, band)));
+  await page.selectOption("label:has-text('Bands') select", "no");
+  await page.locator("input[aria-label=band], .slider input").last().fill("2");
+  await page.waitForURL(/at=/);
+  await close(page);
+});
+
+check("a table has the rows of the array, from any place in it", async () => {
+  const page = await open(`${urls.real}stocks/`);
+  await page.waitForSelector("tr.row");
+  const same = (row) => {
+    const number = Number(row[0]);
+    const [date, ...prices] = expected.stocks[number];
+    assert.equal(row[1], date);
+    prices.forEach((price, at) => (price === null ? assert.equal(row[2 + at], "NaN") : assert.equal(Number(row[2 + at]), price)));
+    return number;
+  };
+  assert.deepEqual((await rowsShown(page)).slice(0, 9).map(same), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  await page.fill("label:has-text('Go to row') input", "500");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => [...document.querySelectorAll("tr.row th")].some((head) => head.textContent === "510"));
+  await page.waitForFunction(() => ![...document.querySelectorAll("tr.row td")].some((cell) => cell.textContent === "…"));
+  assert.ok((await rowsShown(page)).map(same).includes(510));
+  // A range of the dimension is a selection of the tree.
+  await page.fill("[aria-label='Range of Date']", "2000..2001-06");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/slice\/Date=2000\.\.2001-06/);
+  const selected = expected.stocks.filter(([date]) => date >= "2000" && date < "2001-07").length;
+  await page.waitForFunction((count) => document.querySelector(".status:has(+ *), .status")?.textContent.includes(`${count} rows`), selected);
+  await close(page);
+});
+
+check("labels, nulls and texts of a data frame are sorted and searched as far as they are loaded", async () => {
+  const page = await open(`${urls.real}pbmc_soma/obs/`);
+  const shown = await rowsShown(page);
+  shown.slice(0, 10).forEach((row) => assert.deepEqual(row.slice(1, 5), expected.obs[Number(row[0])].map(String)));
+  await page.fill("input[type=search]", "dendritic");
+  await page.waitForFunction(() => [...document.querySelectorAll("tr.row")].every((row) => row.textContent.includes("Dendritic")));
+  const loaded = expected.obs.slice(0, 128).filter((row) => row[2] === "Dendritic").length;
+  assert.match(await page.locator(".status").first().innerText(), new RegExp(`^${loaded} of the 128 rows that are loaded`));
+  await page.click("th:has-text('n_genes') button");
+  const sorted = (await rowsShown(page)).map((row) => Number(row[4]));
+  assert.deepEqual(sorted, [...sorted].sort((a, b) => a - b));
+  await accessible(page);
+  await close(page);
+});
+
+check("an experiment opens with its embedding", async () => {
+  const page = await open(`${urls.real}pbmc_soma/`);
+  await page.waitForSelector(".legend li");
+  const counts = await page.$$eval(".legend li", (items) => items.map((item) => item.textContent));
+  const labels = expected.obs.map((row) => row[2]);
+  for (const label of new Set(labels)) assert.ok(counts.includes(`${label} ${labels.filter((one) => one === label).length}`), label);
+  await page.focus(".picture canvas");
+  await page.keyboard.press("n");
+  assert.equal(await page.locator(".readout output").innerText(), labels[0]);
+  await page.fill("label:has-text('gene') input", "CD3D");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector(".scale") || document.querySelector(".trouble"));
+  await accessible(page);
+  await close(page);
+});
+
+check("a pyramid is one picture, with the values of its finest level", async () => {
+  const page = await open(`${urls.real}bioimg/`);
+  const [coordinates, value] = await cell(page, "ArrowRight");
+  assert.equal(coordinates.length, 2);
+  assert.equal(value.split(", ").length, 3);
+  await close(page);
+});
+
+check("cubes have sliders, numbers beyond 2^53 are exact, and other shapes have views of their own", async () => {
+  let page = await open(`${urls.hostile}cube/`);
+  await page.click("[aria-label='d0: on']");
+  await page.waitForURL(/at=d0:1/);
+  await page.waitForTimeout(300);
+  const [[d1, d2], value] = await cell(page, "ArrowLeft");
+  assert.equal(BigInt(value), 2n ** 53n + BigInt(35 + d1 * 7 + d2));
+  await page.selectOption("label:has-text('Show as') select", "grid");
+  await page.waitForSelector("table.grid td");
+  assert.equal(await page.locator("table.grid td").first().innerText(), String(2n ** 53n + 35n));
+  await close(page);
+  page = await open(`${urls.hostile}single/`);
+  await page.waitForFunction(() => document.querySelector(".single output")?.textContent === "0.1");
+  await close(page);
+  page = await open(`${urls.hostile}complex/`);
+  const [[row, column], number] = await cell(page, "ArrowLeft");
+  assert.deepEqual(number.split(", ").map(Number), [row * 4 + column, -2 * (row * 4 + column) + 0]);
+  await close(page);
+  page = await open(`${urls.hostile}times/?as=grid`);
+  await page.waitForSelector("table.grid td");
+  assert.deepEqual(await page.$$eval("table.grid tbody th", (heads) => heads.map((head) => head.textContent)),
+    Array.from({ length: 10 }, (_, at) => `2020-01-01 00:00:00.1234567${String(at + 1).padStart(2, "0").replace(/0$/, "")}`));
+  await close(page);
+  page = await open(`${urls.hostile}texts/`);
+  await page.waitForSelector("table.grid td");
+  assert.equal(await page.locator("table.grid td").first().innerText(), `${expected.names[0]}00`);
+  await close(page);
+});
+
+check("cells of a sparse array are points", async () => {
+  const page = await open(`${urls.hostile}points/`);
+  await page.waitForFunction(() => document.querySelector(".status")?.textContent.includes("500 cells"));
+  await page.focus(".picture canvas");
+  await page.keyboard.press("n");
+  assert.match(await page.locator(".readout").innerText(), /x = 998, y = 0.*0/);
+  await close(page);
+});
+
+check("a dataset of variants shows the records of a region", async () => {
+  const page = await open(`${urls.variants}?region=chr1:1-100000`);
+  await page.waitForSelector("td.genotype");
+  const merged = await fetch(`${urls.variants}vcf/merged/chr1:1-100000.vcf`).then((reply) => reply.text());
+  const records = merged.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => line.split("\t"));
+  const shown = await page.$$eval(".grid tbody tr", (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+  assert.equal(shown.length, records.length);
+  shown.forEach((row, at) => {
+    assert.deepEqual(row.slice(0, 5), records[at].slice(0, 5).map((text) => text.slice(0, 60)));
+    const genotype = records[at][8].split(":").indexOf("GT");
+    assert.deepEqual(row.slice(8), records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype])));
+  });
+  await accessible(page);
+  await close(page);
+});
+
+check("names and texts that are markup do nothing", async () => {
+  const page = await open(urls.hostile);
+  await page.waitForSelector(".members li");
+  assert.ok((await page.innerText(".members")).includes("<script>"));
+  await page.click(".members a:has-text('names')");
+  await page.waitForSelector("[data-sampled]");
+  assert.deepEqual(await page.$$eval("label:first-child select option", (options) => options.map((option) => option.textContent).slice(0, 6)), expected.names);
+  for (const name of expected.names) await page.selectOption("label:has-text('Attribute') select", { label: name });
+  for (const tab of ["Schema", "Metadata", "Files"]) await page.click(`[role=tab]:has-text('${tab}')`);
+  await page.waitForSelector("table.plain");
+  await accessible(page);
+  await close(page);
+});
+
+check("enormous, empty and endless arrays leave the page alive", async () => {
+  for (const name of ["enormous", "empty", "nan"]) {
+    const page = await open(`${urls.hostile}${name}/`);
+    await page.waitForFunction(() => document.querySelector("[data-sampled], .trouble, .quiet"));
+    await page.click("[role=tab]:has-text('Schema')");
+    await page.waitForSelector("table.plain");
+    await close(page);
+  }
+  const page = await open(`${urls.hostile}many/`);
+  await page.waitForSelector("[data-sampled], .trouble");
+  assert.match(await page.innerText(".summary"), /100,000 attributes/);
+  await page.click("[role=tab]:has-text('Files')");
+  await page.waitForSelector("table.plain");
+  await close(page);
+});
+
+check("a token in the address opens everything, and is not lost", async () => {
+  const page = await open(`${urls.token}?token=${token}`);
+  const [[y, x], value] = await cell(page, "ArrowRight");
+  sameFloat(value, valueAt(expected.demo, y, x));
+  await page.click("[role=tab]:has-text('Files')");
+  await page.waitForURL(/tab=Files.*token=/);
+  assert.match(await page.locator("table.plain a").first().getAttribute("href"), /token=/);
+  await page.reload();
+  await page.waitForSelector("table.plain");
+  await close(page);
+  assert.equal((await fetch(`${urls.token}.tilefs/page/page.js`)).status, 401);
+});
+
+check("the page works behind a proxy with a prefix", async () => {
+  const target = new URL(urls.real);
+  const proxy = http.createServer((request, response) => {
+    if (!request.url.startsWith("/deep/prefix/")) return response.writeHead(404).end();
+    const path = request.url.slice("/deep/prefix".length);
+    const passed = http.request({ host: target.hostname, port: target.port, path, method: request.method, headers: request.headers }, (reply) => {
+      response.writeHead(reply.statusCode, reply.headers);
+      reply.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    request.pipe(passed);
+  });
+  await new Promise((done) => proxy.listen(0, "127.0.0.1", done));
+  const page = await open(`http://127.0.0.1:${proxy.address().port}/deep/prefix/`);
+  await page.click(".members a:has-text('photo_china_rgb')");
+  await page.waitForURL(/deep\/prefix\/photo_china_rgb/);
+  await page.waitForSelector("[data-sampled]");
+  await close(page);
+  proxy.close();
+});
+
+check("nothing is wider than a phone, in both colour schemes", async () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const path of ["", "stocks/", "pbmc_soma/", "photo_china_rgb/", "dem_jacksboro/?tab=Schema"]) {
+      const page = await open(urls.real + path, { viewport: { width: 360, height: 740 }, colorScheme });
+      await page.waitForSelector("[data-sampled], tr.row, table.plain, .members li");
+      assert.ok((await page.evaluate("document.documentElement.scrollWidth")) <= 360, `${path} in ${colorScheme}`);
+      await accessible(page);
+      await close(page);
+    }
+  }
+});
+
+check("without scripts, the listing is there", async () => {
+  const page = await open(urls.demo, { javaScriptEnabled: false });
+  assert.ok(await page.locator("a[href='temp.f32']").isVisible());
+  await page.context().close();
+});
+
+let failures = 0;
+for (const [name, work] of checks) {
+  if (only && !name.includes(only)) continue;
+  try {
+    await work();
+    console.log(`ok: ${name}`);
+  } catch (error) {
+    failures++;
+    console.log(`FAILED: ${name}\n${error.stack}`);
+  }
+}
+await browser.close();
+process.exit(failures ? 1 : 0);
