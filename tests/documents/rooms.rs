@@ -144,6 +144,37 @@ fn threads_start_in_one_place() {
     assert_eq!(found, ["crates/threads/src/lib.rs"]);
 }
 
+/// The files outside `domains/` that use a domain by its name: tables and Zarr groups of arrays have the forms of two
+/// domains, and the options contain the lists of one.
+const FILES_THAT_NAME_A_DOMAIN: [&str; 4] = [
+    "crates/tree/src/options.rs",
+    "crates/tree/src/texts/description.rs",
+    "crates/tree/src/views/tables.rs",
+    "crates/tree/src/views/zarr.rs",
+];
+
+#[test]
+fn only_listed_files_outside_domains_name_one() {
+    let sources = sources();
+    let folder = "crates/tree/src/domains/";
+    let within = sources.keys().filter_map(|path| Some(path.strip_prefix(folder)?.split_once('/')?.0));
+    let domains: BTreeSet<&str> = within.collect();
+    assert!(domains.len() > 4 && domains.contains("soma"), "{domains:?}");
+    let names_one = |source: &str| {
+        let words: Vec<&str> = tokens(source).into_iter().map(|(_, word)| word).collect();
+        let paths = words.windows(2).enumerate().filter(|(_, two)| *two == ["domains", "::"]);
+        let mut behind = paths.map(|(at, _)| words[at + 2..].iter().take_while(|word| !";()".contains(**word)));
+        words.contains(&"tilefs_vcf") || behind.any(|mut words| words.any(|word| domains.contains(word)))
+    };
+    let is_generic = |path: &str| {
+        let of_tree = path.starts_with("crates/tree/src/") && !path.starts_with(folder);
+        of_tree || ["src/reports/", "src/serve/", "src/cli/"].iter().any(|room| path.starts_with(room))
+    };
+    let found = sources.iter().filter(|(path, source)| is_generic(path) && names_one(source));
+    let found: Vec<&str> = found.map(|(path, _)| path.as_str()).collect();
+    assert_eq!(found, FILES_THAT_NAME_A_DOMAIN);
+}
+
 #[test]
 fn unsafe_code_is_only_where_the_architecture_names_it() {
     let text = text("docs/ARCHITECTURE.md");

@@ -21,7 +21,7 @@ pub(super) const INTEGER_END: i32 = i32::MIN + 1;
 
 /// The bits of the floats that stand for a missing value, and for the early end of a vector.
 pub(super) const MISSING_FLOAT: u32 = 0x7f80_0001;
-const FLOAT_END: u32 = 0x7f80_0002;
+pub(super) const FLOAT_END: u32 = 0x7f80_0002;
 
 /// The character that htslib stores for a missing text.
 pub(super) const MISSING_TEXT: &[u8] = b"\x07";

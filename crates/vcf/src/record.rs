@@ -1,10 +1,9 @@
 //! One record of one sample as a line of VCF.
 
-use std::fmt::{self, Display};
-
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::fields::{self, FieldValue, append_float};
+use super::fields::{self, FieldValue};
+use super::line::{InfoField, Line, LineValue, MISSING, RecordPlace, SampleFields, separate};
 use super::{Header, check_text};
 
 /// The name of the field with the genotype, which must come first in VCF.
@@ -41,7 +40,7 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Appends the record as a line of a file with one sample, or without samples if `has_sample` is false.
+    /// Returns the record as a line of a file with one sample, or without samples if `has_sample` is false.
     ///
     /// INFO and FORMAT fields are in stored order, followed by those with attributes of their own; `GT` comes first.
     /// Early releases of TileDB-VCF did not store `END`: it is added if the header defines it and the record does not
@@ -50,43 +49,45 @@ impl<'a> Record<'a> {
     /// # Errors
     /// Fails for values that TileDB-VCF does not write (the error names the attribute), and for texts that VCF does not
     /// allow.
-    pub fn append(&self, header: &Header, has_sample: bool, out: &mut Vec<u8>) -> Result<()> {
-        self.append_place(out)?;
-        out.extend_from_slice(self.id_text().in_file(self.place("id"))?);
-        out.push(b'\t');
-        self.append_alleles(out).in_file(self.place("alleles"))?;
-        out.push(b'\t');
-        append_float(self.quality, out);
-        out.push(b'\t');
-        self.append_filters(header, out).in_file(self.place("filter_ids"))?;
-        out.push(b'\t');
-        self.append_info(header, out).in_file(self.place("info"))?;
-        if has_sample {
-            self.append_format(out).in_file(self.place("fmt"))?;
-        }
-        out.push(b'\n');
-        Ok(())
+    pub fn line<'l>(&self, header: &'l Header, has_sample: bool) -> Result<Line<'l>>
+    where
+        'a: 'l,
+    {
+        self.check_contig()?;
+        let id = self.id_text().in_file(self.place("id"))?;
+        let samples = match has_sample {
+            true => {
+                Some(Box::new(OneSample(self.format_fields().in_file(self.place("fmt"))?)) as Box<dyn SampleFields>)
+            }
+            false => None,
+        };
+        Ok(Line {
+            contig: self.contig,
+            start: self.start,
+            ids: Some(id).filter(|id| *id != MISSING).into_iter().collect(),
+            alleles: self.allele_list().in_file(self.place("alleles"))?,
+            quality: self.quality,
+            filters: self.filter_names(header).in_file(self.place("filter_ids"))?,
+            info: self.info_fields(header).in_file(self.place("info"))?,
+            samples,
+        })
     }
 
     /// Returns the place of an attribute of the record, for errors.
-    pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'a> {
-        RecordPlace { attribute, contig: self.contig, start: self.start }
+    pub(super) fn place(&self, attribute: &'static str) -> RecordPlace<'a, &'static str> {
+        RecordPlace { column: attribute, contig: self.contig, start: self.start }
     }
 
-    /// Appends the contig and the position, each with a tab.
-    pub(super) fn append_place(&self, out: &mut Vec<u8>) -> Result<()> {
-        if self.contig.is_empty() {
-            return Err(Error::damaged("a record of a contig without a name"));
+    /// Rejects a record without a contig.
+    pub(super) fn check_contig(&self) -> Result<()> {
+        match self.contig.is_empty() {
+            true => Err(Error::damaged("a record of a contig without a name")),
+            false => check_text(self.contig, b"", "the name of a contig").map(|_| ()),
         }
-        out.extend_from_slice(check_text(self.contig, b"", "the name of a contig")?);
-        out.push(b'\t');
-        out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.start) + 1).as_bytes());
-        out.push(b'\t');
-        Ok(())
     }
 
     /// Returns the identifier; `.` if there is none.
-    pub(super) fn id_text(&self) -> Result<&[u8]> {
+    pub(super) fn id_text(&self) -> Result<&'a [u8]> {
         id_text(self.id)
     }
 
@@ -95,51 +96,19 @@ impl<'a> Record<'a> {
         allele_list(self.alleles)
     }
 
-    /// Appends the reference allele and the alternative ones.
-    fn append_alleles(&self, out: &mut Vec<u8>) -> Result<()> {
-        let alleles = self.allele_list()?;
-        for (number, allele) in alleles.iter().enumerate() {
-            if number > 0 {
-                out.push(if number == 1 { b'\t' } else { b',' });
-            }
-            // Only a record without alleles has an empty one.
-            out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
-        }
-        if alleles.len() == 1 {
-            out.extend_from_slice(b"\t.");
-        }
-        Ok(())
-    }
-
     /// Returns the names of the filters.
     pub(super) fn filter_names<'h>(&self, header: &'h Header) -> Result<Vec<&'h [u8]>> {
         filter_numbers(self.filters)?.map(|number| header.filter(number)).collect()
     }
 
-    fn append_filters(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
-        let filters = self.filter_names(header)?;
-        if filters.is_empty() {
-            out.push(b'.');
-        }
-        for (place, filter) in filters.into_iter().enumerate() {
-            if place > 0 {
-                out.push(b';');
-            }
-            out.extend_from_slice(filter);
-        }
-        Ok(())
-    }
-
     /// Calls `visit` with each INFO field; `END` may be missing, see [`Record::lacks_end`].
-    pub(super) fn for_each_info(&self, mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
-        fields::for_each_field(self.info, &mut visit)?;
-        for_each_extracted(self.extracted_info, visit)
+    pub(super) fn for_each_info(&self, visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+        for_each_field(self.info, self.extracted_info, visit)
     }
 
     /// Calls `visit` with each FORMAT field. Not all have `GT` first, as VCF wants it.
-    pub(super) fn for_each_format(&self, mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
-        fields::for_each_field(self.format, &mut visit)?;
-        for_each_extracted(self.extracted_format, visit)
+    pub(super) fn for_each_format(&self, visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+        for_each_field(self.format, self.extracted_format, visit)
     }
 
     /// Returns whether `END` must be added if the record lacks it: the header defines it, and the record does not end
@@ -150,29 +119,18 @@ impl<'a> Record<'a> {
         header.defines_end() && u64::from(self.start) + reference != u64::from(self.end) + 1
     }
 
-    fn append_info(&self, header: &Header, out: &mut Vec<u8>) -> Result<()> {
-        let before = out.len();
+    fn info_fields(&self, header: &Header) -> Result<Vec<InfoField<'a>>> {
+        let mut all = Vec::new();
         let mut has_end = false;
         self.for_each_info(|FieldValue { name, values }| {
             has_end |= name == END;
-            append_separator(before, b';', out);
-            out.extend_from_slice(name);
-            out.push(b'=');
-            if !values.append(b";", out)? {
-                out.pop();
-            }
+            all.push((name, LineValue::Stored(values)));
             Ok(())
         })?;
         if !has_end && self.lacks_end(header) {
-            append_separator(before, b';', out);
-            out.extend_from_slice(END);
-            out.push(b'=');
-            out.extend_from_slice(itoa::Buffer::new().format(u64::from(self.end) + 1).as_bytes());
+            all.push((END, LineValue::Integers(vec![i64::from(self.end) + 1])));
         }
-        if out.len() == before {
-            out.push(b'.');
-        }
-        Ok(())
+        Ok(all)
     }
 
     /// Returns the FORMAT fields, `GT` first.
@@ -187,48 +145,41 @@ impl<'a> Record<'a> {
         }
         Ok(all)
     }
+}
 
-    fn append_format(&self, out: &mut Vec<u8>) -> Result<()> {
-        let all = self.format_fields()?;
-        if all.is_empty() {
-            out.extend_from_slice(b"\t.\t.");
+/// The FORMAT fields of a file with one sample.
+struct OneSample<'a>(Vec<FieldValue<'a>>);
+
+impl SampleFields for OneSample<'_> {
+    fn names(&self) -> Vec<&[u8]> {
+        self.0.iter().map(|field| field.name).collect()
+    }
+
+    fn for_each_value(&self, field: usize, visit: &mut dyn FnMut(&LineValue<'_>) -> Result<()>) -> Result<()> {
+        self.0.get(field).map_or(Ok(()), |field| visit(&value_of(field)))
+    }
+
+    fn append(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.0.is_empty() {
+            out.extend_from_slice(b".\t.");
             return Ok(());
         }
-        out.push(b'\t');
-        let before = out.len();
-        for field in &all {
-            append_separator(before, b':', out);
-            out.extend_from_slice(field.name);
-        }
-        out.push(b'\t');
-        for (number, field) in all.iter().enumerate() {
-            if number > 0 {
-                out.push(b':');
-            }
-            let has_values = match field.name {
-                GENOTYPE => field.values.append_genotype(out),
-                _ => field.values.append(b":", out),
-            }?;
-            if !has_values {
-                out.push(b'.');
+        separate(&self.0, b':', out, |field, out| out.extend_from_slice(field.name));
+        for (number, field) in self.0.iter().enumerate() {
+            out.push(if number > 0 { b':' } else { b'\t' });
+            if !value_of(field).append(b":", out)? {
+                out.extend_from_slice(MISSING);
             }
         }
         Ok(())
     }
 }
 
-/// Displays the place of an attribute of a record.
-#[derive(Clone, Copy)]
-pub(super) struct RecordPlace<'a> {
-    attribute: &'static str,
-    contig: &'a [u8],
-    start: u32,
-}
-
-impl Display for RecordPlace<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let contig = String::from_utf8_lossy(self.contig);
-        write!(out, "{} of the record at {contig}:{}", self.attribute, u64::from(self.start) + 1)
+/// Returns the value of a FORMAT field.
+fn value_of<'a>(field: &FieldValue<'a>) -> LineValue<'a> {
+    match field.name {
+        GENOTYPE => LineValue::Genotype(field.values),
+        _ => LineValue::Stored(field.values),
     }
 }
 
@@ -236,17 +187,13 @@ fn reference_length(alleles: &[u8]) -> usize {
     alleles.iter().position(|&byte| byte == b',').unwrap_or(alleles.len())
 }
 
-fn append_separator(before: usize, separator: u8, out: &mut Vec<u8>) {
-    if out.len() > before {
-        out.push(separator);
-    }
-}
-
-/// Calls `visit` with a record's fields that have attributes of their own.
-fn for_each_extracted<'a>(
+/// Calls `visit` with the fields of a kind: those that are stored together, then those with attributes of their own.
+fn for_each_field<'a>(
+    together: &'a [u8],
     extracted: &[(&'a [u8], &'a [u8])],
     mut visit: impl FnMut(FieldValue<'a>) -> Result<()>,
 ) -> Result<()> {
+    fields::for_each_field(together, &mut visit)?;
     for &(name, bytes) in extracted {
         if let Some(values) = fields::extracted(bytes)? {
             visit(FieldValue { name, values })?;
@@ -305,7 +252,7 @@ mod tests {
 
     fn line(record: &Record<'_>) -> Result<String> {
         let mut out = Vec::new();
-        record.append(&Header::parse(HEADER).unwrap(), true, &mut out)?;
+        record.line(&Header::parse(HEADER).unwrap(), true)?.append(&mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -348,7 +295,7 @@ mod tests {
              GT:AD:FT:GP:DP\t0|1:7,.:PASS:.:9\n"
         );
         let mut without = Vec::new();
-        record.append(&Header::parse(HEADER).unwrap(), false, &mut without).unwrap();
+        record.line(&Header::parse(HEADER).unwrap(), false).unwrap().append(&mut without).unwrap();
         assert!(without.ends_with(b"E;DP=9\n"));
         let empty = Record {
             quality: fields::MISSING_FLOAT,
@@ -437,7 +384,8 @@ mod tests {
                 info: &info, format: &format,
                 extracted_info: &[(b"X", &extracted)], extracted_format: &[(b"Y", &extracted)],
             };
-            if record.append(&Header::parse(HEADER).unwrap(), true, &mut out).is_ok() {
+            let header = Header::parse(HEADER).unwrap();
+            if record.line(&header, true).and_then(|line| line.append(&mut out)).is_ok() {
                 prop_assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1);
                 prop_assert_eq!(out.iter().filter(|&&byte| byte == b'\t').count(), 9);
             }

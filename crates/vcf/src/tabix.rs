@@ -352,7 +352,7 @@ fn first_window(bin: u32, depth: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BcfRecords;
+    use super::super::bcf::testing::append_lines;
     use super::*;
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
     fn bcf(lines: &str) -> Vec<u8> {
         let header = header();
         let mut file = header.bytes().to_vec();
-        BcfRecords::new(&header).append(lines.as_bytes(), &mut file).unwrap();
+        append_lines(&header, lines.as_bytes(), &mut file).unwrap();
         file
     }
 

@@ -10,7 +10,7 @@ use tilefs_reader::array::{Array, undecodable_fields};
 use crate::array::FieldFolderKind;
 use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
-use crate::domains::soma;
+use crate::domains;
 use crate::fields::FieldFolder;
 use crate::fields::builder::{FileList, FolderBuilder};
 use crate::fields::enums;
@@ -151,7 +151,7 @@ impl Explanations {
                 };
                 let matrix = match self.kind {
                     FieldFolderKind::Slice(_) => Ok(None),
-                    FieldFolderKind::Whole | FieldFolderKind::Variant(_) => soma::matrix_lengths(array),
+                    FieldFolderKind::Whole | FieldFolderKind::Variant(_) => domains::matrix_lengths(array),
                 };
                 CellsSummary::Sparse { rows, non_empty: findings.known(non_empty), matrix: findings.known(matrix) }
             }

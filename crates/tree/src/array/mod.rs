@@ -13,8 +13,6 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
-use tilefs_vcf::dataset::arrays::{VariantDataset, is_statistics};
-use tilefs_vcf::table::VariantTables;
 
 use crate::array::explain::Explanations;
 use crate::array::history::HISTORY;
@@ -24,9 +22,7 @@ use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::domains::filestore;
-use crate::domains::soma;
-use crate::domains::vcf::view::VariantView;
+use crate::domains::{self, TableView};
 use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
 use crate::fields::meta;
@@ -63,21 +59,15 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let variants = is_statistics(array.schema()).then_some(VariantView::Statistics);
-    folder_of(array, options, variants)
+    let table_view = domains::table_view_of(array.schema());
+    folder_of(array, options, table_view)
 }
 
-/// Like [`array_folder`], for the array of variant calls of a TileDB-VCF dataset.
+/// Like [`array_folder`], for an array that tables show in another way.
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn variant_folder(dataset: VariantDataset, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let array = dataset.data.clone();
-    let tables = Arc::new(VariantTables::new(Arc::new(dataset)));
-    folder_of(array, options, Some(VariantView::Calls(tables)))
-}
-
-fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<VariantView>) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, table_view: Option<TableView>) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.lower_case_dimensions {
@@ -87,7 +77,7 @@ fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, variants: Option<Vari
     let names = Arc::new(names);
     let mut folder = match array.schema().array_type {
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &variants)?,
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &table_view)?,
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
@@ -203,7 +193,7 @@ pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
         }
         ArrayType::Sparse => {
             let rows = SparseSubarray::new(array.clone(), false).row_count()?;
-            Ok(match soma::matrix_lengths(array)? {
+            Ok(match domains::matrix_lengths(array)? {
                 Some([height, width]) => format!("sparse {height} x {width}, {}", rows_text(rows)),
                 None => sparse_text(rows),
             })
@@ -225,7 +215,7 @@ fn dense_folder(
         names,
         modified,
         shown: options.shown,
-        variants: None,
+        table_view: None,
     };
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
@@ -237,12 +227,12 @@ fn sparse_folder(
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
-    variants: &Option<VariantView>,
+    table_view: &Option<TableView>,
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        let (names, variants) = (names.clone(), variants.clone());
-        let fields = FieldFolder { subarray, names, modified, shown: options.shown, variants };
+        let (names, table_view) = (names.clone(), table_view.clone());
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown, table_view };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
@@ -280,7 +270,7 @@ pub(super) fn fields_folder(
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));
     let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {
-        filestore::add_to(&mut builder, fields.subarray.array(), fields.modified)?;
+        domains::add_to_array(&mut builder, fields.subarray.array(), fields.modified)?;
     }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {

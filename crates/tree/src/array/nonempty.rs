@@ -60,7 +60,7 @@ impl NonEmptyFolder {
             names: self.names.clone(),
             modified: self.modified,
             shown: self.options.shown,
-            variants: None,
+            table_view: None,
         };
         tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)
     }

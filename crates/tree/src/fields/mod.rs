@@ -24,7 +24,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::cells::{FieldId, Subarray, describe_field};
-use crate::domains::vcf::view::VariantView;
+use crate::domains::TableView;
 use crate::fields::builder::FolderBuilder;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
@@ -96,8 +96,8 @@ pub struct FieldFolder {
     pub modified: SystemTime,
     /// Optional views that are listed.
     pub shown: ShownViews,
-    /// How to show an array of a TileDB-VCF dataset as a table; `None` for other arrays.
-    pub variants: Option<VariantView>,
+    /// The form in which a domain shows the array as a table, if it has one.
+    pub table_view: Option<TableView>,
 }
 
 impl FieldFolder {

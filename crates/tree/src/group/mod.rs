@@ -10,7 +10,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tilefs_export::zarr::is_ngff;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
@@ -22,15 +21,8 @@ use tilefs_threads::cancellation;
 
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};
-use crate::array::{array_folder, variant_folder};
-use crate::domains::bioimaging::{self, PICTURE, TIFF};
-use crate::domains::cf::{self, GroupDataset, NETCDF};
-use crate::domains::soma;
-use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr};
-use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
-use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
-use crate::domains::vcf::files::{VCF, VariantFiles};
-use crate::domains::vcf::group::{dataset_of, dataset_of_calls};
+use crate::array::{array_folder, folder_of};
+use crate::domains::{self, GroupDomain, PlainZarr, ShownGroup};
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
@@ -42,7 +34,7 @@ use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::options::OpenOptions;
 use crate::texts::shown::View;
-use crate::views::zarr::{ZARR, ZarrOfMembers, group_folder};
+use crate::views::zarr::{ZARR, ZarrOfMembers};
 use crate::views::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of information about a group.
@@ -52,8 +44,7 @@ const README: &str = "README.txt";
 /// Number of recently used members that are kept open.
 const KEPT: usize = 64;
 
-/// The folder of a group. Memory: the members' names, and the trees of recently used members; for a pyramid, the
-/// positions of the tiles of its image; for a dataset, its arrays.
+/// The folder of a group. Memory: the members' names, and the trees of recently used members; what domains hold.
 pub struct GroupFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
@@ -65,12 +56,8 @@ pub struct GroupFolder {
     kept: LruCache<String, Arc<MemberFolder>>,
     /// `zarr/`, once used.
     zarr: SingleFlight<Arc<dyn Folder>>,
-    /// `tiff/`, with the levels of the pyramid, once used.
-    tiff: OnceLock<Node>,
-    /// The group as one dataset, once determined.
-    dataset: SingleFlight<Option<Arc<GroupDataset>>>,
-    /// `vcf/`, if the group is a dataset of variants, once determined.
-    vcf: SingleFlight<Option<Arc<VariantFiles>>>,
+    /// What domains add.
+    domains: Arc<[Box<dyn GroupDomain>]>,
 }
 
 impl GroupFolder {
@@ -87,9 +74,10 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
-        let (members, zarr, tiff) = (Mutex::default(), SingleFlight::new(), OnceLock::new());
-        let (dataset, vcf) = (SingleFlight::new(), SingleFlight::new());
-        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset, vcf }
+        let (members, zarr) = (Mutex::default(), SingleFlight::new());
+        let shown = ShownGroup { group: group.clone(), options: options.clone(), modified };
+        let domains = domains::of_group(&shown);
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
     }
 
     /// Returns the same group as of another window, after these arrays in it have changed. All other open members stay
@@ -150,16 +138,11 @@ impl GroupFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
         folder.add_file("members.tsv", LazyFile::transient_text(self.modified, move || members_tsv(&group)));
-        let (group, options) = (self.group.clone(), self.options.clone());
-        folder.add_file("group.json", LazyFile::transient_text(self.modified, move || group_json(&group, &options)));
+        let (group, domains) = (self.group.clone(), self.domains.clone());
+        folder.add_file("group.json", LazyFile::transient_text(self.modified, move || group_json(&group, &domains)));
         let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
-    }
-
-    /// Returns whether the group is a SOMA experiment.
-    fn is_experiment(&self) -> Result<bool> {
-        Ok(soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT))
     }
 
     /// Returns `zarr/`.
@@ -170,62 +153,24 @@ impl GroupFolder {
     /// Makes `zarr/`; also returns whether it is final.
     fn make_zarr(&self) -> Result<(Arc<dyn Folder>, bool)> {
         let (group, mut options) = (self.group.clone(), self.options.clone());
-        if is_ngff(&meta::for_formats(&*group.metadata()?)) {
-            // The arrays have the axes under the same names as the metadata of the image.
-            options = Arc::new(OpenOptions { lower_case_dimensions: true, ..(*options).clone() });
+        for domain in &*self.domains {
+            options = domain.options_in_zarr()?.unwrap_or(options);
         }
         let (last_commit, modified) = (self.last_commit, self.modified);
-        let plain = move |reason: Option<String>| {
+        let plain: PlainZarr = Arc::new(move |reason| {
             let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);
             let group = group.clone();
-            ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
-        };
-        if self.is_experiment()? {
-            return Ok((Arc::new(ExperimentZarr::new(&self.group, modified, plain)?), true));
+            Arc::new(ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason))
+        });
+        let mut lasts = true;
+        for domain in &*self.domains {
+            let (own, is_final) = domain.zarr(&plain)?;
+            lasts &= is_final;
+            if let Some(own) = own {
+                return Ok((own, lasts));
+            }
         }
-        let folder: Arc<dyn Folder> = match self.dataset()? {
-            Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
-            None => Arc::new(plain(None)),
-        };
-        Ok((folder, self.dataset.get().is_some()))
-    }
-
-    /// Returns the group as one dataset, if it is one.
-    fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
-        let make = || {
-            let (dataset, lasts) = GroupDataset::of(&self.group, self.modified)?;
-            Ok((dataset.map(Arc::new), lasts))
-        };
-        self.dataset.get_or_pass(make)
-    }
-
-    /// Returns `vcf/`, if the group is a dataset of variants.
-    fn vcf(&self) -> Result<Option<Arc<VariantFiles>>> {
-        let make = || {
-            let dataset = dataset_of(&self.group)?;
-            Ok(dataset
-                .map(|dataset| Arc::new(VariantFiles::new(Arc::new(dataset), self.options.clone(), self.modified))))
-        };
-        self.vcf.get_or_retry(make).cloned()
-    }
-
-    /// Returns `netcdf/`, if the group is one dataset.
-    fn netcdf(&self) -> Result<Option<Node>> {
-        let Some(dataset) = self.dataset()? else { return Ok(None) };
-        let mut folder = FixedFolder::new(self.modified);
-        folder.add_file(cf::FILE, LazyFile::new(self.modified, move || dataset.netcdf()));
-        Ok(Some(Node::Folder(Arc::new(folder))))
-    }
-
-    /// Returns `tiff/`, if the group is a pyramid that can be an image.
-    fn tiff(&self) -> Result<Option<Node>> {
-        if let Some(known) = self.tiff.get() {
-            return Ok(Some(known.clone()));
-        }
-        let Some(Ok(picture)) = bioimaging::picture(&self.group, &self.options)? else { return Ok(None) };
-        let mut folder = FixedFolder::new(self.modified);
-        folder.add_file(PICTURE, LazyFile::new(self.modified, move || Ok(picture.clone())));
-        Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
+        Ok((plain(None), lasts))
     }
 
     fn history(&self) -> History {
@@ -244,33 +189,30 @@ impl Folder for GroupFolder {
         match name {
             ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
             README => {
-                let (group, options) = (self.group.clone(), self.options.clone());
-                let text = move || readme(&group, &options);
+                let (group, domains) = (self.group.clone(), self.domains.clone());
+                let text = move || readme(&group, &domains);
                 Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified, text)))))
             }
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
-            NETCDF => self.netcdf(),
-            TIFF => self.tiff(),
             OWN => {
-                let (group, options) = (self.group.clone(), self.options.clone());
+                let domains = self.domains.clone();
                 let mut own = FixedFolder::new(self.modified);
-                own.add_file(VIEWS, LazyFile::transient_text(self.modified, move || views(&group, &options)));
+                own.add_file(VIEWS, LazyFile::transient_text(self.modified, move || views(&domains)));
                 Ok(Some(Node::Folder(Arc::new(own))))
             }
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
-            _ => match self.member(name)? {
-                None if name == SLICE && self.is_experiment()? => {
-                    let slices = ExperimentSlices::new(self.group.clone(), self.modified);
-                    Ok(Some(Node::Folder(Arc::new(slices))))
+            _ => {
+                if let Some(member) = self.member(name)? {
+                    return Ok(Some(member));
                 }
-                None if name == H5AD && self.is_experiment()? => {
-                    let files = ExperimentH5ad::new(self.group.clone(), Cut::default(), self.modified);
-                    Ok(Some(Node::Folder(Arc::new(files))))
+                for domain in &*self.domains {
+                    if let Some(view) = domain.view(name)? {
+                        return Ok(Some(view));
+                    }
                 }
-                None if name == VCF => Ok(self.vcf()?.map(|files| Node::Folder(files))),
-                member => Ok(member),
-            },
+                Ok(None)
+            }
         }
     }
 
@@ -280,16 +222,12 @@ impl Folder for GroupFolder {
         let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
         let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
         let zarr = self.options.shown.has(View::Zarr).then_some(ZARR);
-        let tiff = match self.options.shown.has(View::Tiff) {
-            true => self.tiff()?.map(|_| TIFF),
-            false => None,
-        };
-        // A member of that name hides the view.
-        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != H5AD);
-        let h5ad = (is_free && self.is_experiment()?).then_some(H5AD);
-        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != VCF);
-        let vcf = (is_free && self.vcf().is_ok_and(|files| files.is_some())).then_some(VCF);
-        let shown = zarr.into_iter().chain(tiff).chain(h5ad).chain(vcf);
+        let mut views = Vec::new();
+        for domain in &*self.domains {
+            // A member of that name hides the view.
+            views.extend(domain.listed()?.into_iter().filter(|view| names.clone().all(|member| member != *view)));
+        }
+        let shown = zarr.into_iter().chain(views);
         Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
     }
 
@@ -391,8 +329,8 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match dataset_of_calls(group, &array)? {
-                Some(dataset) => variant_folder(dataset, options.clone())?,
+            let folder = match domains::table_view_of_member(group, &array)? {
+                Some(view) => folder_of(array, options.clone(), Some(view))?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenMember::Array(Arc::new(folder)))

@@ -1,7 +1,6 @@
 //! The texts that describe a group: README.txt, `.group/members.tsv` and `.group/group.json`.
 
 use std::fmt::Write;
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
@@ -9,15 +8,10 @@ use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 
-use crate::domains::bioimaging::{self, PICTURE, Picture, TIFF};
-use crate::domains::cf::{FILE, GroupDataset, NETCDF};
-use crate::domains::soma;
-use crate::domains::soma::experiment::{EXPERIMENT, MEASUREMENT};
-use crate::domains::vcf::group::dataset_of;
+use crate::domains::{GroupDomain, GroupFiles, GroupUses, GroupViews};
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::objects::members::NamedMembers;
-use crate::options::OpenOptions;
 use crate::select::time::{extended, future_commits};
 use crate::texts::{heading, in_line, list_of_folders, view_line, with_large_integers_as_text};
 
@@ -26,26 +20,6 @@ pub const NEITHER: &str = "neither an array nor a group";
 
 /// Maximum number of members for which README.txt states whether they are one dataset, which requires opening them.
 const MAX_EXAMINED: usize = 64;
-
-/// What README.txt says about a dataset of TileDB-VCF.
-const VARIANTS: &str = "\
-Variants as VCF files, one for each sample (SAMPLE stands for its name):
-    head vcf/samples.txt
-    bcftools stats vcf/SAMPLE.vcf
-The same compressed in blocks, with an index, so that only the blocks of a region are read:
-    bcftools view vcf/SAMPLE.vcf.gz 1:12000-13000
-The same as BCF, with an index:
-    bcftools view vcf/SAMPLE.bcf 1:12000-13000
-Or only what overlaps the region, from the tiles of the region:
-    cat vcf/slice/1:12000-13000/SAMPLE.vcf
-All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
-    bcftools view vcf/merged/1:12000-13000.vcf.gz
-    bcftools view vcf/samples=A,B/merged/all.vcf
-All records as a table with a column for each INFO and FORMAT field, in files of up to a million rows. The samples that
-carry a first alternative allele (a record that is there again at a later position has another real_start_pos):
-    duckdb -c \"SELECT count(DISTINCT sample) FROM 'data/parquet/parts/*.parquet' WHERE list_contains(fmt_GT, 1)\"
-    head data/text/cells.tsv
-";
 
 /// The row of one member in the tables.
 struct Row {
@@ -106,19 +80,12 @@ pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
 }
 
 /// Returns all information about the group itself, for programs, and whether it is final.
-pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
+pub fn group_json(group: &Group, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
     let rows = rows(group)?;
-    let mut lasts = rows.iter().all(|row| row.lasts);
-    let path = format!("{TIFF}/{PICTURE}");
-    let (mut files, mut not_listed) = (Vec::new(), Vec::new());
-    match bioimaging::picture_state(group, options) {
-        Picture::NoPyramid => {}
-        Picture::Present => files.push(json!({"path": path, "format": "OME-TIFF"})),
-        Picture::LeftOut(reason, is_final) => {
-            lasts &= is_final;
-            not_listed.push(json!({"path": path, "reason": reason}));
-        }
-    }
+    let lasts = rows.iter().all(|row| row.lasts);
+    let mut files = GroupFiles { files: Vec::new(), not_listed: Vec::new(), lasts };
+    domains.iter().for_each(|domain| domain.describe_files(&mut files));
+    let GroupFiles { files, not_listed, lasts } = files;
     let members = rows
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
@@ -146,23 +113,10 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
 }
 
 /// Returns `.tilefs/views.txt`: every view of the group, one per line. Also returns whether the text is final.
-pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
-    let (mut lasts, mut picture) = (true, String::new());
-    match bioimaging::picture_state(group, options) {
-        Picture::NoPyramid => {}
-        Picture::Present => {
-            picture = view_line(&format!("{TIFF}/{PICTURE}"), "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL")
-        }
-        Picture::LeftOut(reason, is_final) => {
-            lasts = is_final;
-            picture = view_line(&format!("{TIFF}/{PICTURE}"), &format!("not here: {reason}"));
-        }
-    }
-    let is_experiment = soma::object_type(&*group.metadata()?).as_deref() == Some(EXPERIMENT);
-    let zarr = match is_experiment {
-        true => view_line("zarr", "annotated data (open the folder): anndata, scanpy, zarr"),
-        false => view_line("zarr", "a Zarr group of all arrays (open the folder): xarray, zarr, dask, napari"),
-    };
+pub fn views(domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
+    let mut views = GroupViews { zarr: None, lines: String::new(), lasts: true };
+    domains.iter().try_for_each(|domain| domain.describe_views(&mut views))?;
+    let plain = || view_line("zarr", "a Zarr group of all arrays (open the folder): xarray, zarr, dask, napari");
     let others = [
         ("MEMBER/", "an array or a group, with a .tilefs/views.txt of its own"),
         (".group/members.tsv", "the members and where they are"),
@@ -171,40 +125,7 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         (".history/TIME/", "the group as of a time"),
     ];
     let others = others.map(|(name, what)| view_line(name, what)).concat();
-    let more = match is_experiment {
-        true => {
-            view_line("zarr/ms/NAME", "one measurement of several: anndata")
-                + &view_line("h5ad/NAME.h5ad", "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it")
-                + &view_line("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata")
-                + &view_line("slice/obs=0..99,var=0..99/h5ad/NAME.h5ad", "the same as a file")
-        }
-        false => String::new(),
-    };
-    let variants = match dataset_of(group) {
-        Ok(Some(_)) => {
-            view_line("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R")
-                + &view_line("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2")
-                + &view_line("vcf/SAMPLE.bcf", "the same as BCF, with a .csi: bcftools, pysam, cyvcf2")
-                + &view_line(
-                    "vcf/slice/1:12000-13000/SAMPLE.vcf",
-                    "the variants that overlap a region, also as .vcf.gz and .bcf",
-                )
-                + &view_line("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does")
-                + &view_line("vcf/merged/1:12000-13000.vcf.gz", "the same of a region")
-                + &view_line("vcf/samples=A,B/", "the same for some samples")
-                + &view_line("vcf/samples.txt", "the names of all samples")
-                + &view_line(
-                    "data/parquet/parts/*.parquet",
-                    "all records, a column for each INFO and FORMAT field: SQL",
-                )
-        }
-        Ok(None) => String::new(),
-        Err(error) => {
-            lasts &= !error.is_transient();
-            view_line("vcf", &format!("not here: {error}"))
-        }
-    };
-    Ok((zarr + &more + &variants + &picture + &others, lasts))
+    Ok((views.zarr.unwrap_or_else(plain) + &views.lines + &others, views.lasts))
 }
 
 /// Returns sentences about what is left out of the group's own details and metadata.
@@ -214,7 +135,7 @@ fn warnings(group: &Group, metadata: &Metadata) -> Result<Vec<String>> {
 }
 
 /// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
-pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
+pub fn readme(group: &Group, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
     let mut text = heading(&format!("{}: a TileDB group, as plain files", in_line(&group.path().shown_name())));
     let there: Vec<&str> = members.names.iter().flatten().map(String::as_str).collect();
@@ -238,21 +159,9 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     }
     text.push('\n');
     text += &list_of_folders(&there);
-    let annotated = match soma::object_type(&metadata).as_deref() {
-        Some(EXPERIMENT) => {
-            "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\
-             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n\
-             Each measurement as an .h5ad file:\n\
-             \x20   ls h5ad\n\
-             Some observations and variables of it, by soma_joinid:\n\
-             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"slice/obs=0..9/zarr\"))'\n"
-        }
-        Some(MEASUREMENT) => {
-            "As annotated data, for anndata and scanpy, it is in the folder of the experiment around it, which has the\n\
-             observations: zarr, or where there are several measurements zarr/ms/NAME.\n"
-        }
-        _ => "",
-    };
+    let mut uses = GroupUses { whole: String::new(), views: String::new(), lasts: true };
+    let may_open = there.len() <= MAX_EXAMINED;
+    domains.iter().try_for_each(|domain| domain.describe_uses(&mut uses, may_open))?;
     // Writing to a string cannot fail.
     let _ = write!(
         text,
@@ -260,7 +169,8 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
          What you can do here\n--------------------\n\
          What the members are, where they are, and what is wrong with those that are missing:\n\
          \x20   column -ts \"$(printf '\\t')\" .group/members.tsv\n\
-         {annotated}"
+         {}",
+        uses.whole
     );
     if !metadata.is_empty() {
         text += "The group's metadata, a file for each key, and all of it as JSON:\n\
@@ -271,46 +181,6 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         text += "The group as it was: a folder for each of its commits, with its members as of then:\n\
                  \x20   ls .history\n";
     }
-    let mut lasts = true;
-    if there.len() <= MAX_EXAMINED {
-        match GroupDataset::of(group, UNIX_EPOCH) {
-            Ok((Some(_), _)) => {
-                let _ = write!(
-                    text,
-                    "All of it as the dataset that TileDB-CF wrote, for xarray, ncdump and NCO:\n\
-                     \x20   ncdump -h {NETCDF}/{FILE}\n\
-                     \x20   python3 -c 'import xarray; print(xarray.open_zarr(\"zarr\"))'\n"
-                );
-            }
-            Ok((None, is_final)) => lasts &= is_final,
-            // The next attempt may find one.
-            Err(_) => lasts = false,
-        }
-    }
-    match dataset_of(group) {
-        Ok(Some(_)) => text += VARIANTS,
-        Ok(None) => {}
-        Err(error) => {
-            lasts &= !error.is_transient();
-            let _ = write!(text, "\nThere is no vcf/: {}.\n", in_line(&error.to_string()));
-        }
-    }
-    let file = format!("{TIFF}/{PICTURE}");
-    match bioimaging::picture_state(group, options) {
-        Picture::NoPyramid => {}
-        Picture::Present => {
-            let _ = write!(
-                text,
-                "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
-                 \x20   gdalinfo {file}\n\
-                 The same as OME-Zarr, for napari and Neuroglancer:\n\
-                 \x20   ls zarr\n"
-            );
-        }
-        Picture::LeftOut(reason, is_final) => {
-            lasts &= is_final;
-            let _ = write!(text, "\nThere is no {file}: {}.\n", in_line(&reason));
-        }
-    }
-    Ok((text, lasts))
+    text += &uses.views;
+    Ok((text, uses.lasts))
 }

@@ -45,7 +45,7 @@ impl ArrowParts {
             let selected = subarray.select(selection, Addressing::Coordinate);
             subarray = selected.map_err(|error| error.into_error(selection))?;
         }
-        let fields = FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, variants: None };
+        let fields = FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, table_view: None };
         if !fields.has_one_axis() {
             let dimensions = fields.schema().dimensions.len();
             let path = fields.subarray.array().path();

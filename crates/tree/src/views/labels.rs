@@ -114,7 +114,7 @@ fn add_values(
         *name = stem.to_owned();
     }
     let subarray = Arc::new(subarray);
-    let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, variants: None };
+    let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, table_view: None };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
     views::add_lines(builder, &fields, attribute);

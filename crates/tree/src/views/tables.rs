@@ -17,8 +17,8 @@ use tilefs_vcf::Notation;
 use tilefs_vcf::table::CallRows;
 
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::domains::TableView;
 use crate::domains::soma::matrix::matrix_domain;
-use crate::domains::vcf::view::VariantView;
 use crate::fields::FieldFolder;
 use crate::fields::builder::FolderBuilder;
 use crate::fields::coordinates::dimension_labels;
@@ -67,7 +67,7 @@ pub fn no_tables(fields: &FieldFolder) -> String {
 
 /// Notes where the blobs of variant calls are, because the table shows columns of their fields instead.
 fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
-    if matches!(fields.variants, Some(VariantView::Calls(_))) {
+    if matches!(fields.table_view, Some(TableView::Calls(_))) {
         let reason =
             "its columns info_NAME and fmt_NAME are the fields in info and fmt, whose bytes are in info.u8 and fmt.u8";
         builder.leave_out(name, reason);
@@ -88,8 +88,8 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
     let file = fields.file(move |fields| {
         let table = text_table(fields, style, header)?;
-        let digest = match &fields.variants {
-            Some(VariantView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
+        let digest = match &fields.table_view {
+            Some(TableView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
             _ => String::new(),
         };
         Ok(Arc::new(measured(&*fields.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?))
@@ -248,7 +248,7 @@ fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
 
 /// Like [`columns`], each with its dimension or attribute, if its values are those of one.
 fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
-    let Some(VariantView::Calls(variants)) = &fields.variants else { return stored_columns(fields, |_| true) };
+    let Some(TableView::Calls(variants)) = &fields.table_view else { return stored_columns(fields, |_| true) };
     let mut all = fields.dimensions().chain(fields.attributes());
     let (ids, stored): (Vec<FieldId>, Vec<Column>) = own_columns_of(fields, &mut all, |_| true)?.into_iter().unzip();
     let subarray = fields.subarray.clone();
@@ -280,7 +280,7 @@ fn own_columns_of(
             let mut column = labelled_column_of(fields, id)?;
             column.field.name = name;
             let is_text = column.field.datatype == Datatype::Char && column.offsets.is_some();
-            if is_text && matches!(fields.variants, Some(VariantView::Statistics)) {
+            if is_text && matches!(fields.table_view, Some(TableView::Statistics)) {
                 column.field.datatype = Datatype::StringUtf8;
             }
             Ok((id, column))

@@ -1,7 +1,7 @@
 //! Variant calls as BCF, the binary form of VCF: version 2.2.
 //!
-//! Records are converted from the lines of the VCF file, so both files always have the same contents. Fields, filters
-//! and contigs are numbers, which the file's header assigns to their names.
+//! Records are made of the same lines as the text of the VCF file, so both files always have the same contents. Fields,
+//! filters and contigs are numbers, which the file's header assigns to their names.
 //!
 //! Source: the specification of VCF 4.2 ("BCF specification"), and htslib where it says nothing: a field without a
 //! value has type 0, and texts are padded with NUL.
@@ -10,8 +10,9 @@ mod format;
 mod header;
 mod record;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 mod typed;
+mod value;
 
 pub use header::BcfHeader;
 pub use record::BcfRecords;

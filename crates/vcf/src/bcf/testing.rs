@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::super::fields::append_float;
-use super::super::header::{attribute, structured};
-use super::BcfHeader;
+use tilefs_format::error::{Error, Result};
+
+use super::{BcfHeader, BcfRecords};
+use crate::fields::{MISSING_FLOAT, Values, append_float};
+use crate::header::{attribute, structured};
+use crate::line::{Line, LineValue, MISSING, SampleFields};
+use crate::record::GENOTYPE;
 
 /// Reads little-endian numbers from the front of some bytes.
 struct Reader<'a>(&'a [u8]);
@@ -153,6 +157,72 @@ pub fn lines(file: &[u8]) -> String {
         text += &(all.join("\t") + "\n");
     }
     text
+}
+
+/// Appends the records of the lines of a text, in which all values are texts.
+pub fn append_lines(header: &BcfHeader, text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let mut records = BcfRecords::new(header);
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    for line in lines {
+        let columns: Vec<&[u8]> = line.split(|&byte| byte == b'\t').collect();
+        records.append(&line_of(&columns).ok_or_else(|| Error::damaged("a line with few columns"))?, out)?;
+    }
+    Ok(())
+}
+
+fn line_of<'l>(columns: &[&'l [u8]]) -> Option<Line<'l>> {
+    let [contig, position, id, reference, others, quality, filters, info, samples @ ..] = columns else { return None };
+    let list = |text: &'l [u8], separator: u8| -> Vec<&'l [u8]> {
+        text.split(|&byte| byte == separator).filter(|_| text != MISSING).collect()
+    };
+    let value = |field: &'l [u8]| {
+        let name = field.split(|&byte| byte == b'=').next().unwrap_or_default();
+        (name, LineValue::Stored(Values::Text(field.get(name.len() + 1..).unwrap_or_default())))
+    };
+    let quality = str::from_utf8(quality).ok()?;
+    let samples = samples.split_first().map(|(format, columns)| {
+        let names = list(format, b':');
+        let columns = columns.iter().map(|column| column.split(|&byte| byte == b':').collect()).collect();
+        Box::new(TextFields { names, columns }) as Box<dyn SampleFields + 'l>
+    });
+    Some(Line {
+        contig,
+        start: u32::try_from(str::from_utf8(position).ok()?.parse::<u64>().ok()?.checked_sub(1)?).ok()?,
+        ids: list(id, b';'),
+        alleles: [*reference].into_iter().chain(list(others, b',')).collect(),
+        quality: if quality == "." { MISSING_FLOAT } else { quality.parse::<f32>().ok()?.to_bits() },
+        filters: list(filters, b';'),
+        info: list(info, b';').into_iter().map(value).collect(),
+        samples,
+    })
+}
+
+/// The texts of FORMAT fields. Those omitted at the end of a sample's column are missing.
+pub struct TextFields<'a> {
+    pub names: Vec<&'a [u8]>,
+    /// For each sample, the text of each field.
+    pub columns: Vec<Vec<&'a [u8]>>,
+}
+
+impl SampleFields for TextFields<'_> {
+    fn names(&self) -> Vec<&[u8]> {
+        self.names.clone()
+    }
+
+    fn for_each_value(&self, field: usize, visit: &mut dyn FnMut(&LineValue<'_>) -> Result<()>) -> Result<()> {
+        self.columns.iter().try_for_each(|column| {
+            let text = Values::Text(column.get(field).copied().unwrap_or(MISSING));
+            visit(&if self.names.get(field) == Some(&GENOTYPE) {
+                LineValue::Genotype(text)
+            } else {
+                LineValue::Stored(text)
+            })
+        })
+    }
+
+    fn append(&self, _: &mut Vec<u8>) -> Result<()> {
+        unreachable!("only read as BCF")
+    }
 }
 
 const DEFINITIONS: &str = "##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n##FILTER=<ID=s50>\n\

@@ -1,6 +1,8 @@
 //! The records of samples as a file of VCF or BCF, with remarks about what it lacks.
 
+mod content;
 mod records;
 mod remarks;
+mod windows;
 
 pub use records::{Encoding, VariantText};

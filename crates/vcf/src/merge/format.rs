@@ -10,6 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
 use super::super::header::ValueCount;
+use super::super::line::{Allele, LineValue, MISSING, SampleFields, separate};
 use super::genotypes::{is_complete, place};
 use super::info::Alleles;
 use super::{Known, LineRecord, MergedFile, Role};
@@ -18,14 +19,18 @@ use super::{Known, LineRecord, MergedFile, Role};
 const BYTES_OF_A_MISSING_FIELD: usize = 6;
 
 /// The FORMAT fields of one line.
-pub(super) struct FormatFields<'l, 'r, 'a, 'm> {
-    line: &'l [LineRecord<'r, 'a, 'm>],
-    fields: Vec<FormatField<'a>>,
-    /// The number of the field for each value of the records of the line.
-    numbers: Vec<usize>,
+pub(super) struct FormatFields<'l> {
+    files: &'l [MergedFile],
+    line: &'l [LineRecord<'l, 'l, 'l>],
+    /// The fields, `GT` first.
+    fields: Vec<FormatField<'l>>,
+    /// The values of the records: those of all fields of the first record, then those of the next one.
+    values: Vec<Option<Values<'l>>>,
     /// The alleles of all genotypes, and each record's range among them.
     genotypes: Vec<Allele>,
     places: Vec<Option<Range<usize>>>,
+    /// For each record, whether it has the alleles of the line.
+    are_unchanged: Vec<bool>,
     /// The number of alleles of the line.
     alleles: usize,
     /// The highest ploidy of a genotype, at least 1.
@@ -40,36 +45,20 @@ struct FormatField<'a> {
     is_text: bool,
 }
 
-/// An allele of a genotype: its number, `None` if missing, and whether it is phased with the previous one.
-type Allele = (Option<usize>, bool);
-
-impl<'l, 'r, 'a, 'm> FormatFields<'l, 'r, 'a, 'm> {
+impl<'l> FormatFields<'l> {
     /// Collects the fields of the records of a line.
     ///
     /// # Errors
     /// Fails for malformed genotypes.
-    pub(super) fn new(line: &'l [LineRecord<'r, 'a, 'm>], alleles: usize) -> Result<Self> {
-        let mut fields: Vec<FormatField<'a>> = Vec::with_capacity(line.first().map_or(0, |one| one.format.len()));
-        let mut numbers = Vec::with_capacity(line.iter().map(|one| one.format.len()).sum());
-        for one in line {
-            for (place, field) in one.format.iter().enumerate() {
-                // Most records have the same fields in the same places.
-                let is_same = |known: &FormatField<'_>| known.number == field.known.number;
-                let number = match fields.get(place) {
-                    Some(known) if is_same(known) => place,
-                    _ => fields.iter().position(is_same).unwrap_or(fields.len()),
-                };
-                match fields.get_mut(number) {
-                    None => {
-                        let is_text = matches!(field.values, Values::Text(_));
-                        let Known { number, role, own, .. } = field.known;
-                        fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
-                    }
-                    // The first definition whose number of values depends on alleles takes precedence.
-                    Some(known) if known.count == ValueCount::Other => known.count = field.known.own.count,
-                    Some(_) => {}
+    pub(super) fn new(files: &'l [MergedFile], line: &'l [LineRecord<'l, 'l, 'l>], alleles: usize) -> Result<Self> {
+        let (fields, numbers) = fields_of(line);
+        let mut values = vec![None; line.len().saturating_mul(fields.len())];
+        let mut numbers = numbers.into_iter();
+        for (own, one) in values.chunks_mut(fields.len().max(1)).zip(line) {
+            for (field, number) in one.format.iter().zip(&mut numbers) {
+                if let Some(place) = own.get_mut(number).filter(|place| place.is_none()) {
+                    *place = Some(field.values);
                 }
-                numbers.push(number);
             }
         }
         let (mut genotypes, mut places) = (Vec::with_capacity(2 * line.len()), Vec::with_capacity(line.len()));
@@ -80,7 +69,11 @@ impl<'l, 'r, 'a, 'm> FormatFields<'l, 'r, 'a, 'm> {
             ploidy = ploidy.max(genotypes.len() - before);
             places.push(has_genotype.then_some(before..genotypes.len()));
         }
-        Ok(FormatFields { line, fields, numbers, genotypes, places, alleles, ploidy })
+        let is_unchanged = |one: &LineRecord<'_, '_, '_>| {
+            one.map.len() == alleles && one.map.iter().enumerate().all(|(own, &number)| own == number)
+        };
+        let are_unchanged = line.iter().map(is_unchanged).collect();
+        Ok(FormatFields { files, line, fields, values, genotypes, places, are_unchanged, alleles, ploidy })
     }
 
     /// Returns the genotype of a record of the line, if it has one.
@@ -89,11 +82,11 @@ impl<'l, 'r, 'a, 'm> FormatFields<'l, 'r, 'a, 'm> {
     }
 
     /// Returns how often each allele occurs in the genotypes; `None` if no record has a genotype.
-    pub(super) fn allele_counts(&self) -> Option<Vec<u64>> {
+    pub(super) fn allele_counts(&self) -> Option<Vec<i64>> {
         if self.fields.iter().all(|field| field.role != Role::Genotype) {
             return None;
         }
-        let mut counts = vec![0u64; self.alleles];
+        let mut counts = vec![0i64; self.alleles];
         for (record, one) in self.line.iter().enumerate() {
             for allele in self.genotype(record).unwrap_or_default().iter().filter_map(|(allele, _)| *allele) {
                 if let Some(count) = one.map.get(allele).and_then(|&number| counts.get_mut(number)) {
@@ -104,122 +97,135 @@ impl<'l, 'r, 'a, 'm> FormatFields<'l, 'r, 'a, 'm> {
         Some(counts)
     }
 
-    /// Appends FORMAT and the column of each file with a sample.
+    /// Returns for each file with a sample the number of its record in the line, if it has one.
+    fn columns(&self) -> impl Iterator<Item = Option<usize>> {
+        let mut records = self.line.iter().enumerate().filter(|(_, one)| one.file.sample.is_some()).peekable();
+        let files = self.files.iter().filter(|file| file.sample.is_some());
+        files.map(move |file| records.next_if(|(_, one)| std::ptr::eq(one.file, file)).map(|(record, _)| record))
+    }
+
+    /// Returns the value of a field of a record, or of a sample without a record.
     ///
     /// # Errors
-    /// Fails for values that do not fit the alleles of their record, and for texts that VCF does not allow.
-    pub(super) fn append(&self, files: &[MergedFile], out: &mut Vec<u8>) -> Result<()> {
-        let columns = || files.iter().filter(|file| file.sample.is_some());
-        out.push(b'\t');
+    /// Fails for values that do not fit the alleles of their record.
+    fn value(&self, record: Option<usize>, number: usize) -> Result<LineValue<'_>> {
+        let lost = || Error::internal("no such field of a line");
+        let field = self.fields.get(number).ok_or_else(lost)?;
+        let stored = |record: usize| self.values.get(record * self.fields.len() + number).copied().flatten();
+        let Some((record, values)) = record.and_then(|record| Some((record, stored(record)?))) else {
+            return Ok(self.missing(field));
+        };
+        let (one, genotype) = (self.line.get(record).ok_or_else(lost)?, self.genotype(record).unwrap_or_default());
+        if field.role == Role::Genotype {
+            return Ok(LineValue::MergedGenotype { alleles: genotype, map: one.map });
+        }
+        if field.count == ValueCount::Other || self.are_unchanged.get(record) == Some(&true) {
+            return Ok(LineValue::Stored(values));
+        }
+        let placed = || {
+            if !is_complete(values, field.count, one.map.len()) {
+                let reason = format!("a number of values that does not fit {} alleles", one.map.len());
+                return Err(Error::damaged(reason));
+            }
+            if values.numbers().is_some_and(|numbers| matches!(numbers.as_slice(), [] | [None])) {
+                return Ok(LineValue::Missing(1));
+            }
+            let ploidy = Some(genotype.len()).filter(|ploidy| *ploidy > 0);
+            let alleles = Alleles { map: one.map, of_line: self.alleles };
+            place(values, field.count, &alleles, ploidy).map(LineValue::Placed)
+        };
+        placed().map_err(|error| self.locate(error, record, number))
+    }
+
+    /// Returns the value of a field for samples without one.
+    fn missing(&self, field: &FormatField<'_>) -> LineValue<'static> {
+        match (field.role, field.is_text, field.count) {
+            (Role::Genotype, ..) => LineValue::MissingGenotype(self.ploidy),
+            (_, true, ValueCount::PerAllele) => LineValue::Missing(self.alleles),
+            (_, true, ValueCount::PerAlternative) => LineValue::Missing(self.alleles.saturating_sub(1)),
+            _ => LineValue::Missing(1),
+        }
+    }
+
+    /// Adds the field and the sample of a record to an error, and its place.
+    fn locate(&self, error: Error, record: usize, number: usize) -> Error {
+        match self.line.get(record) {
+            Some(one) => error.in_field(&field_of(one, &self.fields, number)).in_file(one.record.place("fmt")),
+            None => error,
+        }
+    }
+}
+
+impl SampleFields for FormatFields<'_> {
+    fn names(&self) -> Vec<&[u8]> {
+        self.fields.iter().map(|field| field.name).collect()
+    }
+
+    fn for_each_value(&self, field: usize, visit: &mut dyn FnMut(&LineValue<'_>) -> Result<()>) -> Result<()> {
+        self.columns().try_for_each(|record| visit(&self.value(record, field)?))
+    }
+
+    fn append(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.fields.is_empty() {
-            out.push(b'.');
-            columns().for_each(|_| out.extend_from_slice(b"\t."));
+            out.extend_from_slice(MISSING);
+            self.columns().for_each(|_| out.extend_from_slice(b"\t."));
             return Ok(());
         }
-        // GT first, the others in their order.
-        let genotype = self.fields.iter().position(|field| field.role == Role::Genotype);
-        let others = (0..self.fields.len()).filter(|&number| Some(number) != genotype);
-        let mut order: Vec<usize> = Vec::with_capacity(self.fields.len());
-        order.extend(genotype.into_iter().chain(others));
-        for (place, field) in order.iter().filter_map(|&number| self.fields.get(number)).enumerate() {
-            if place > 0 {
-                out.push(b':');
-            }
-            out.extend_from_slice(field.name);
+        separate(&self.fields, b':', out, |field, out| out.extend_from_slice(field.name));
+        let mut missing = Vec::with_capacity(BYTES_OF_A_MISSING_FIELD * self.fields.len());
+        for (number, field) in self.fields.iter().enumerate() {
+            missing.push(if number > 0 { b':' } else { b'\t' });
+            self.missing(field).append(b"", &mut missing)?;
         }
-        let mut missing = Vec::with_capacity(BYTES_OF_A_MISSING_FIELD * order.len());
-        for (place, &number) in order.iter().enumerate() {
-            missing.push(if place > 0 { b':' } else { b'\t' });
-            self.append_missing(number, &mut missing);
-        }
-        let mut start = 0;
-        let with_numbers = self.line.iter().enumerate().map(|(record, one)| {
-            let numbers = self.numbers.get(start..start + one.format.len()).unwrap_or_default();
-            start += one.format.len();
-            (record, one, numbers)
-        });
-        let mut records = with_numbers.filter(|(_, one, _)| one.file.sample.is_some()).peekable();
-        let mut values: Vec<Option<Values<'a>>> = Vec::with_capacity(self.fields.len());
-        for file in columns() {
-            let Some((record, one, numbers)) = records.next_if(|(_, one, _)| std::ptr::eq(one.file, file)) else {
+        for record in self.columns() {
+            let Some(own) = record else {
                 out.extend_from_slice(&missing);
                 continue;
             };
-            values.clear();
-            values.resize(self.fields.len(), None);
-            let is_unchanged =
-                one.map.len() == self.alleles && one.map.iter().enumerate().all(|(own, &number)| own == number);
-            for (field, &number) in one.format.iter().zip(numbers) {
-                if let Some(place) = values.get_mut(number).filter(|place| place.is_none()) {
-                    *place = Some(field.values);
-                }
-            }
-            for (place, &number) in order.iter().enumerate() {
-                out.push(if place > 0 { b':' } else { b'\t' });
-                match values.get(number).copied().flatten() {
-                    Some(values) => self
-                        .append_values(record, number, values, is_unchanged, out)
-                        .map_err(|error| error.in_field(&field_of(one, &self.fields, number)))
-                        .in_file(one.record.place("fmt"))?,
-                    None => self.append_missing(number, out),
+            for number in 0..self.fields.len() {
+                out.push(if number > 0 { b':' } else { b'\t' });
+                let appended = self.value(record, number)?.append(b":", out);
+                if !appended.map_err(|error| self.locate(error, own, number))? {
+                    out.extend_from_slice(MISSING);
                 }
             }
         }
         Ok(())
     }
+}
 
-    fn append_missing(&self, number: usize, out: &mut Vec<u8>) {
-        let Some(field) = self.fields.get(number) else { return };
-        let count = match (field.role, field.is_text, field.count) {
-            (Role::Genotype, ..) => {
-                out.push(b'.');
-                (1..self.ploidy).for_each(|_| out.extend_from_slice(b"/."));
-                return;
+/// Returns the fields of the records of a line, `GT` first, and the number of the field for each value of the records.
+fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>]) -> (Vec<FormatField<'l>>, Vec<usize>) {
+    let mut fields: Vec<FormatField<'l>> = Vec::with_capacity(line.first().map_or(0, |one| one.format.len()));
+    let mut numbers = Vec::with_capacity(line.iter().map(|one| one.format.len()).sum());
+    for one in line {
+        for (place, field) in one.format.iter().enumerate() {
+            // Most records have the same fields in the same places.
+            let is_same = |known: &FormatField<'_>| known.number == field.known.number;
+            let number = match fields.get(place) {
+                Some(known) if is_same(known) => place,
+                _ => fields.iter().position(is_same).unwrap_or(fields.len()),
+            };
+            match fields.get_mut(number) {
+                None => {
+                    let is_text = matches!(field.values, Values::Text(_));
+                    let Known { number, role, own, .. } = field.known;
+                    fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
+                }
+                // The first definition whose number of values depends on alleles takes precedence.
+                Some(known) if known.count == ValueCount::Other => known.count = field.known.own.count,
+                Some(_) => {}
             }
-            (_, true, ValueCount::PerAllele) => self.alleles,
-            (_, true, ValueCount::PerAlternative) => self.alleles.saturating_sub(1),
-            _ => 1,
-        };
-        out.push(b'.');
-        (1..count).for_each(|_| out.extend_from_slice(b",."));
+            numbers.push(number);
+        }
     }
-
-    /// Appends the values of a field of a record. `is_unchanged`: the record has the alleles of the line.
-    fn append_values(
-        &self,
-        record: usize,
-        number: usize,
-        values: Values<'a>,
-        is_unchanged: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let Some((field, one)) = self.fields.get(number).zip(self.line.get(record)) else { return Ok(()) };
-        let genotype = self.genotype(record).unwrap_or_default();
-        if field.role == Role::Genotype {
-            append_genotype(genotype, one.map, out);
-            return Ok(());
+    if let Some(genotype) = fields.iter().position(|field| field.role == Role::Genotype) {
+        fields[..=genotype].rotate_right(1);
+        for number in numbers.iter_mut().filter(|number| **number <= genotype) {
+            *number = if *number == genotype { 0 } else { *number + 1 };
         }
-        if field.count == ValueCount::Other || is_unchanged {
-            if !values.append(b":", out)? {
-                out.push(b'.');
-            }
-            return Ok(());
-        }
-        if !is_complete(values, field.count, one.map.len()) {
-            let reason = format!("a number of values that does not fit {} alleles", one.map.len());
-            return Err(Error::damaged(reason));
-        }
-        if values.numbers().is_some_and(|numbers| matches!(numbers.as_slice(), [] | [None])) {
-            out.push(b'.');
-            return Ok(());
-        }
-        let ploidy = Some(genotype.len()).filter(|ploidy| *ploidy > 0);
-        let placed = place(values, field.count, &Alleles { map: one.map, of_line: self.alleles }, ploidy)?;
-        if !placed.append(b":", out)? {
-            out.push(b'.');
-        }
-        Ok(())
     }
+    (fields, numbers)
 }
 
 fn field_of(one: &LineRecord<'_, '_, '_>, fields: &[FormatField<'_>], number: usize) -> String {
@@ -247,20 +253,4 @@ fn read_genotype(one: &LineRecord<'_, '_, '_>, genotypes: &mut Vec<Allele>) -> R
         genotypes.push((number, allele & 1 == 1));
     }
     Ok(true)
-}
-
-/// Appends a genotype with the line's numbers of its alleles. Missing alleles are not phased.
-fn append_genotype(genotype: &[Allele], map: &[usize], out: &mut Vec<u8>) {
-    if genotype.is_empty() {
-        out.push(b'.');
-    }
-    for (place, (allele, is_phased)) in genotype.iter().enumerate() {
-        if place > 0 {
-            out.push(if *is_phased && allele.is_some() { b'|' } else { b'/' });
-        }
-        match allele.and_then(|allele| map.get(allele)) {
-            Some(&number) => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-            None => out.push(b'.'),
-        }
-    }
 }

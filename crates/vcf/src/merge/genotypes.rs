@@ -5,9 +5,9 @@
 
 use tilefs_format::error::{Error, Result};
 
-use super::super::check_text;
-use super::super::fields::{Values, append_float, unpadded};
+use super::super::fields::{Values, unpadded};
 use super::super::header::ValueCount;
+use super::super::line::{MISSING, Placed};
 use super::info::Alleles;
 
 /// Maximum number of values of a field in a line per sample: a record has at most 2^31 bytes in BCF, and memory must be
@@ -16,18 +16,6 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// The highest ploidy to try if the genotypes do not determine it.
 const MAX_PLOIDY: usize = 16;
-
-/// The values of a field, arranged for a line.
-#[derive(Debug, PartialEq)]
-pub(super) enum Placed<'a> {
-    /// Little-endian numbers of 32 bits; `None` for missing ones.
-    Numbers { numbers: Vec<Option<[u8; 4]>>, is_float: bool },
-    /// Texts; `.` for missing ones.
-    Texts(Vec<&'a [u8]>),
-}
-
-/// The text of a missing value.
-const MISSING: &[u8] = b".";
 
 /// Arranges the values of a record for its line. Values without a place are left out, and places without a value are
 /// missing. `ploidy` is that of the sample's genotype.
@@ -188,45 +176,13 @@ impl<'a> Placed<'a> {
             _ => {}
         }
     }
-
-    /// Appends the values, separated by commas; returns whether there are any.
-    ///
-    /// # Errors
-    /// Fails for a text with a character that VCF does not allow there: one of `ends`, a tab or a line break.
-    pub(super) fn append(&self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
-        let before = out.len();
-        match self {
-            Placed::Numbers { numbers, is_float } => {
-                for (place, number) in numbers.iter().enumerate() {
-                    if place > 0 {
-                        out.push(b',');
-                    }
-                    match number {
-                        None => out.push(b'.'),
-                        Some(bytes) if *is_float => append_float(u32::from_le_bytes(*bytes), out),
-                        Some(bytes) => {
-                            out.extend_from_slice(itoa::Buffer::new().format(i32::from_le_bytes(*bytes)).as_bytes());
-                        }
-                    }
-                }
-            }
-            Placed::Texts(texts) => {
-                for (place, text) in texts.iter().enumerate() {
-                    if place > 0 {
-                        out.push(b',');
-                    }
-                    out.extend_from_slice(check_text(text, ends, "a text in a field")?);
-                }
-            }
-        }
-        Ok(out.len() > before)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::super::line::LineValue;
     use super::*;
 
     fn genotypes(alleles: usize, ploidy: usize) -> Vec<Vec<usize>> {
@@ -264,7 +220,8 @@ mod tests {
 
     fn shown(values: Values<'_>, count: ValueCount, map: &[usize], of_line: usize, ploidy: Option<usize>) -> String {
         let mut out = Vec::new();
-        place(values, count, &Alleles { map, of_line }, ploidy).unwrap().append(b";", &mut out).unwrap();
+        let placed = place(values, count, &Alleles { map, of_line }, ploidy).unwrap();
+        LineValue::Placed(placed).append(b";", &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

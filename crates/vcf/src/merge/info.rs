@@ -4,17 +4,19 @@
 //! or genotype combine the values of all records, each at its place in the line. `AN` and `AC` are counted in the
 //! genotypes; without samples they are summed.
 
-use super::super::fields::{Values, append_float};
+use super::super::fields::Values;
 use super::super::header::ValueCount;
+use super::super::line::{InfoField, LineValue, Placed};
 use super::super::record::END;
-use super::genotypes::{Placed, place};
+use super::genotypes::place;
 use super::{END_NUMBER, Known, KnownField, Role};
 use tilefs_format::error::Result;
 
 /// The INFO fields of one line, field by field.
 #[derive(Default)]
 pub(super) struct Info<'a> {
-    first: Vec<(Name<'a>, First<'a>)>,
+    /// Values of the first record with the field.
+    first: Vec<(Name<'a>, LineValue<'a>)>,
     sums: Vec<(Name<'a>, Sum)>,
     placed: Vec<(Name<'a>, Placed<'a>)>,
 }
@@ -24,13 +26,6 @@ pub(super) struct Info<'a> {
 struct Name<'a> {
     number: usize,
     text: &'a [u8],
-}
-
-/// The value of a field that is taken from one record.
-enum First<'a> {
-    Stored(Values<'a>),
-    /// A position derived from the end of the record.
-    Position(u64),
 }
 
 /// The sum of a field's values, place by place. A missing value counts as 0.
@@ -84,71 +79,28 @@ impl<'a> Info<'a> {
             }
             return Ok(());
         }
-        self.add_first(name, First::Stored(values));
+        self.add_first(name, LineValue::Stored(values));
         Ok(())
     }
 
     /// Adds the `END` of a record that its writer left out, because its value follows from the record's end.
-    pub(super) fn add_end(&mut self, position: u64) {
-        self.add_first(Name { number: END_NUMBER, text: END }, First::Position(position));
+    pub(super) fn add_end(&mut self, position: i64) {
+        self.add_first(Name { number: END_NUMBER, text: END }, LineValue::Integers(vec![position]));
     }
 
-    fn add_first(&mut self, name: Name<'a>, value: First<'a>) {
+    fn add_first(&mut self, name: Name<'a>, value: LineValue<'a>) {
         if self.first.iter().all(|(known, _)| known.number != name.number) {
             self.first.push((name, value));
         }
     }
 
-    /// Appends the fields, then those of `last`.
-    ///
-    /// # Errors
-    /// Fails for a text that VCF does not allow.
-    pub(super) fn append(mut self, last: &[(&[u8], &[u64])], out: &mut Vec<u8>) -> Result<()> {
-        let before = out.len();
-        let append_name = |name: &[u8], out: &mut Vec<u8>| {
-            if out.len() > before {
-                out.push(b';');
-            }
-            out.extend_from_slice(name);
-            out.push(b'=');
-        };
-        for (name, values) in &self.first {
-            append_name(name.text, out);
-            match values {
-                First::Position(position) => out.extend_from_slice(itoa::Buffer::new().format(*position).as_bytes()),
-                First::Stored(values) if !values.append(b";", out)? => _ = out.pop(),
-                First::Stored(_) => {}
-            }
-        }
+    /// Returns the fields, then those of `last`.
+    pub(super) fn into_fields(mut self, last: Vec<InfoField<'a>>) -> Vec<InfoField<'a>> {
         self.sums.sort_by_key(|(name, _)| name.text);
-        for (name, sum) in &self.sums {
-            append_name(name.text, out);
-            sum.append(out);
-        }
-        for (name, placed) in &self.placed {
-            append_name(name.text, out);
-            if !placed.append(b";", out)? {
-                out.pop();
-            }
-        }
-        for (name, numbers) in last {
-            append_name(name, out);
-            append_numbers(numbers, out);
-        }
-        if out.len() == before {
-            out.push(b'.');
-        }
-        Ok(())
-    }
-}
-
-/// Appends integers, separated by commas.
-fn append_numbers(numbers: &[impl itoa::Integer + Copy], out: &mut Vec<u8>) {
-    for (place, number) in numbers.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+        let sums = self.sums.into_iter().map(|(name, sum)| (name.text, sum.into_value()));
+        let placed = self.placed.into_iter().map(|(name, placed)| (name.text, LineValue::Placed(placed)));
+        let first = self.first.into_iter().map(|(name, value)| (name.text, value));
+        first.chain(sums).chain(placed).chain(last).collect()
     }
 }
 
@@ -178,15 +130,10 @@ impl Sum {
         }
     }
 
-    fn append(&self, out: &mut Vec<u8>) {
+    fn into_value<'a>(self) -> LineValue<'a> {
         match self {
-            Sum::Integers(sums) => append_numbers(sums, out),
-            Sum::Floats(sums) => sums.iter().enumerate().for_each(|(place, sum)| {
-                if place > 0 {
-                    out.push(b',');
-                }
-                append_float(sum.to_bits(), out);
-            }),
+            Sum::Integers(sums) => LineValue::Integers(sums),
+            Sum::Floats(sums) => LineValue::Floats(sums),
         }
     }
 }

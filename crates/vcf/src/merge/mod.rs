@@ -21,9 +21,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::fields::{FieldValue, MISSING_FLOAT, Values, append_float};
+use super::fields::{FieldValue, MISSING_FLOAT, Values};
 use super::header::Definition;
 use super::known_names::KnownNames;
+use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};
 use super::record::{END, GENOTYPE};
 use super::{Header, Record};
 use format::FormatFields;
@@ -150,7 +151,7 @@ struct LineFilters<'m> {
     /// The header that numbers them.
     header: &'m Header,
     stored: Vec<u8>,
-    text: Vec<u8>,
+    names: Vec<&'m [u8]>,
 }
 
 impl Merger {
@@ -233,13 +234,12 @@ impl Merger {
         Ok((has_end || record.lacks_end(header)).then(|| u64::from(record.end) + 1))
     }
 
-    fn append_info(
+    fn info_fields<'l>(
         &self,
-        line: &[LineRecord<'_, '_, '_>],
-        fields: &FormatFields<'_, '_, '_, '_>,
+        line: &'l [LineRecord<'l, 'l, 'l>],
+        fields: &FormatFields<'l>,
         of_line: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    ) -> Result<Vec<InfoField<'l>>> {
         let mut info = Info::default();
         let has_samples = self.columns > 0;
         for LineRecord { file, record, map, info: own, .. } in line {
@@ -248,33 +248,35 @@ impl Merger {
                 info.add(field, has_samples, &alleles).in_file(record.place("info"))?;
             }
             if record.lacks_end(&file.header) && own.iter().all(|field| field.known.role != Role::End) {
-                info.add_end(u64::from(record.end) + 1);
+                info.add_end(i64::from(record.end) + 1);
             }
         }
-        let counts = fields.allele_counts();
-        let total = [counts.iter().flatten().sum::<u64>()];
-        let mut last: Vec<(&[u8], &[u64])> = Vec::new();
-        if let Some(counts) = &counts {
+        let mut last = Vec::new();
+        if let Some(counts) = fields.allele_counts() {
             if self.header.defines_info(ALLELE_NUMBER) {
-                last.push((ALLELE_NUMBER, &total));
+                last.push((ALLELE_NUMBER, LineValue::Integers(vec![counts.iter().sum()])));
             }
             if self.header.defines_info(ALLELE_COUNT)
                 && let Some(others) = counts.get(1..).filter(|others| !others.is_empty())
             {
-                last.push((ALLELE_COUNT, others));
+                last.push((ALLELE_COUNT, LineValue::Integers(others.to_vec())));
             }
         }
-        info.append(&last, out)
+        Ok(info.into_fields(last))
     }
 }
 
 impl<'m> MergedLines<'m> {
-    /// Appends the lines for all records that begin at one position, ordered by file.
+    /// Calls `visit` with each line for the records that begin at one position, ordered by file.
     ///
     /// # Errors
     /// Fails for values that TileDB-VCF does not write, or that do not fit the alleles of their record. The error has
-    /// the place of the record.
-    pub fn append(&mut self, records: &[FileRecord<'_>], out: &mut Vec<u8>) -> Result<()> {
+    /// the place of the record. Otherwise those of `visit`.
+    pub fn for_each_line(
+        &mut self,
+        records: &[FileRecord<'_>],
+        mut visit: impl FnMut(&Line<'_>) -> Result<()>,
+    ) -> Result<()> {
         for group in self.merger.groups(records)? {
             let mut fields = Vec::with_capacity(group.members.len().saturating_mul(self.fields));
             let mut ends = Vec::with_capacity(group.members.len());
@@ -294,34 +296,28 @@ impl<'m> MergedLines<'m> {
                 self.fields = end - start;
                 start = end;
             }
-            self.append_line(&line, &group, out)?;
+            visit(&self.line(&line, &group)?)?;
         }
         Ok(())
     }
 
-    fn append_line(&mut self, line: &[LineRecord<'_, '_, 'm>], group: &Group<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let Some(first) = line.first() else { return Ok(()) };
-        first.record.append_place(out)?;
-        append_ids(line, out)?;
-        for (number, allele) in group.alleles.iter().enumerate() {
-            out.push(if number < 2 { b'\t' } else { b',' });
-            out.extend_from_slice(if allele.is_empty() { b"." } else { allele });
-        }
-        if group.alleles.len() == 1 {
-            out.extend_from_slice(b"\t.");
-        }
-        out.push(b'\t');
-        append_quality(line, out);
-        out.push(b'\t');
-        self.append_filters(line, out)?;
-        out.push(b'\t');
-        let fields = FormatFields::new(line, group.alleles.len())?;
-        self.merger.append_info(line, &fields, group.alleles.len(), out)?;
-        if self.merger.columns > 0 {
-            fields.append(&self.merger.files, out)?;
-        }
-        out.push(b'\n');
-        Ok(())
+    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l Group<'l>) -> Result<Line<'l>> {
+        let first = line.first().ok_or_else(|| Error::internal("a line of no record"))?;
+        first.record.check_contig()?;
+        let (ids, filters) = (ids(line)?, self.filters(line)?);
+        let fields = FormatFields::new(&self.merger.files, line, group.alleles.len())?;
+        let info = self.merger.info_fields(line, &fields, group.alleles.len())?;
+        let samples = (self.merger.columns > 0).then(|| Box::new(fields) as Box<dyn SampleFields + 'l>);
+        Ok(Line {
+            contig: first.record.contig,
+            start: first.record.start,
+            ids,
+            alleles: group.alleles.iter().map(|allele| &**allele).collect(),
+            quality: highest_quality(line),
+            filters,
+            info,
+            samples,
+        })
     }
 
     /// Adds the INFO fields of a record, then the FORMAT fields if the file has a column; returns the end of both.
@@ -371,9 +367,9 @@ impl<'m> MergedLines<'m> {
         Ok([info_end, fields.len()])
     }
 
-    /// Appends the filters of all records; `PASS` only if there is no other.
-    fn append_filters(&mut self, line: &[LineRecord<'_, '_, 'm>], out: &mut Vec<u8>) -> Result<()> {
-        let Some(first) = line.first() else { return Ok(()) };
+    /// Returns the filters of all records; `PASS` only if there is no other.
+    fn filters(&mut self, line: &[LineRecord<'_, '_, 'm>]) -> Result<Vec<&'m [u8]>> {
+        let Some(first) = line.first() else { return Ok(Vec::new()) };
         let has = |one: &LineRecord<'_, '_, '_>, header: &Header, stored: &[u8]| {
             std::ptr::eq(&*one.file.header, header) && one.record.filters == stored
         };
@@ -381,27 +377,24 @@ impl<'m> MergedLines<'m> {
         // Most lines have the filters of the line before.
         if let Some(known) = self.filters.as_ref().filter(|known| are_alike && has(first, known.header, &known.stored))
         {
-            out.extend_from_slice(&known.text);
-            return Ok(());
+            return Ok(known.names.clone());
         }
-        let mut filters: Vec<&[u8]> = Vec::new();
+        let mut names: Vec<&[u8]> = Vec::new();
         for LineRecord { file, record, .. } in line {
             for filter in record.filter_names(&file.header).in_file(record.place("filter_ids"))? {
-                if !filters.contains(&filter) {
-                    filters.push(filter);
+                if !names.contains(&filter) {
+                    names.push(filter);
                 }
             }
         }
-        if filters.len() > 1 {
-            filters.retain(|filter| *filter != b"PASS");
+        if names.len() > 1 {
+            names.retain(|filter| *filter != b"PASS");
         }
-        let text = if filters.is_empty() { b".".to_vec() } else { filters.join(&b';') };
-        out.extend_from_slice(&text);
         if are_alike {
-            self.filters =
-                Some(LineFilters { header: &first.file.header, stored: first.record.filters.to_vec(), text });
+            let (header, stored) = (&*first.file.header, first.record.filters.to_vec());
+            self.filters = Some(LineFilters { header, stored, names: names.clone() });
         }
-        Ok(())
+        Ok(names)
     }
 }
 
@@ -424,26 +417,22 @@ fn numbers_of_definitions(files: &[MergedFile]) -> Vec<usize> {
     numbers
 }
 
-/// Appends the distinct identifiers of records.
-fn append_ids(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) -> Result<()> {
+/// Returns the distinct identifiers of records.
+fn ids<'l>(line: &[LineRecord<'l, 'l, '_>]) -> Result<Vec<&'l [u8]>> {
     let mut ids: Vec<&[u8]> = Vec::new();
     for LineRecord { record, .. } in line {
         let id = record.id_text().in_file(record.place("id"))?;
-        if id != b"." && !ids.contains(&id) {
+        if id != MISSING && !ids.contains(&id) {
             ids.push(id);
         }
     }
-    match ids.is_empty() {
-        true => out.push(b'.'),
-        false => out.extend_from_slice(&ids.join(&b';')),
-    }
-    Ok(())
+    Ok(ids)
 }
 
-/// Appends the highest quality.
-fn append_quality(line: &[LineRecord<'_, '_, '_>], out: &mut Vec<u8>) {
+/// Returns the bits of the highest quality.
+fn highest_quality(line: &[LineRecord<'_, '_, '_>]) -> u32 {
     let known = line.iter().map(|one| one.record.quality).filter(|&quality| quality != MISSING_FLOAT);
     let highest =
         known.map(f32::from_bits).reduce(|highest, quality| if highest < quality { quality } else { highest });
-    append_float(highest.map_or(MISSING_FLOAT, f32::to_bits), out);
+    highest.map_or(MISSING_FLOAT, f32::to_bits)
 }

@@ -46,7 +46,7 @@ fn merged(records: &[Parts<'_>]) -> Result<Vec<String>> {
         })
         .collect();
     let mut out = Vec::new();
-    merger.lines().append(&records, &mut out)?;
+    merger.lines().for_each_line(&records, |line| line.append(&mut out))?;
     let text = String::from_utf8(out).unwrap();
     Ok(text.lines().map(|line| line.splitn(8, '\t').nth(7).unwrap().to_owned()).collect())
 }

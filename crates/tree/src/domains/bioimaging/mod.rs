@@ -1,5 +1,7 @@
 //! `tiff/` of a group that is an image pyramid: all levels as one OME-TIFF.
 
+pub mod group;
+
 use std::sync::Arc;
 
 use tilefs_export::column::boxes::Boxes;

@@ -12,6 +12,8 @@
 //! * Metadata of variables are metadata of the arrays, under `__tiledb_attr.NAME.KEY`; global attributes are metadata
 //!   of the group.
 
+pub mod group;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -29,12 +31,17 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
+use crate::domains::Domain;
+use crate::domains::cf::group::CfGroup;
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::objects::open_folder;
 use crate::texts::shown::ShownViews;
 use crate::views::padded;
+
+/// The domain: groups that are one dataset, as TileDB-CF writes them.
+pub const DOMAIN: Domain = Domain { of_group: Some(|group| Box::new(CfGroup::new(group))), ..Domain::NONE };
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";
@@ -124,7 +131,7 @@ impl GroupDataset {
             let names = Arc::new(FieldNames::of(schema));
             let subarray = Arc::new(DenseSubarray::new(dense, shown));
             Ok(MemberArray {
-                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, variants: None },
+                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, table_view: None },
                 axes,
                 variables,
             })

@@ -16,6 +16,7 @@ use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
+use crate::domains::Domain;
 use crate::fields::builder::FolderBuilder;
 use crate::node::lazy::LazyFile;
 use crate::node::names::escape;
@@ -23,12 +24,15 @@ use crate::texts::Format;
 
 const CONTENTS: &str = "contents";
 
+/// The domain: files that TileDB's filestore wrote into arrays.
+pub const DOMAIN: Domain = Domain { add_to_array: Some(add_to), ..Domain::NONE };
+
 /// Adds `contents/` to the folder of a filestore array. Reads only the metadata, and only if the schema is that of a
 /// filestore.
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
-pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
+fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
     if !has_schema_of_filestore(array.schema()) {
         return Ok(());
     }

@@ -22,6 +22,7 @@ use tilefs_reader::array::{Array, Metadata};
 use tilefs_reader::group::Group;
 use tilefs_reader::lru_cache::LruCache;
 
+use crate::domains::PlainZarr;
 use crate::domains::soma::slices::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
@@ -69,13 +70,8 @@ impl ExperimentZarr {
     ///
     /// # Errors
     /// Fails if the experiment's members cannot be determined.
-    pub fn new<P: Folder + 'static>(
-        experiment: &Arc<Group>,
-        modified: SystemTime,
-        plain: impl Fn(Option<String>) -> P + Send + Sync + 'static,
-    ) -> Result<Self> {
-        let plain = Arc::new(plain);
-        let members: Arc<dyn Folder> = Arc::new(plain(None));
+    pub fn new(experiment: &Arc<Group>, modified: SystemTime, plain: PlainZarr) -> Result<Self> {
+        let members = plain(None);
         let measurements = match members.lookup(MEASUREMENTS)? {
             Some(Node::Folder(plain)) => {
                 Some(Arc::new(Measurements::new(experiment.clone(), Cut::default(), Some(plain), modified)))
@@ -90,7 +86,7 @@ impl ExperimentZarr {
             });
             Ok(match reasoned(made)? {
                 Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
-                Err(reason) => Arc::new(plain(Some(reason.to_string()))),
+                Err(reason) => plain(Some(reason.to_string())),
             })
         });
         Ok(ExperimentZarr { whole, members: Some(members), measurements })

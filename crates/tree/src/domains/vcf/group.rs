@@ -5,21 +5,129 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::group::Group;
-use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls};
+use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
+use tilefs_vcf::table::VariantTables;
 
+use crate::domains::vcf::files::{VCF, VariantFiles};
+use crate::domains::vcf::view::TableView;
+use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, ShownGroup};
+use crate::node::Node;
 use crate::objects::members::NamedMembers;
+use crate::texts::shown::View;
+use crate::texts::{in_line, view_line};
 
 const DATA: &str = "data";
 const HEADERS: &str = "vcf_headers";
 const METADATA: &str = "metadata";
 
+/// The domain: datasets of TileDB-VCF.
+pub const DOMAIN: Domain = Domain {
+    of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
+    table_view: Some(|schema| is_statistics(schema).then_some(TableView::Statistics)),
+    table_view_of_member: Some(|group, array| {
+        let tables = |dataset| TableView::Calls(Arc::new(VariantTables::new(Arc::new(dataset))));
+        Ok(dataset_of_calls(group, array)?.map(tables))
+    }),
+    ..Domain::NONE
+};
+
+/// A group that may be a dataset. Memory: its arrays.
+struct VcfGroup {
+    shown: ShownGroup,
+    /// `vcf/`, if the group is a dataset, once determined.
+    files: SingleFlight<Option<Arc<VariantFiles>>>,
+}
+
+impl VcfGroup {
+    fn files(&self) -> Result<Option<Arc<VariantFiles>>> {
+        let ShownGroup { group, options, modified } = &self.shown;
+        let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.clone(), *modified));
+        self.files.get_or_retry(|| Ok(dataset_of(group)?.map(files))).cloned()
+    }
+}
+
+impl GroupDomain for VcfGroup {
+    fn view(&self, name: &str) -> Result<Option<Node>> {
+        if name != VCF {
+            return Ok(None);
+        }
+        Ok(self.files()?.map(|files| Node::Folder(files)))
+    }
+
+    fn listed(&self) -> Result<Vec<&'static str>> {
+        let is_listed = self.shown.options.shown.has(View::Other) && self.files().is_ok_and(|files| files.is_some());
+        Ok(is_listed.then_some(VCF).into_iter().collect())
+    }
+
+    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+        match self.files() {
+            Ok(Some(_)) => {
+                for (name, what) in VIEWS {
+                    views.lines += &view_line(name, what);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                views.lasts &= !error.is_transient();
+                views.lines += &view_line(VCF, &format!("not here: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe_uses(&self, uses: &mut GroupUses, _may_open: bool) -> Result<()> {
+        match self.files() {
+            Ok(Some(_)) => uses.views += USES,
+            Ok(None) => {}
+            Err(error) => {
+                uses.lasts &= !error.is_transient();
+                uses.views += &format!("\nThere is no {VCF}/: {}.\n", in_line(&error.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The views of a dataset.
+const VIEWS: [(&str, &str); 9] = [
+    ("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R"),
+    ("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2"),
+    ("vcf/SAMPLE.bcf", "the same as BCF, with a .csi: bcftools, pysam, cyvcf2"),
+    ("vcf/slice/1:12000-13000/SAMPLE.vcf", "the variants that overlap a region, also as .vcf.gz and .bcf"),
+    ("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does"),
+    ("vcf/merged/1:12000-13000.vcf.gz", "the same of a region"),
+    ("vcf/samples=A,B/", "the same for some samples"),
+    ("vcf/samples.txt", "the names of all samples"),
+    ("data/parquet/parts/*.parquet", "all records, a column for each INFO and FORMAT field: SQL"),
+];
+
+/// What README.txt says about a dataset of TileDB-VCF.
+const USES: &str = "\
+Variants as VCF files, one for each sample (SAMPLE stands for its name):
+    head vcf/samples.txt
+    bcftools stats vcf/SAMPLE.vcf
+The same compressed in blocks, with an index, so that only the blocks of a region are read:
+    bcftools view vcf/SAMPLE.vcf.gz 1:12000-13000
+The same as BCF, with an index:
+    bcftools view vcf/SAMPLE.bcf 1:12000-13000
+Or only what overlaps the region, from the tiles of the region:
+    cat vcf/slice/1:12000-13000/SAMPLE.vcf
+All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
+    bcftools view vcf/merged/1:12000-13000.vcf.gz
+    bcftools view vcf/samples=A,B/merged/all.vcf
+All records as a table with a column for each INFO and FORMAT field, in files of up to a million rows. The samples that
+carry a first alternative allele (a record that is there again at a later position has another real_start_pos):
+    duckdb -c \"SELECT count(DISTINCT sample) FROM 'data/parquet/parts/*.parquet' WHERE list_contains(fmt_GT, 1)\"
+    head data/text/cells.tsv
+";
+
 /// Returns the dataset of a group, if the group has the members of one. Opens both arrays, and reads no cell.
 ///
 /// # Errors
 /// Fails if the members, a schema or the metadata cannot be read, and for layouts other than 2, 3 and 4.
-pub fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
+fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
     let members = NamedMembers::new(group.members()?);
     let has = |name: &str| members.by_name.contains_key(name);
     if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
@@ -46,7 +154,7 @@ pub fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time. Missing headers cost the calls nothing.
-pub fn dataset_of_calls(group: &Group, array: &Arc<Array>) -> Result<Option<VariantDataset>> {
+fn dataset_of_calls(group: &Group, array: &Arc<Array>) -> Result<Option<VariantDataset>> {
     if !is_calls(array.schema()) {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use tilefs_vcf::table::VariantTables;
 
 /// The presentation of an array of a TileDB-VCF dataset as a table.
 #[derive(Clone)]
-pub enum VariantView {
+pub enum TableView {
     /// Variant calls.
     Calls(Arc<VariantTables>),
     /// Statistics of alleles, whose `CHAR` values are text.

@@ -1,0 +1,108 @@
+//! What an image pyramid adds to the folder of its group: `tiff/`, and the axes in `zarr/` under OME's names.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::json;
+use tilefs_export::zarr::is_ngff;
+use tilefs_format::error::Result;
+
+use crate::domains::bioimaging::{PICTURE, Picture, TIFF, picture, picture_state};
+use crate::domains::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, ShownGroup};
+use crate::fields::meta;
+use crate::node::Node;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::options::OpenOptions;
+use crate::texts::shown::View;
+use crate::texts::{in_line, view_line};
+
+/// The domain: pyramids of TileDB-BioImaging.
+pub const DOMAIN: Domain =
+    Domain { of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })), ..Domain::NONE };
+
+/// A group that may be a pyramid. Memory: the positions of the tiles of its image.
+struct PyramidGroup {
+    shown: ShownGroup,
+    /// `tiff/`, with the levels of the pyramid, once used.
+    tiff: OnceLock<Node>,
+}
+
+impl PyramidGroup {
+    fn tiff(&self) -> Result<Option<Node>> {
+        if let Some(known) = self.tiff.get() {
+            return Ok(Some(known.clone()));
+        }
+        let Some(Ok(picture)) = picture(&self.shown.group, &self.shown.options)? else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.shown.modified);
+        folder.add_file(PICTURE, LazyFile::new(self.shown.modified, move || Ok(picture.clone())));
+        Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
+    }
+
+    fn state(&self) -> Picture {
+        picture_state(&self.shown.group, &self.shown.options)
+    }
+}
+
+impl GroupDomain for PyramidGroup {
+    fn view(&self, name: &str) -> Result<Option<Node>> {
+        if name == TIFF { self.tiff() } else { Ok(None) }
+    }
+
+    fn listed(&self) -> Result<Vec<&'static str>> {
+        let is_listed = self.shown.options.shown.has(View::Tiff) && self.tiff()?.is_some();
+        Ok(is_listed.then_some(TIFF).into_iter().collect())
+    }
+
+    /// The arrays have the axes under the same names as the metadata of the image.
+    fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
+        let is_image = is_ngff(&meta::for_formats(&*self.shown.group.metadata()?));
+        let options = || OpenOptions { lower_case_dimensions: true, ..(*self.shown.options).clone() };
+        Ok(is_image.then(|| Arc::new(options())))
+    }
+
+    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+        let path = format!("{TIFF}/{PICTURE}");
+        match self.state() {
+            Picture::NoPyramid => {}
+            Picture::Present => {
+                views.lines += &view_line(&path, "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL");
+            }
+            Picture::LeftOut(reason, is_final) => {
+                views.lasts &= is_final;
+                views.lines += &view_line(&path, &format!("not here: {reason}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe_uses(&self, uses: &mut GroupUses, _may_open: bool) -> Result<()> {
+        let path = format!("{TIFF}/{PICTURE}");
+        match self.state() {
+            Picture::NoPyramid => {}
+            Picture::Present => {
+                uses.views += &format!(
+                    "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
+                     \x20   gdalinfo {path}\n\
+                     The same as OME-Zarr, for napari and Neuroglancer:\n\
+                     \x20   ls zarr\n"
+                );
+            }
+            Picture::LeftOut(reason, is_final) => {
+                uses.lasts &= is_final;
+                uses.views += &format!("\nThere is no {path}: {}.\n", in_line(&reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe_files(&self, files: &mut GroupFiles) {
+        let path = format!("{TIFF}/{PICTURE}");
+        match self.state() {
+            Picture::NoPyramid => {}
+            Picture::Present => files.files.push(json!({"path": path, "format": "OME-TIFF"})),
+            Picture::LeftOut(reason, is_final) => {
+                files.lasts &= is_final;
+                files.not_listed.push(json!({"path": path, "reason": reason}));
+            }
+        }
+    }
+}

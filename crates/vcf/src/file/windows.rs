@@ -1,0 +1,230 @@
+//! Reads the records of a file in order, window by window.
+//!
+//! The width of a window of positions is adapted so that it has about a fixed number of cells; if several contigs or
+//! regions have so few, one window has them all. Lines are made on all cores, in pieces of at most about [`PIECE`] bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_threads::{self as threads, cancellation, for_all};
+
+use super::records::{MadePiece, VariantText};
+use crate::dataset::cells::{RecordKey, Span, SpanCells, WindowRecords};
+use crate::layout::Window;
+
+/// Number of cells of a window: the first number or, if more, the second one for each sample.
+const WINDOW_CELLS: u64 = 1 << 16;
+const WINDOW_CELLS_OF_SAMPLE: u64 = 64;
+
+/// Maximum number of cells of a window, likewise. More are an error, because one position, or the anchor gap before a
+/// region, cannot be divided.
+const MAX_CELLS: u64 = 1 << 22;
+const MAX_CELLS_OF_SAMPLE: u64 = 1024;
+
+/// The number of positions of the first window.
+const FIRST_WINDOW: u32 = 1 << 16;
+
+/// Bytes of text made together; more only if one position has more.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// Reads all records in order, and makes their lines.
+pub(super) struct Walk {
+    pub records_of: Arc<VariantText>,
+    /// The number of the first span that no window has covered yet.
+    span: usize,
+    /// The first position of this span that no window has covered yet.
+    next: Option<u32>,
+    /// The number of positions of the next window if it has a part of a span (`u32::MAX` for all that are left), and that
+    /// of spans if it has several.
+    width: u32,
+    together: usize,
+    /// The most cells that the last window could have, according to the boxes of tiles.
+    most_cells: u64,
+    /// The current window, and the number of its first span.
+    window: Option<(usize, WindowRecords)>,
+    /// The number of records of the window whose lines are made.
+    done: usize,
+    /// The average length of the text at one position.
+    text_of_position: usize,
+    /// The number of records that were read.
+    pub records: u64,
+}
+
+/// The most times by which the width of a window grows.
+const GROWTH: u64 = 8;
+
+impl Walk {
+    pub(super) fn new(records_of: Arc<VariantText>) -> Self {
+        let text_of_position = 64 + 8 * records_of.samples.len();
+        let mut walk = Walk {
+            records_of,
+            span: 0,
+            next: None,
+            width: FIRST_WINDOW,
+            together: 1,
+            most_cells: 0,
+            window: None,
+            done: 0,
+            text_of_position,
+            records: 0,
+        };
+        walk.go_to(0);
+        walk
+    }
+
+    /// Continues at the beginning of a span.
+    fn go_to(&mut self, span: usize) {
+        self.span = span;
+        self.next = self.records_of.spans.get(span).map(|span| *span.window.starts.start());
+    }
+
+    /// Returns the next pieces and their texts; `None` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<MadePiece>>> {
+        loop {
+            cancellation::check()?;
+            if let Some((first, window)) = &self.window
+                && let Some(rest) = window.order().get(self.done..).filter(|rest| !rest.is_empty())
+            {
+                let parts = parts(rest, (PIECE / self.text_of_position).max(1), 2 * threads::decoding());
+                let made = for_all(parts.len(), |number| {
+                    let keys = parts.get(number).cloned().and_then(|part| rest.get(part)).unwrap_or_default();
+                    self.records_of.texts_of(window, *first, keys)
+                })?;
+                let made: Vec<MadePiece> = made.into_iter().flatten().collect();
+                let done = parts.last().map_or(0, |part| part.end);
+                let positions = rest[..done].chunk_by(RecordKey::is_at_position_of).count();
+                let bytes: usize = made.iter().map(|(_, text)| text.len()).sum();
+                self.text_of_position = (bytes / positions.max(1)).max(1);
+                self.done += done;
+                return Ok(Some(made));
+            }
+            self.window = None;
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads the next window; returns `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let Some(first) = self.next else { return Ok(false) };
+        let (number, found, cells) = self.find(first)?;
+        let [count, growth] = [found.spans().len(), self.growth(cells) as usize];
+        let last = found.spans().last().map(|span| span.window.clone());
+        let (Some(last), Some(whole)) = (last, self.records_of.spans.get(number + count - 1)) else {
+            return Err(Error::internal("a window without a span"));
+        };
+        let (starts, end) = (&whole.window.starts, *last.starts.end());
+        let is_at_end = end == *starts.end();
+        // A window may have several spans once one was a window by itself, with few cells.
+        match count {
+            1 if is_at_end && first == *starts.start() => self.together = self.together.saturating_mul(growth),
+            1 => self.together = 1,
+            _ => self.together = self.together.saturating_mul(growth),
+        }
+        if count == 1 {
+            self.width = self.width.saturating_mul(growth as u32);
+        }
+        if cells > 0 {
+            let window = self.records_of.cells.read(found)?;
+            self.records += window.order().len() as u64;
+            self.window = Some((number, window));
+        }
+        self.done = 0;
+        match end.checked_add(1).filter(|_| !is_at_end) {
+            Some(next) => self.next = Some(next),
+            None => self.go_to(number + count),
+        }
+        Ok(true)
+    }
+
+    /// Returns the intended number of cells of a window.
+    fn window_cells(&self) -> u64 {
+        WINDOW_CELLS.max(WINDOW_CELLS_OF_SAMPLE.saturating_mul(self.records_of.samples.len() as u64))
+    }
+
+    /// Returns by how much the next window may be wider than one with this number of cells.
+    fn growth(&self, cells: u64) -> u64 {
+        (self.window_cells() / cells.max(1)).clamp(1, GROWTH)
+    }
+
+    /// Returns the next window: the number of its first span, its cells and their number. `first` is the position at
+    /// which it begins.
+    fn find(&mut self, first: u32) -> Result<(usize, SpanCells, u64)> {
+        let wanted = self.window_cells();
+        loop {
+            let spans = self.spans_from(first);
+            let (is_one, is_anchored) = (spans.len() == 1, spans.iter().all(|span| span.window.anchored_at.is_some()));
+            let found = self.records_of.cells.find(spans)?;
+            let most = found.most()?;
+            // Counting takes reading the coordinates of that many cells.
+            if !is_one && most > self.most_cells.saturating_mul(GROWTH).max(wanted) {
+                self.together = found.spans().len() / 2;
+                continue;
+            }
+            let cells = found.count()?;
+            if cells <= wanted.saturating_mul(2) || is_one && (self.width == 1 || is_anchored) {
+                self.most_cells = most;
+                self.check(cells)?;
+                return Ok((self.span, found, cells));
+            }
+            let share = |of: u64| u64::try_from(u128::from(of) * u128::from(wanted) / u128::from(cells)).unwrap_or(of);
+            if is_one {
+                self.width = u32::try_from(share(self.width.into())).unwrap_or(self.width).clamp(1, self.width - 1);
+            } else {
+                self.together = usize::try_from(share(found.spans().len() as u64)).unwrap_or(1).max(1);
+            }
+        }
+    }
+
+    /// Returns the spans of the next window, which begins at a position: several whole ones or a part of one.
+    fn spans_from(&self, first: u32) -> Vec<Span> {
+        let VariantText { spans, dataset, .. } = &*self.records_of;
+        let rest = spans.get(self.span..).unwrap_or_default();
+        let Some(span) = rest.first() else { return Vec::new() };
+        if first == *span.window.starts.start() {
+            let joined = rest.iter().take_while(|other| span.can_join(other, &dataset.layout));
+            let joined: Vec<Span> = joined.take(self.together).cloned().collect();
+            if joined.len() > 1 {
+                return joined;
+            }
+        }
+        let mut starts = span.window.starts.clone();
+        // All records that begin before a region have their anchors at the same coordinates, so a narrower range of
+        // starts has as many cells.
+        if span.window.anchored_at.is_none() {
+            let width = Some(self.width - 1).filter(|_| self.width < u32::MAX);
+            let last = width.and_then(|width| first.checked_add(width)).unwrap_or(u32::MAX);
+            starts = first..=last.min(*starts.end());
+        }
+        vec![Span { window: Window { starts, ..span.window.clone() }, ..span.clone() }]
+    }
+
+    /// Rejects a window of too many cells.
+    fn check(&self, cells: u64) -> Result<()> {
+        let VariantText { samples, dataset, .. } = &*self.records_of;
+        if cells > MAX_CELLS.max(MAX_CELLS_OF_SAMPLE.saturating_mul(samples.len() as u64)) {
+            let reason = format!("{cells} cells at one position, or within one anchor gap");
+            return Err(Error::unsupported(reason).in_array(dataset.data.path()));
+        }
+        Ok(())
+    }
+}
+
+/// Divides records between positions into at most `most` parts of about `positions` positions each.
+fn parts(records: &[RecordKey], positions: usize, most: usize) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut end, mut in_part) = (Vec::new(), 0, 0, 0);
+    for position in records.chunk_by(RecordKey::is_at_position_of) {
+        end += position.len();
+        in_part += 1;
+        if in_part == positions || end == records.len() {
+            parts.push(start..end);
+            (start, in_part) = (end, 0);
+            if parts.len() == most {
+                break;
+            }
+        }
+    }
+    parts
+}
