@@ -41,8 +41,8 @@ use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::options::OpenOptions;
-use crate::texts::shown::View;
-use crate::views::zarr::{ZARR, ZarrOfMembers, group_folder};
+use crate::views::tiff;
+use crate::views::zarr::{ZARR, ZARR_VIEW, ZarrOfMembers, group_folder};
 use crate::views::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of information about a group.
@@ -279,15 +279,15 @@ impl Folder for GroupFolder {
         let names = members.names.iter().flatten().map(String::as_str);
         let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
         let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
-        let zarr = self.options.shown.has(View::Zarr).then_some(ZARR);
-        let tiff = match self.options.shown.has(View::Tiff) {
+        let zarr = ZARR_VIEW.is_shown(&self.options.shown).then_some(ZARR);
+        let tiff = match tiff::TIFF.is_shown(&self.options.shown) {
             true => self.tiff()?.map(|_| TIFF),
             false => None,
         };
         // A member of that name hides the view.
-        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != H5AD);
+        let is_free = self.options.shown.are_all() && names.clone().all(|member| member != H5AD);
         let h5ad = (is_free && self.is_experiment()?).then_some(H5AD);
-        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != VCF);
+        let is_free = self.options.shown.are_all() && names.clone().all(|member| member != VCF);
         let vcf = (is_free && self.vcf().is_ok_and(|files| files.is_some())).then_some(VCF);
         let shown = zarr.into_iter().chain(tiff).chain(h5ad).chain(vcf);
         Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())

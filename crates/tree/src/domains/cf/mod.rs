@@ -29,12 +29,12 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
+use crate::fields::columns::padded;
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
+use crate::node::shown::ShownViews;
 use crate::objects::open_folder;
-use crate::texts::shown::ShownViews;
-use crate::views::padded;
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";
