@@ -13,6 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 #[derive(Debug)]
 pub struct NotUtf8;
 
+pub type Result<T> = std::result::Result<T, NotUtf8>;
+
 /// Bytes of a blob that become whole characters of base64.
 pub const GROUP: usize = 3;
 
@@ -20,7 +22,7 @@ pub const GROUP: usize = 3;
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotUtf8> {
+pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     out.push(b'"');
     append_within_string(check(text)?, out);
     out.push(b'"');
@@ -31,7 +33,7 @@ pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), NotUtf8> {
 ///
 /// # Errors
 /// Fails if it is not.
-pub fn check(text: &[u8]) -> Result<&str, NotUtf8> {
+pub fn check(text: &[u8]) -> Result<&str> {
     simdutf8::basic::from_utf8(text).map_err(|_| NotUtf8)
 }
 
@@ -39,7 +41,7 @@ pub fn check(text: &[u8]) -> Result<&str, NotUtf8> {
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn whole_characters(text: &[u8]) -> Result<&str, NotUtf8> {
+pub fn whole_characters(text: &[u8]) -> Result<&str> {
     let end = match str::from_utf8(text) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => text.len(),

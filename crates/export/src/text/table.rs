@@ -88,7 +88,7 @@ impl TableColumn {
     }
 
     /// Appends a loaded cell.
-    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> Result<(), NotUtf8> {
+    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> json::Result<()> {
         out.extend_from_slice(&self.before);
         if loaded.validity.get(row) == Some(&0) {
             if self.style == Style::JsonLines {
@@ -116,7 +116,7 @@ impl TableColumn {
     }
 
     /// Appends a whole cell as JSON.
-    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> Result<(), NotUtf8> {
+    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> json::Result<()> {
         if self.printer.is_text() {
             return json::append_string(self.text(values), out);
         }
@@ -150,7 +150,7 @@ impl TableColumn {
     }
 
     /// Appends a part of a cell that is too long for memory, and returns the number of its elements.
-    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> Result<u64, NotUtf8> {
+    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> json::Result<u64> {
         if self.style != Style::JsonLines {
             if is_first {
                 self.append_quote(false, out);
