@@ -1,7 +1,7 @@
 //! The names of inodes that the kernel has forgotten, by number. A file handle, as an NFS server gives to its clients,
 //! holds nothing but a number, and outlives what the kernel remembers.
 
-use tilefs_reader::recent::{Kept, Recent};
+use tilefs_reader::lru_cache::{Kept, LruCache};
 
 /// Maximum number of names.
 const MOST: usize = 1 << 18;
@@ -22,11 +22,11 @@ pub struct ForgottenName {
 }
 
 /// The names by number.
-pub struct ForgottenNames(Recent<u64, ForgottenName>);
+pub struct ForgottenNames(LruCache<u64, ForgottenName>);
 
 impl ForgottenNames {
     pub fn new() -> Self {
-        ForgottenNames(Recent::with_bytes(MOST, MOST_BYTES))
+        ForgottenNames(LruCache::with_bytes(MOST, MOST_BYTES))
     }
 
     pub fn put(&self, number: u64, name: ForgottenName) {

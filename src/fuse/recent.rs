@@ -1,7 +1,7 @@
 //! Keeps recently used nodes, because they are often needed again soon: after a lookup of a slice, it is listed and its
 //! files are opened.
 
-use tilefs_reader::recent::{Kept, Recent};
+use tilefs_reader::lru_cache::{Kept, LruCache};
 
 use tilefs_tree::Node;
 
@@ -12,11 +12,11 @@ pub const MAX_NODES: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
 /// Nodes by inode number, each with its memory at last use.
-pub struct RecentNodes(Recent<u64, Node>);
+pub struct RecentNodes(LruCache<u64, Node>);
 
 impl RecentNodes {
     pub fn new() -> Self {
-        RecentNodes(Recent::with_bytes(MAX_NODES, MOST_BYTES))
+        RecentNodes(LruCache::with_bytes(MAX_NODES, MOST_BYTES))
     }
 
     /// Keeps a node and evicts the least recently used ones. `folders` are its ancestors, innermost first. They are

@@ -13,16 +13,17 @@ use std::{env, fs};
 
 use support::columns::compare_values;
 use support::corpora::{corpus, peers};
-use tilefs_export::column::{Summaries, Summary};
+use tilefs_export::column::ColumnStatistics;
 use tilefs_export::{Column, Content};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
+use tilefs_reader::array::ValueBounds;
 use tilefs_threads as threads;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
 use tilefs_tree::cells::sparse::SparseSubarray;
-use tilefs_tree::cells::{FieldId, Subarray, column};
+use tilefs_tree::cells::{FieldId, Subarray, column, describe_field};
 use tilefs_tree::{Extent, OpenOptions, open_array};
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
@@ -59,18 +60,19 @@ fn no_value_lies_outside_of_the_bounds_of_its_row() {
 /// Bounds that exclude a value, at either end, in any of several rows.
 #[test]
 fn bounds_that_leave_a_value_out_are_found() {
-    struct Same(Summary);
-    impl Summaries for Same {
-        fn summary(&self, _rows: Range<u64>) -> Result<Option<Summary>> {
+    struct Same(ValueBounds);
+    impl ColumnStatistics for Same {
+        fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
             Ok(Some(self.0.clone()))
         }
     }
     let values: Vec<Vec<u8>> = [3i16, -4, 9].iter().map(|value| value.to_le_bytes().to_vec()).collect();
     for (least, greatest, outside) in [(-4i16, 9i16, 0), (-3, 9, 1), (-4, 8, 1), (0, 8, 2), (-4, -4, 2)] {
-        let summaries = Same(Summary { least: least.to_le_bytes().into(), greatest: greatest.to_le_bytes().into() });
+        let statistics =
+            Same(ValueBounds { least: least.to_le_bytes().into(), greatest: greatest.to_le_bytes().into() });
         let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
         let mut found = Found::default();
-        compare("", Datatype::Int16, &cells, &summaries, 0..3, &mut found);
+        compare("", Datatype::Int16, &cells, &statistics, 0..3, &mut found);
         assert_eq!(found.wrong.len(), outside, "{least} to {greatest}");
         assert_eq!(found.held, 1 - u64::from(outside > 0));
     }
@@ -157,10 +159,10 @@ fn subarray(array: &Arc<Array>) -> Result<Box<dyn Subarray>> {
 }
 
 fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &mut Found) -> Result<()> {
-    let Some(summaries) = subarray.summaries(field)? else { return Ok(()) };
+    let Some(statistics) = subarray.statistics(field)? else { return Ok(()) };
     let schema = subarray.array().schema();
     let datatype = field.datatype(schema);
-    let column = column(subarray, field, field.describe(schema, "column"))?;
+    let column = column(subarray, field, describe_field(field, schema, "column"))?;
     found.columns += 1;
     found.attributes += usize::from(matches!(field, FieldId::Attribute(_)));
     let rows = column.cells();
@@ -172,7 +174,7 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
             let rows = first..(first + count).min(rows);
             let cells = cells(&column, rows.clone())?;
             let cells: Vec<Option<&[u8]>> = cells.iter().map(Option::as_deref).collect();
-            compare(&place, datatype, &cells, &*summaries, rows, found);
+            compare(&place, datatype, &cells, &*statistics, rows, found);
         }
     }
     Ok(())
@@ -207,11 +209,11 @@ fn compare(
     place: &str,
     datatype: Datatype,
     cells: &[Option<&[u8]>],
-    summaries: &dyn Summaries,
+    statistics: &dyn ColumnStatistics,
     rows: Range<u64>,
     found: &mut Found,
 ) {
-    let Ok(Some(Summary { least, greatest })) = summaries.summary(rows.clone()) else {
+    let Ok(Some(ValueBounds { least, greatest })) = statistics.bounds(rows.clone()) else {
         found.refused += 1;
         return;
     };

@@ -477,16 +477,16 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
     let mut pieces = PIECES.iter().cycle();
     while row <= rows {
         let end = (row + pieces.next().unwrap()).min(rows + 1);
-        column.offsets(row as u64, Output::Ahead((end - row) as u64))?;
-        column.offsets(row as u64, &mut offsets[row..end])?;
+        column.read_offsets(row as u64, Output::Ahead((end - row) as u64))?;
+        column.read_offsets(row as u64, &mut offsets[row..end])?;
         row = end;
     }
     let mut values = vec![0; column.byte_count()? as usize];
     let mut byte = 0;
     while byte < values.len() {
         let end = (byte + pieces.next().unwrap()).min(values.len());
-        column.read(byte as u64, Output::Ahead((end - byte) as u64))?;
-        column.read(byte as u64, &mut values[byte..end])?;
+        column.read_values(byte as u64, Output::Ahead((end - byte) as u64))?;
+        column.read_values(byte as u64, &mut values[byte..end])?;
         byte = end;
     }
     assert_eq!(offsets[rows], column.byte_count()?);

@@ -9,7 +9,7 @@ use tilefs_reader::array::Array;
 use tilefs_tree::Extent;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
 use tilefs_tree::cells::sparse::SparseSubarray;
-use tilefs_tree::cells::{FieldId, Subarray};
+use tilefs_tree::cells::{FieldId, Subarray, describe_field};
 
 /// Returns all cells that an array's folder shows.
 pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {
@@ -31,7 +31,7 @@ pub fn fields(subarray: &dyn Subarray) -> impl Iterator<Item = FieldId> + use<> 
 
 /// Returns the raw files of one field: values, and offsets and validity if it has them.
 pub fn contents(subarray: &dyn Subarray, field: FieldId) -> Result<Vec<Arc<dyn Content>>> {
-    let described = field.describe(subarray.array().schema(), "field");
+    let described = describe_field(field, subarray.array().schema(), "field");
     let mut contents = vec![subarray.values(field)?];
     if described.values_per_cell.is_none() {
         contents.push(subarray.offsets(field)?);

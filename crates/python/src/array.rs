@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
 use tilefs_format::text;
-use tilefs_reader::array::dense::grid::{Axis, PositionBox};
+use tilefs_reader::array::dense::grid::{GridAxis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
@@ -188,7 +188,7 @@ impl Array {
         let (column, total) = self.run(py, |here| {
             let field = here.attribute(attribute)?;
             let column = DenseVarColumn::new(here.view()?, here.selection(&axes)?, attribute, field.fill.clone())?;
-            let total = column.total()?;
+            let total = column.byte_count()?;
             Ok((column, total))
         })?;
         let count = column.cells().saturating_add(1);
@@ -366,7 +366,7 @@ impl Opened {
 }
 
 /// Returns the most positions along an axis that the tiles of the selected ones have together.
-fn positions_of_tiles(selected: &AxisSelection, axis: &Axis) -> u64 {
+fn positions_of_tiles(selected: &AxisSelection, axis: &GridAxis) -> u64 {
     let tiles_of = |range: &AxisRange| {
         let last = range.count.saturating_sub(1).saturating_mul(range.step.unsigned_abs());
         range.count.min((last / axis.extent.max(1)).saturating_add(2))

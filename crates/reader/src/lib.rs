@@ -24,7 +24,7 @@
 //! These are all that the documentation shows. The modules below them are public only for the other crates of this
 //! program, hidden, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
-//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`recent`], [`search`]. Each uses only those after it.
+//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after it.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -40,12 +40,12 @@ pub mod cache;
 #[doc(hidden)]
 pub mod group;
 #[doc(hidden)]
+pub mod lru_cache;
+#[doc(hidden)]
 pub mod memory;
 mod open;
 #[doc(hidden)]
 pub mod read;
-#[doc(hidden)]
-pub mod recent;
 #[doc(hidden)]
 pub mod search;
 #[doc(hidden)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
@@ -33,7 +33,7 @@ pub struct File {
     places: SingleFlight<Vec<u64>>,
     tail: SingleFlight<Arc<Vec<u8>>>,
     /// Recently read batches, latest first: a reader uses one, and its prefetching the next.
-    recent: Recent<usize, Arc<dyn Content>>,
+    recent: LruCache<usize, Arc<dyn Content>>,
 }
 
 impl File {
@@ -74,7 +74,7 @@ impl File {
             batches,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Recent::new(RECENT_BATCHES),
+            recent: LruCache::new(RECENT_BATCHES),
         })
     }
 

@@ -7,7 +7,7 @@ use tilefs_format::text::is_utf8;
 
 use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::calendar;
-use crate::column::presence::Presence;
+use crate::column::validity::Validity;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
@@ -64,9 +64,9 @@ impl ArrowColumn {
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
-            validity = Some(Arc::new(Presence::of_codes(column, labels)));
-        } else if Presence::may_lack_times(column) {
-            validity = Some(Arc::new(Presence::of_times(column)));
+            validity = Some(Arc::new(Validity::of_codes(column, labels)));
+        } else if Validity::may_lack_times(column) {
+            validity = Some(Arc::new(Validity::of_times(column)));
         }
         let arrow_field = ArrowField {
             name: field.name.clone(),
@@ -98,7 +98,7 @@ impl ArrowColumn {
             Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", named, move |value| {
                 seconds(under_null(value)).map(i64::to_le_bytes)
             })),
-            None if is_count && field.datatype.is_time() && Presence::may_lack_times(column) => {
+            None if is_count && field.datatype.is_time() && Validity::may_lack_times(column) => {
                 let each = move |value| Some(under_null(value).to_le_bytes());
                 Arc::new(Converted::integers(values, "a duration", named, each))
             }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::ValueBounds;
 use tilefs_reader::read::Output;
 
-use crate::column::{Column, Field, Summaries, Summary};
+use crate::column::{Column, ColumnStatistics, Field};
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::{Content, is_valid};
 
@@ -34,9 +35,10 @@ pub fn in_microseconds(column: Column) -> Column {
     let bounds = column.bounds.filter(|(least, _)| *least > i64::MIN.into());
     let of_microseconds = |bound: i128| bound.div_euclid(NANOSECONDS.into());
     let bounds = bounds.map(|(least, greatest)| (of_microseconds(least), of_microseconds(greatest) + 1));
-    let summaries = column.summaries.clone().map(|of| Arc::new(WiderSummaries(of)) as Arc<dyn Summaries>);
+    let statistics =
+        column.statistics.clone().map(|of| Arc::new(StatisticsInMicroseconds(of)) as Arc<dyn ColumnStatistics>);
     let field = Field { datatype: Datatype::DateTimeUs, fill: Vec::new(), ..column.field.clone() };
-    Column { field, values: Arc::new(values), bounds, summaries, ..column }
+    Column { field, values: Arc::new(values), bounds, statistics, ..column }
 }
 
 /// The values in microseconds; "not a time" is preserved.
@@ -81,15 +83,15 @@ impl Content for Microseconds {
 }
 
 /// Bounds in nanoseconds as bounds in microseconds.
-struct WiderSummaries(Arc<dyn Summaries>);
+struct StatisticsInMicroseconds(Arc<dyn ColumnStatistics>);
 
-impl Summaries for WiderSummaries {
-    fn summary(&self, rows: Range<u64>) -> Result<Option<Summary>> {
-        let Some(Summary { least, greatest }) = self.0.summary(rows)? else { return Ok(None) };
+impl ColumnStatistics for StatisticsInMicroseconds {
+    fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
+        let Some(ValueBounds { least, greatest }) = self.0.bounds(rows)? else { return Ok(None) };
         let number = |bytes: &[u8]| bytes.try_into().ok().map(i64::from_le_bytes).filter(|&value| value != i64::MIN);
         let Some((least, greatest)) = number(&least).zip(number(&greatest)) else { return Ok(None) };
         let up = i64::from(greatest.rem_euclid(NANOSECONDS) != 0);
-        Ok(Some(Summary {
+        Ok(Some(ValueBounds {
             least: least.div_euclid(NANOSECONDS).to_le_bytes().to_vec(),
             greatest: (greatest.div_euclid(NANOSECONDS) + up).to_le_bytes().to_vec(),
         }))
@@ -109,9 +111,9 @@ mod tests {
 
     struct Bounds(i64, i64);
 
-    impl Summaries for Bounds {
-        fn summary(&self, _rows: Range<u64>) -> Result<Option<Summary>> {
-            Ok(Some(Summary { least: self.0.to_le_bytes().to_vec(), greatest: self.1.to_le_bytes().to_vec() }))
+    impl ColumnStatistics for Bounds {
+        fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
+            Ok(Some(ValueBounds { least: self.0.to_le_bytes().to_vec(), greatest: self.1.to_le_bytes().to_vec() }))
         }
     }
 
@@ -158,12 +160,12 @@ mod tests {
         #[test]
         fn bounds_hold_all_values(least in i64::MIN + 1..i64::MAX, greatest in i64::MIN + 1..i64::MAX) {
             let (least, greatest) = (least.min(greatest), least.max(greatest));
-            let summaries: Option<Arc<dyn Summaries>> = Some(Arc::new(Bounds(least, greatest)));
-            let column = Column { summaries, ..column(&[]) }.with_bounds(least.into(), greatest.into());
+            let statistics: Option<Arc<dyn ColumnStatistics>> = Some(Arc::new(Bounds(least, greatest)));
+            let column = Column { statistics, ..column(&[]) }.with_bounds(least.into(), greatest.into());
             let converted = in_microseconds(column);
-            let summary = converted.summaries.unwrap().summary(0..1).unwrap().unwrap();
+            let bounds = converted.statistics.unwrap().bounds(0..1).unwrap().unwrap();
             let number = |bytes: &[u8]| i128::from(i64::from_le_bytes(bytes.try_into().unwrap())) * 1000;
-            prop_assert!(number(&summary.least) <= least.into() && number(&summary.greatest) >= greatest.into());
+            prop_assert!(number(&bounds.least) <= least.into() && number(&bounds.greatest) >= greatest.into());
             let (low, high) = converted.bounds.unwrap();
             prop_assert!(low * 1000 <= least.into() && high * 1000 >= greatest.into());
         }

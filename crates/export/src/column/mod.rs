@@ -9,8 +9,8 @@ pub mod dataset;
 pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
-pub(crate) mod presence;
-mod summaries;
+mod statistics;
+pub(crate) mod validity;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::content::Content;
 use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
 
-pub use summaries::{Summaries, Summary};
+pub use statistics::ColumnStatistics;
 
 /// The reason why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -277,7 +277,7 @@ pub struct Column {
     /// non-empty domain. They let a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
     /// Bounds of the values of row ranges known without reading them, for formats that store such statistics.
-    pub summaries: Option<Arc<dyn Summaries>>,
+    pub statistics: Option<Arc<dyn ColumnStatistics>>,
 }
 
 impl fmt::Debug for Column {
@@ -298,7 +298,7 @@ impl Column {
             validity: None,
             longest: None,
             bounds: None,
-            summaries: None,
+            statistics: None,
         }
     }
 

@@ -155,7 +155,7 @@ mod tests {
             Ok(self.0.len() - 1)
         }
 
-        fn total(&self) -> Result<u64> {
+        fn byte_count(&self) -> Result<u64> {
             Ok(self.0.len())
         }
 

@@ -16,7 +16,7 @@ pub trait VarCells: Send + Sync {
     fn count(&self) -> Result<u64>;
 
     /// Returns the number of bytes of all values. May have to read offsets.
-    fn total(&self) -> Result<u64>;
+    fn byte_count(&self) -> Result<u64>;
 
     /// Writes to `out` the offsets of the values of cells from `first`; the end offset of the last cell is the total.
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
@@ -30,8 +30,8 @@ impl VarCells for DenseVarColumn {
         Ok(self.cells())
     }
 
-    fn total(&self) -> Result<u64> {
-        DenseVarColumn::total(self)
+    fn byte_count(&self) -> Result<u64> {
+        DenseVarColumn::byte_count(self)
     }
 
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
@@ -48,16 +48,16 @@ impl VarCells for VarColumn {
         self.row_count()
     }
 
-    fn total(&self) -> Result<u64> {
-        self.byte_count()
+    fn byte_count(&self) -> Result<u64> {
+        VarColumn::byte_count(self)
     }
 
     fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
-        self.offsets(first, out)
+        VarColumn::read_offsets(self, first, out)
     }
 
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
-        VarColumn::read(self, start, out)
+        VarColumn::read_values(self, start, out)
     }
 }
 
@@ -96,7 +96,7 @@ impl<C: VarCells> VarValues<C> {
     /// # Errors
     /// Fails if the total cannot be determined.
     pub fn new(cells: Arc<C>) -> Result<Self> {
-        let total = cells.total()?;
+        let total = cells.byte_count()?;
         Ok(VarValues { cells, total })
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::ValueBounds;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
+use super::metadata::{Chunk, MAGIC, SchemaColumn, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
@@ -42,7 +43,7 @@ pub struct File {
     places: SingleFlight<Places>,
     tail: SingleFlight<Arc<Concat>>,
     /// Recently read chunks, latest first.
-    recent: Recent<usize, Arc<dyn Content>>,
+    recent: LruCache<usize, Arc<dyn Content>>,
 }
 
 /// The positions of the chunks.
@@ -103,7 +104,7 @@ impl File {
             length: 0,
             places: SingleFlight::new(),
             tail: SingleFlight::new(),
-            recent: Recent::new(RECENT_CHUNKS),
+            recent: LruCache::new(RECENT_CHUNKS),
         };
         let tail = file.reserved_for_tail().and_then(|length| length.checked_add(file.gap_before_footer(length)));
         file.length = tail.and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
@@ -150,7 +151,7 @@ impl File {
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics =
-                    column.summaries.as_ref().map(|_| Statistics { least: longest.clone(), greatest: longest });
+                    column.statistics.as_ref().map(|_| ValueBounds { least: longest.clone(), greatest: longest });
                 Chunk { dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64), statistics, ..most.clone() }
             })
             .collect();

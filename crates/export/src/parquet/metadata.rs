@@ -1,6 +1,8 @@
 //! The metadata of a Parquet file: the headers of pages and the footer. Structures, field numbers and encodings follow
 //! `parquet.thrift` of the format's specification.
 
+use tilefs_reader::array::ValueBounds;
+
 use super::thrift::{Fields, structure};
 use super::types::{Leaf, Logical};
 
@@ -146,15 +148,8 @@ pub struct Chunk {
     pub data: u64,
     /// Total length of the pages with their headers.
     pub bytes: u64,
-    pub statistics: Option<Statistics>,
-}
-
-/// Bounds of the values of a chunk that are not null.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// PLAIN, without a length.
-    pub least: Vec<u8>,
-    pub greatest: Vec<u8>,
+    /// Encoded as PLAIN, without a length.
+    pub statistics: Option<ValueBounds>,
 }
 
 impl Chunk {

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
+use tilefs_reader::array::ValueBounds;
 
-use super::metadata::Statistics;
 use super::types::{Layout, ParquetColumn};
-use crate::column::Summary;
 use crate::content::Content;
 use crate::content::element::ConvertedColumn;
 
@@ -18,16 +17,15 @@ pub const MAX_STATISTIC: usize = 64;
 /// be determined.
 ///
 /// Labels and lists have none: labels are ordered differently from their codes, and lists have no order.
-pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics> {
-    let summaries = column.summaries.as_ref()?;
-    let summary = match summaries.summary(rows.clone()) {
-        Ok(summary) => summary?,
+pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<ValueBounds> {
+    let statistics = column.statistics.as_ref()?;
+    let ValueBounds { least, greatest } = match statistics.bounds(rows.clone()) {
+        Ok(bounds) => bounds?,
         Err(error) => {
             log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name, rows.start, rows.end);
             return None;
         }
     };
-    let Summary { least, greatest } = summary;
     let (least, greatest) = match column.layout {
         Layout::Values(_) => (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?),
         Layout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
@@ -36,7 +34,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
             return None;
         }
     };
-    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(Statistics { least, greatest })
+    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(ValueBounds { least, greatest })
 }
 
 #[derive(Clone, Copy)]

@@ -2,9 +2,10 @@
 //! the files are in tests/export_tools.
 
 use tilefs_format::datatype::Datatype;
+use tilefs_reader::array::ValueBounds;
 
 use super::*;
-use crate::column::{Labels, Summaries, Summary};
+use crate::column::{ColumnStatistics, Labels};
 use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead_within, lists_of_nullable, read_all};
@@ -255,9 +256,9 @@ fn not_a_time_is_null_in_every_unit() {
 /// Bounds that do not occur elsewhere in the file.
 struct Bounds(Vec<u8>, Vec<u8>);
 
-impl Summaries for Bounds {
-    fn summary(&self, rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<Summary>> {
-        Ok((rows.start == 0).then(|| Summary { least: self.0.clone(), greatest: self.1.clone() }))
+impl ColumnStatistics for Bounds {
+    fn bounds(&self, rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<ValueBounds>> {
+        Ok((rows.start == 0).then(|| ValueBounds { least: self.0.clone(), greatest: self.1.clone() }))
     }
 }
 
@@ -266,8 +267,8 @@ fn bounds_match_stored_values() {
     let footer = |datatype: Datatype, least: &[u8], greatest: &[u8]| {
         let size = datatype.size();
         let column = Column::fixed(Field::new("a", datatype), vec![8], Arc::new(vec![0; 8 * size]));
-        let summaries: Option<Arc<dyn Summaries>> = Some(Arc::new(Bounds(least.to_vec(), greatest.to_vec())));
-        let whole = read_all(&parquet(&[Column { summaries, ..column }], None, Vec::new()).unwrap().content);
+        let statistics: Option<Arc<dyn ColumnStatistics>> = Some(Arc::new(Bounds(least.to_vec(), greatest.to_vec())));
+        let whole = read_all(&parquet(&[Column { statistics, ..column }], None, Vec::new()).unwrap().content);
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };

@@ -7,8 +7,8 @@ use tilefs_format::datatype::Datatype;
 use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
 use crate::calendar;
-use crate::column::presence::Presence;
-use crate::column::{Column, Elements, Field, FormatResult, Labels, Summaries, Unrepresentable};
+use crate::column::validity::Validity;
+use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::utf8::Utf8Values;
@@ -137,7 +137,7 @@ pub struct ParquetColumn {
     /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
     pub may_refuse: bool,
     /// Known bounds of the column's own values.
-    pub summaries: Option<Arc<dyn Summaries>>,
+    pub statistics: Option<Arc<dyn ColumnStatistics>>,
     pub datatype: Datatype,
 }
 
@@ -162,10 +162,10 @@ impl ParquetColumn {
         };
         let is_codes = matches!(stored.layout, Layout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
+        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Validity::may_lack_times(column);
         let present: Option<Arc<dyn Content>> = match labels {
-            Some(labels) => Some(Arc::new(Presence::of_codes(column, labels))),
-            None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
+            Some(labels) => Some(Arc::new(Validity::of_codes(column, labels))),
+            None if may_lack_times => Some(Arc::new(Validity::of_times(column))),
             None => column.validity.clone(),
         };
         let values: Arc<dyn Content> = match &column.offsets {
@@ -195,7 +195,7 @@ impl ParquetColumn {
             present,
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
             may_refuse,
-            summaries: column.summaries.clone(),
+            statistics: column.statistics.clone(),
             datatype: field.datatype,
         })
     }

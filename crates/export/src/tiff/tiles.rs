@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 
 use crate::column::boxes::{Boxes, Framed};
 use crate::content::Content;
@@ -221,12 +221,12 @@ impl Layout {
 pub struct Tiles {
     cells: Arc<dyn Boxes>,
     layout: Arc<Layout>,
-    kept: Recent<u64, Arc<dyn Content>>,
+    kept: LruCache<u64, Arc<dyn Content>>,
 }
 
 impl Tiles {
     pub fn new(cells: Arc<dyn Boxes>, layout: Arc<Layout>) -> Self {
-        Tiles { cells, layout, kept: Recent::new(KEPT) }
+        Tiles { cells, layout, kept: LruCache::new(KEPT) }
     }
 
     pub fn layout(&self) -> &Layout {

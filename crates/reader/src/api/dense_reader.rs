@@ -115,8 +115,9 @@ impl DenseReader {
             let offsets = memory::fill(column.cells().saturating_add(1), 1, "the offsets of a box", |first, out| {
                 column.read_offsets(first, out)
             })?;
-            let bytes =
-                memory::fill(column.total()?, 1, "the values of a box", |start, out| column.read_values(start, out))?;
+            let bytes = memory::fill(column.byte_count()?, 1, "the values of a box", |start, out| {
+                column.read_values(start, out)
+            })?;
             Values::variable(attribute, field.datatype, offsets, bytes)
         } else {
             let bytes = self.bytes(&selection, number, FieldFile::Data, field.fill.clone())?;

@@ -9,8 +9,8 @@ use tilefs_format::scalar::Range;
 use tilefs_threads::for_all;
 
 use super::values::Values;
-use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
+use crate::array::{Array, FieldId};
 use crate::memory;
 
 /// The default number of rows of a batch.
@@ -47,13 +47,7 @@ struct RowField {
     datatype: Datatype,
     is_variable: bool,
     is_nullable: bool,
-    kind: FieldKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum FieldKind {
-    Dimension(usize),
-    Attribute(usize),
+    id: FieldId,
 }
 
 impl Array {
@@ -71,14 +65,14 @@ impl Array {
             datatype: dimension.datatype,
             is_variable: dimension.is_variable(),
             is_nullable: false,
-            kind: FieldKind::Dimension(number),
+            id: FieldId::Dimension(number),
         });
         let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| RowField {
             name: attribute.name.clone(),
             datatype: attribute.datatype,
             is_variable: attribute.is_variable(),
             is_nullable: attribute.nullable,
-            kind: FieldKind::Attribute(number),
+            id: FieldId::Attribute(number),
         });
         let fields = dimensions.chain(attributes).collect();
         let view = Arc::new(SparseView::new(self.clone())?);
@@ -184,23 +178,23 @@ impl RowReader {
 impl RowField {
     /// Reads the values of all rows of a view.
     fn read(&self, view: &Arc<SparseView>, rows: u64) -> Result<Values> {
-        let validity = match self.kind {
-            FieldKind::Attribute(number) if self.is_nullable => {
+        let validity = match self.id {
+            FieldId::Attribute(number) if self.is_nullable => {
                 Some(read_fixed(&FixedColumn::of_validity(view.clone(), number)?, rows)?)
             }
             _ => None,
         };
         let values = if self.is_variable {
-            let column = match self.kind {
-                FieldKind::Dimension(number) => VarColumn::of_dimension(view.clone(), number)?,
-                FieldKind::Attribute(number) => VarColumn::of_attribute(view.clone(), number)?,
+            let column = match self.id {
+                FieldId::Dimension(number) => VarColumn::of_dimension(view.clone(), number)?,
+                FieldId::Attribute(number) => VarColumn::of_attribute(view.clone(), number)?,
             };
             let (offsets, bytes) = column.read_all()?;
             Values::variable(&self.name, self.datatype, offsets, bytes)
         } else {
-            let column = match self.kind {
-                FieldKind::Dimension(number) => FixedColumn::of_dimension(view.clone(), number)?,
-                FieldKind::Attribute(number) => FixedColumn::of_attribute(view.clone(), number)?,
+            let column = match self.id {
+                FieldId::Dimension(number) => FixedColumn::of_dimension(view.clone(), number)?,
+                FieldId::Attribute(number) => FixedColumn::of_attribute(view.clone(), number)?,
             };
             Values::fixed(&self.name, self.datatype, column.cell_size(), read_fixed(&column, rows)?)
         };

@@ -1,4 +1,4 @@
-//! Bounds of the values of cells, collected from the statistics that writers record for tiles.
+//! BoundsOfCells of the values of cells, collected from the statistics that writers record for tiles.
 
 use std::cmp::Ordering;
 
@@ -9,11 +9,17 @@ use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::Array;
 
-/// Little-endian bytes of a lower and an upper bound (both may be reached).
-pub type LeastAndGreatest = (Vec<u8>, Vec<u8>);
+/// A lower and an upper bound of values, as little-endian bytes. Both may be values themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValueBounds {
+    /// The bytes of the lower bound.
+    pub least: Vec<u8>,
+    /// The bytes of the upper bound.
+    pub greatest: Vec<u8>,
+}
 
-/// The bounds of a set of cells, as far as they are known.
-pub struct Bounds {
+/// Collects the bounds of the values of some cells, as far as they are known.
+pub struct BoundsOfCells {
     datatype: Datatype,
     found: Option<(Scalar, Scalar)>,
     is_known: bool,
@@ -21,10 +27,10 @@ pub struct Bounds {
     last: Option<(usize, u64)>,
 }
 
-impl Bounds {
-    /// Bounds of no cells.
+impl BoundsOfCells {
+    /// BoundsOfCells of no cells.
     pub fn new(datatype: Datatype) -> Self {
-        Bounds { datatype, found: None, is_known: true, last: None }
+        BoundsOfCells { datatype, found: None, is_known: true, last: None }
     }
 
     /// Returns whether the bounds are still known.
@@ -78,9 +84,9 @@ impl Bounds {
     ///
     /// # Errors
     /// If a value has another type.
-    pub fn finish(self) -> Result<Option<LeastAndGreatest>> {
+    pub fn finish(self) -> Result<Option<ValueBounds>> {
         let Some((least, greatest)) = self.found.filter(|_| self.is_known) else { return Ok(None) };
-        Ok(Some((least.to_bytes(self.datatype)?, greatest.to_bytes(self.datatype)?)))
+        Ok(Some(ValueBounds { least: least.to_bytes(self.datatype)?, greatest: greatest.to_bytes(self.datatype)? }))
     }
 }
 
@@ -106,17 +112,17 @@ mod tests {
     #[test]
     fn bounds_include_all_added_values() {
         let signed = |value: i64| Scalar::Signed(value);
-        let mut bounds = Bounds::new(Datatype::Int16);
+        let mut bounds = BoundsOfCells::new(Datatype::Int16);
         bounds.add(signed(-3), signed(5));
         bounds.add(signed(2), signed(9));
         assert!(bounds.is_known());
-        assert_eq!(bounds.finish().unwrap(), Some((vec![0xfd, 0xff], vec![9, 0])));
-        assert_eq!(Bounds::new(Datatype::Int16).finish().unwrap(), None);
-        let mut unordered = Bounds::new(Datatype::Int16);
+        assert_eq!(bounds.finish().unwrap(), Some(ValueBounds { least: vec![0xfd, 0xff], greatest: vec![9, 0] }));
+        assert_eq!(BoundsOfCells::new(Datatype::Int16).finish().unwrap(), None);
+        let mut unordered = BoundsOfCells::new(Datatype::Int16);
         unordered.add(signed(0), signed(1));
         unordered.add(signed(5), signed(2));
         assert_eq!(unordered.finish().unwrap(), None);
-        let mut nan = Bounds::new(Datatype::Float32);
+        let mut nan = BoundsOfCells::new(Datatype::Float32);
         nan.add(Scalar::Float32(f32::NAN), Scalar::Float32(1.0));
         assert!(!nan.is_known());
     }

@@ -43,7 +43,7 @@ enum Records {
 pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
 
 /// The record of one file in a fragment's metadata.
-struct FileRecord {
+struct StoredTileOffsets {
     size: u64,
     offsets: TileNumbers,
 }
@@ -219,7 +219,7 @@ impl ArrayFolder {
         })
     }
 
-    /// Returns the boxes of a sparse fragment's tiles, and those of the levels above them.
+    /// Returns the boxes of a sparse fragment's tiles, and the boxes of the levels above them.
     ///
     /// # Errors
     /// Any damage in the R-tree, including a box that does not contain the boxes below it, or a number of leaves other
@@ -356,7 +356,7 @@ impl ArrayFolder {
     }
 
     /// Returns the number of tiles of every field of a fragment. Dense fragments of some old releases have extra tiles
-    /// after those of their box; these hold no cells.
+    /// after the tiles of their box; the extra tiles hold no cells.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles; [`Error::Damaged`]
@@ -423,7 +423,7 @@ impl ArrayFolder {
     }
 
     /// Returns the recorded size of a file, and the offsets of its tiles, one per tile of the fragment.
-    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
+    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<StoredTileOffsets> {
         let outline = self.outline(fragment)?;
         let tiles = self.tile_count(fragment, &outline)?;
         let records = self.records(fragment)?;
@@ -451,7 +451,7 @@ impl ArrayFolder {
         if let TileNumbers::Listed(offsets) = &offsets {
             sections::check_tile_offsets(offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
         }
-        Ok(FileRecord { size, offsets })
+        Ok(StoredTileOffsets { size, offsets })
     }
 
     /// Returns the decoder of a file: its pipeline, bound to the type and cell size that it filters.

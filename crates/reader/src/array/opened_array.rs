@@ -252,7 +252,7 @@ impl Array {
     }
 
     /// Returns the least and the greatest integer, date or time of an attribute in the visible fragments, according to
-    /// their statistics, without nulls. `None` if the statistics do not tell: before format version 12, for other types
+    /// their statistics, without nulls. `None` if the statistics do not show it: before format version 12, for other types
     /// and for cells of several values, and for more than 256 fragments.
     ///
     /// # Errors

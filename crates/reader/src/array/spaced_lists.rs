@@ -17,7 +17,7 @@ const ENTRIES_PER_TILE: u64 = 2;
 
 impl ArrayFolder {
     /// Reads the section of a fragment's metadata at `list`, with one number for each of `tiles` tiles. If the list may
-    /// have entries without tiles, they are those of the same numbers in the list of tile offsets at `offsets`.
+    /// have entries without tiles, the list of tile offsets at `offsets` shows which: it has them at the same places.
     ///
     /// # Errors
     /// Any damage in the section, or a number of entries with tiles other than `tiles`.

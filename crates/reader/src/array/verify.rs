@@ -1,5 +1,5 @@
-//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: those
-//! that a read of the array would meet, those in earlier states, and those that no read would meet.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors that
+//! a read of the array would meet, errors in earlier states, and errors that no read would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -113,7 +113,7 @@ struct Fragment<'a> {
 }
 
 /// A field of a fragment, and which files it has.
-struct FieldFiles {
+struct OpenField {
     field: Field,
     name: String,
     is_variable: bool,
@@ -121,7 +121,7 @@ struct FieldFiles {
 }
 
 /// A file of a fragment that can be decoded as far as it is complete.
-struct OpenFile {
+struct CheckedFile {
     tiles: Arc<Tiles>,
     /// The number of tiles, from the start, that are completely in the file.
     whole: u64,
@@ -236,7 +236,7 @@ impl Verifier<'_> {
     }
 
     fn fields(&self, fragment: &Fragment<'_>) {
-        let (coordinates, others): (Vec<FieldFiles>, Vec<FieldFiles>) = fragment
+        let (coordinates, others): (Vec<OpenField>, Vec<OpenField>) = fragment
             .fields()
             .into_iter()
             .partition(|field| matches!(field.field, Field::Dimension(_) | Field::Coordinates));
@@ -259,7 +259,7 @@ impl Verifier<'_> {
     }
 
     /// Decodes the values of a field and its offsets.
-    fn values(&self, fragment: &Fragment<'_>, field: &FieldFiles, data: Option<&OpenFile>) {
+    fn values(&self, fragment: &Fragment<'_>, field: &OpenField, data: Option<&CheckedFile>) {
         self.count_skipped(fragment, data);
         let Some(data) = data else { return };
         let decoded = self.each_tile(fragment, &field.name, data.whole, |tile, cells| match field.is_variable {
@@ -270,11 +270,11 @@ impl Verifier<'_> {
     }
 
     /// Decodes coordinates and checks their rules. If the coordinates of one dimension cannot be read at all, decodes
-    /// the others dimension by dimension.
-    fn coordinates(&self, fragment: &Fragment<'_>, fields: &[FieldFiles]) {
+    /// the coordinates of the other dimensions one by one.
+    fn coordinates(&self, fragment: &Fragment<'_>, fields: &[OpenField]) {
         let opened = fields.iter().map(|field| self.open_data(fragment, field)).collect::<Vec<_>>();
         let check = CoordinateCheck::new(fragment.array, fragment.index);
-        let files: Option<Vec<&OpenFile>> = opened.iter().map(Option::as_ref).collect();
+        let files: Option<Vec<&CheckedFile>> = opened.iter().map(Option::as_ref).collect();
         let (Ok(check), Some(files)) = (&check, files) else {
             if let Err(error) = check {
                 self.add(fragment.place(error, "coordinates"), 0);
@@ -330,17 +330,17 @@ impl Verifier<'_> {
 
     /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values has,
     /// too.
-    fn open_data(&self, fragment: &Fragment<'_>, field: &FieldFiles) -> Option<OpenFile> {
+    fn open_data(&self, fragment: &Fragment<'_>, field: &OpenField) -> Option<CheckedFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
         let values = match field.is_variable {
             true => self.open(fragment, field, FieldFile::Var)?.whole,
             false => data.whole,
         };
-        Some(OpenFile { whole: data.whole.min(values), ..data })
+        Some(CheckedFile { whole: data.whole.min(values), ..data })
     }
 
     /// Opens a file. An error of the whole file is recorded once, with the number of affected tiles.
-    fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
+    fn open(&self, fragment: &Fragment<'_>, field: &OpenField, file: FieldFile) -> Option<CheckedFile> {
         let folder = fragment.array.folder();
         let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
             let length = folder.context.storage.length(tiles.file.path())?;
@@ -359,16 +359,16 @@ impl Verifier<'_> {
             self.add(fragment.place(error, &field.name), tiles.file.count() - whole);
         }
         let has_checksums = folder.context.key.is_some() || tiles.decoder().has_checksums();
-        Some(OpenFile { tiles, whole, has_checksums })
+        Some(CheckedFile { tiles, whole, has_checksums })
     }
 
     /// Counts the tiles of a file that are not checked individually because they are known to be lost.
-    fn count_skipped(&self, fragment: &Fragment<'_>, file: Option<&OpenFile>) {
+    fn count_skipped(&self, fragment: &Fragment<'_>, file: Option<&CheckedFile>) {
         let whole = file.map_or(0, |file| file.whole);
         self.progress.done.fetch_add(fragment.tiles.saturating_sub(whole), Ordering::Relaxed);
     }
 
-    fn count_checked(&self, file: &OpenFile, tiles: u64) {
+    fn count_checked(&self, file: &CheckedFile, tiles: u64) {
         if file.has_checksums {
             self.progress.checked_tiles.fetch_add(tiles, Ordering::Relaxed);
         }
@@ -381,20 +381,20 @@ impl Fragment<'_> {
     }
 
     /// Returns the fields for which the fragment has files.
-    fn fields(&self) -> Vec<FieldFiles> {
+    fn fields(&self) -> Vec<OpenField> {
         let Outline { facts, schema } = &*self.outline;
-        let fixed = |field: Field, name: &str| FieldFiles {
+        let fixed = |field: Field, name: &str| OpenField {
             field,
             name: name.to_owned(),
             is_variable: false,
             is_nullable: false,
         };
-        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| FieldFiles {
+        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| OpenField {
             is_variable: attribute.is_variable(),
             is_nullable: attribute.nullable,
             ..fixed(Field::Attribute(number), &attribute.name)
         });
-        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| FieldFiles {
+        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| OpenField {
             is_variable: dimension.is_variable(),
             ..fixed(Field::Dimension(number), &dimension.name)
         });
@@ -410,7 +410,7 @@ impl Fragment<'_> {
     }
 
     /// Decodes the chunks of a tile one by one, and returns the bytes to which they decode.
-    fn decode(&self, opened: &OpenFile, field: Field, file: FieldFile, tile: u64, cells: u64) -> Result<u64> {
+    fn decode(&self, opened: &CheckedFile, field: Field, file: FieldFile, tile: u64, cells: u64) -> Result<u64> {
         let (_, _, cell_size) = self.folder().filtering(self.number, &self.outline, field, file)?;
         let size = cells.checked_mul(cell_size as u64);
         let size = size.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))?;

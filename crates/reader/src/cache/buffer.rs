@@ -14,7 +14,7 @@ const MOST_UNUSED: usize = 8 << 20;
 /// Smaller buffers are left to the allocator, which caches such blocks itself.
 const LEAST_POOLED: usize = 4 << 10;
 
-/// From this length on, [`Buffers::try_get`] tests whether the allocation succeeds. The test implies zeroing the
+/// From this length on, [`BufferPool::try_get`] tests whether the allocation succeeds. The test implies zeroing the
 /// memory, which for large blocks the kernel has already done.
 const LARGE: usize = 1 << 20;
 
@@ -23,7 +23,7 @@ const MOST_EXAMINED: usize = 16;
 
 /// The pool of unused buffers. Memory: at most 8 MiB.
 #[derive(Debug, Default)]
-pub struct Buffers {
+pub struct BufferPool {
     unused: Mutex<Unused>,
 }
 
@@ -33,26 +33,26 @@ struct Unused {
     bytes: usize,
 }
 
-/// Bytes whose memory returns to its [`Buffers`] on drop.
+/// Bytes whose memory returns to its [`BufferPool`] on drop.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct PooledBuffer {
     bytes: Vec<u8>,
-    home: Arc<Buffers>,
+    home: Arc<BufferPool>,
 }
 
-impl Buffers {
+impl BufferPool {
     /// Returns a buffer of `length` bytes with arbitrary content: the caller must overwrite all of it.
-    pub fn get(self: &Arc<Self>, length: usize) -> Buffer {
+    pub fn get(self: &Arc<Self>, length: usize) -> PooledBuffer {
         let mut bytes = self.take(length).unwrap_or_else(|| fresh(length));
         bytes.resize(length, 0);
-        Buffer { bytes, home: Arc::clone(self) }
+        PooledBuffer { bytes, home: Arc::clone(self) }
     }
 
-    /// As [`Buffers::get`], but `None` if the memory cannot be allocated. For lengths from untrusted input.
-    pub fn try_get(self: &Arc<Self>, length: usize) -> Option<Buffer> {
+    /// As [`BufferPool::get`], but `None` if the memory cannot be allocated. For lengths from untrusted input.
+    pub fn try_get(self: &Arc<Self>, length: usize) -> Option<PooledBuffer> {
         if let Some(mut bytes) = self.take(length) {
             bytes.resize(length, 0);
-            return Some(Buffer { bytes, home: Arc::clone(self) });
+            return Some(PooledBuffer { bytes, home: Arc::clone(self) });
         }
         if length < LARGE {
             return Some(self.get(length));
@@ -60,7 +60,7 @@ impl Buffers {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).ok()?;
         bytes.resize(length, 0);
-        Some(Buffer { bytes, home: Arc::clone(self) })
+        Some(PooledBuffer { bytes, home: Arc::clone(self) })
     }
 
     /// Takes the most recently used free buffer with a capacity of at least `length` and less than twice that.
@@ -106,7 +106,7 @@ fn fresh(length: usize) -> Vec<u8> {
     bytes
 }
 
-impl Buffer {
+impl PooledBuffer {
     /// Shortens the buffer to `length` bytes; the capacity stays.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
@@ -118,7 +118,7 @@ impl Buffer {
     }
 }
 
-impl Deref for Buffer {
+impl Deref for PooledBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -126,13 +126,13 @@ impl Deref for Buffer {
     }
 }
 
-impl DerefMut for Buffer {
+impl DerefMut for PooledBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 }
 
-impl Drop for Buffer {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         self.home.give_back(std::mem::take(&mut self.bytes));
     }
@@ -142,7 +142,7 @@ impl Drop for Buffer {
 mod tests {
     use super::*;
 
-    fn unused(buffers: &Buffers) -> (usize, usize) {
+    fn unused(buffers: &BufferPool) -> (usize, usize) {
         let unused = buffers.unused.lock().unwrap();
         assert_eq!(unused.bytes, unused.buffers.iter().map(Vec::capacity).sum::<usize>());
         (unused.buffers.len(), unused.bytes)
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_fitting_buffer_is_reused() {
-        let buffers = Arc::new(Buffers::default());
+        let buffers = Arc::new(BufferPool::default());
         let first = buffers.get(65536);
         let place = first.as_ptr();
         drop(first);
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn unused_memory_is_bounded() {
-        let buffers = Arc::new(Buffers::default());
-        let many: Vec<Buffer> = (0..1000).map(|number| buffers.get(50_000 + number)).collect();
+        let buffers = Arc::new(BufferPool::default());
+        let many: Vec<PooledBuffer> = (0..1000).map(|number| buffers.get(50_000 + number)).collect();
         assert_eq!(unused(&buffers).0, 0);
         drop(many);
         assert!((MOST_UNUSED / 4..=MOST_UNUSED).contains(&unused(&buffers).1));

@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::{fast, quality};
 use lru::LruCache;
 
-pub use buffer::{Buffer, Buffers};
+pub use buffer::{BufferPool, PooledBuffer};
 
 use tilefs_format::error::{Error, Result};
 
@@ -52,7 +52,7 @@ const HEAVY_SHARE: usize = 64;
 /// Bytes of budget per evicted key that the ghost lists remember.
 const BYTES_PER_GHOST: usize = 32 << 10;
 
-/// The memory of a value, and of those that are used together with it.
+/// The memory of a value, and of the values that are used together with it.
 #[derive(Debug, Clone, Copy)]
 pub struct Weight {
     /// The bytes of the value.
@@ -74,7 +74,7 @@ struct Ready<V: ?Sized> {
     weight: usize,
 }
 
-struct Kept<V: ?Sized> {
+struct KeptValue<V: ?Sized> {
     ready: Ready<V>,
     /// The value of [`Cache::clock`] at the last hit.
     last_use: u64,
@@ -91,7 +91,7 @@ struct Shard<K, V: ?Sized> {
     /// New values and loads in flight.
     recent: HashMap<K, Slot<V>, fast::RandomState>,
     /// Values that were requested again after they had left `recent`, in LRU order.
-    kept: LruCache<K, Kept<V>>,
+    kept: LruCache<K, KeptValue<V>>,
     /// Keys recently evicted from `recent`.
     ghosts: LruCache<K, ()>,
 }
@@ -115,8 +115,8 @@ pub struct Cache<K, V: ?Sized> {
     hasher: quality::RandomState,
     /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
-    recent: Share,
-    kept: Share,
+    recent: BudgetShare,
+    kept: BudgetShare,
     /// Bytes by which the recent share has grown at the expense of the kept one; at most `most_growth`.
     growth: AtomicUsize,
     most_growth: usize,
@@ -124,18 +124,18 @@ pub struct Cache<K, V: ?Sized> {
     clock: AtomicU64,
     /// Maximum number of ghost keys per shard.
     most_ghosts: usize,
-    counts: Counts,
+    counts: CacheCounters,
 }
 
 /// A share of the budget and its current use.
-struct Share {
+struct BudgetShare {
     budget: usize,
     used: AtomicUsize,
 }
 
-impl Share {
+impl BudgetShare {
     fn of(budget: usize) -> Self {
-        Share { budget, used: AtomicUsize::new(0) }
+        BudgetShare { budget, used: AtomicUsize::new(0) }
     }
 
     fn used(&self) -> usize {
@@ -144,7 +144,7 @@ impl Share {
 }
 
 #[derive(Default)]
-struct Counts {
+struct CacheCounters {
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
@@ -164,7 +164,7 @@ pub struct Statistics {
 }
 
 /// Result of a lookup.
-pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub enum CacheLookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     /// The cached value.
     Ready(Arc<V>),
     /// Another thread is loading the value.
@@ -182,13 +182,13 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             hasher: quality::RandomState::default(),
             queue: Mutex::default(),
-            recent: Share::of(recent),
-            kept: Share::of(budget - recent),
+            recent: BudgetShare::of(recent),
+            kept: BudgetShare::of(budget - recent),
             growth: AtomicUsize::new(0),
             most_growth: (budget / MOST_RECENT_SHARE).saturating_sub(recent),
             clock: AtomicU64::new(0),
             most_ghosts: (budget / BYTES_PER_GHOST / SHARDS).max(1),
-            counts: Counts::default(),
+            counts: CacheCounters::default(),
         }
     }
 
@@ -235,13 +235,13 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     pub fn get_or_load<W: Into<Weight>>(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, W)>) -> Result<Arc<V>> {
         loop {
             match self.find(key) {
-                Lookup::Ready(value) => return Ok(value),
-                Lookup::Loading(flight) => match flight.wait() {
+                CacheLookup::Ready(value) => return Ok(value),
+                CacheLookup::Loading(flight) => match flight.wait() {
                     // The loading thread was cancelled, but this one was not: retry.
                     Err(Error::Cancelled) => cancellation::check()?,
                     outcome => return outcome,
                 },
-                Lookup::Missing(promise) => {
+                CacheLookup::Missing(promise) => {
                     // A cancelled thread may have produced an incomplete value.
                     return match load().and_then(|made| cancellation::check().map(|()| made)) {
                         Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
@@ -259,7 +259,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Returns a value of a shard, if it is cached, and counts a hit.
     fn hit(&self, shard: &mut Shard<K, V>, key: &K) -> Option<Arc<V>> {
-        let kept = |kept: &mut Kept<V>| {
+        let kept = |kept: &mut KeptValue<V>| {
             kept.last_use = self.tick();
             kept.ready.value.clone()
         };
@@ -274,19 +274,19 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     /// Looks a key up. On a miss the caller must load the value and settle the promise.
-    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
+    pub fn find(&self, key: K) -> CacheLookup<'_, K, V> {
         let mut shard = self.shard(&key);
         if let Some(Slot::Loading(flight)) = shard.recent.get(&key) {
-            return Lookup::Loading(flight.clone());
+            return CacheLookup::Loading(flight.clone());
         }
         if let Some(value) = self.hit(&mut shard, &key) {
-            return Lookup::Ready(value);
+            return CacheLookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
         let flight = Arc::new(Flight::new());
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
-        Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
+        CacheLookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
     /// Returns whether the value is cached, without counting a hit or touching its recency.
@@ -314,7 +314,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         is_new
     }
 
-    /// Adds a key to those that were evicted recently.
+    /// Adds a key to the list of recently evicted keys.
     fn remember(&self, shard: &mut Shard<K, V>, key: K) {
         shard.ghosts.put(key, ());
         if shard.ghosts.len() > self.most_ghosts {
@@ -347,7 +347,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         if (is_kept || is_heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
-            shard.kept.put(key, Kept { ready, last_use: self.tick() });
+            shard.kept.put(key, KeptValue { ready, last_use: self.tick() });
         } else if weight <= self.recent.budget {
             self.recent.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.insert(key, Slot::Ready(ready));
@@ -392,7 +392,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    fn count_out(&self, share: &Share, ready: &Ready<V>) {
+    fn count_out(&self, share: &BudgetShare, ready: &Ready<V>) {
         share.used.fetch_sub(ready.weight, Ordering::Relaxed);
         self.counts.evictions.fetch_add(1, Ordering::Relaxed);
     }

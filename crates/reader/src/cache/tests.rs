@@ -137,7 +137,7 @@ fn a_value_that_bypassed_the_cache_enters_it_when_it_is_needed_again() {
     assert!(!cache.try_bypass(key(1)), "it is needed again");
     fill(&cache, 1..3);
     assert!(!cache.try_bypass(key(1)) && !cache.try_bypass(key(2)), "they are cached");
-    let Lookup::Missing(promise) = cache.find(key(3)) else { panic!("a value from nowhere") };
+    let CacheLookup::Missing(promise) = cache.find(key(3)) else { panic!("a value from nowhere") };
     assert!(!cache.try_bypass(key(3)), "it is being loaded");
     drop(promise);
     assert!(cache.try_bypass(key(3)));
@@ -220,7 +220,7 @@ fn a_panicking_load_wakes_waiting_threads() {
             });
         });
         inside.wait();
-        let Lookup::Loading(flight) = cache.find(key(0)) else { panic!("it is in flight") };
+        let CacheLookup::Loading(flight) = cache.find(key(0)) else { panic!("it is in flight") };
         go.wait();
         assert!(flight.wait().is_err());
         assert!(panicking.join().is_err());
@@ -260,7 +260,7 @@ fn callers_that_are_not_cancelled_get_the_value() {
                 tokens[number].cancel();
             }
         });
-        assert!(made.into_inner() <= 1 && !matches!(cache.find(key(1)), Lookup::Loading(_)));
+        assert!(made.into_inner() <= 1 && !matches!(cache.find(key(1)), CacheLookup::Loading(_)));
         assert_eq!(*cache.get_or_load(key(1), || Ok((Arc::new(round), 8))).unwrap(), round);
     }
 }
@@ -288,7 +288,7 @@ fn only_what_is_cached_is_found_without_a_load() {
     let cache = Cache::<u64, Vec<u8>>::new(1 << 20);
     assert!(cache.get(&key(1)).is_none() && cache.statistics().misses == 0);
     // While a load is under way there is nothing yet.
-    let Lookup::Missing(promise) = cache.find(key(1)) else { panic!("nothing was cached") };
+    let CacheLookup::Missing(promise) = cache.find(key(1)) else { panic!("nothing was cached") };
     assert!(cache.get(&key(1)).is_none());
     promise.fulfil(Arc::new(vec![7]), 1);
     // Small values are recent, heavy ones are kept at once.

@@ -181,8 +181,8 @@ impl Group {
         self.metadata.get_or_retry(read).cloned()
     }
 
-    /// Returns the members as of the end of the window: first those with a name of their own, then the others, each
-    /// sorted by name. They are read once, but members that could not be examined are examined again a moment later. No
+    /// Returns the members as of the end of the window: first the members with a name of their own, then all others,
+    /// each sorted by name. They are read once, but members that could not be examined are examined again a moment later. No
     /// member is opened. Groups of libraries before 2.8 have no list of members: all arrays and groups in their folder
     /// are members.
     ///
@@ -228,8 +228,7 @@ impl Group {
         Ok(times)
     }
 
-    /// Returns the times of those of these commits that the group does not show and that lay in the future when it was
-    /// listed.
+    /// Returns the times of the commits that the group does not show, and that lay in the future when it was listed.
     ///
     /// # Errors
     /// As [`Group::commit_times`].

@@ -123,7 +123,7 @@ impl<'a> MemberPlaces<'a> {
         }
     }
 
-    /// Returns whether requests for a location have latency while those for the group have none.
+    /// Returns whether requests for a location have latency although requests for the group have none.
     fn is_elsewhere(&self, path: &StoreKey) -> bool {
         !self.storage.is_remote(&self.group.key) && self.storage.is_remote(path)
     }

@@ -11,7 +11,7 @@ use tilefs_threads::cancellation::{self, Turn};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise, Weight};
+use crate::cache::{BufferPool, Cache, CacheLookup, PooledBuffer, Promise, Weight};
 use crate::statistics::Statistic;
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
@@ -28,7 +28,7 @@ const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 const LEAST_BYPASSING_BYTES: u64 = 1 << 20;
 
 /// A part of a unit, and the memory for it.
-pub(crate) struct Piece<'u, 'o, U> {
+pub(crate) struct UnitCopy<'u, 'o, U> {
     pub unit: &'u U,
     /// The offset of the first byte in the decoded unit.
     pub start: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Piece<'u, 'o, U> {
 pub struct Fetcher {
     storage: Arc<dyn Storage>,
     cache: Cache<UnitKey, Decoded>,
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferPool>,
     permits: Permits,
     /// Held by the thread that processes a unit too large to be cached.
     large: Turn,
@@ -73,7 +73,7 @@ impl Fetcher {
     }
 
     /// Returns the buffer pool for decoding.
-    pub fn buffers(&self) -> &Arc<Buffers> {
+    pub fn buffers(&self) -> &Arc<BufferPool> {
         &self.buffers
     }
 
@@ -95,7 +95,7 @@ impl Fetcher {
     /// Returns all `units`, which should be no more than a batch. All misses are read in one batch.
     ///
     /// # Errors
-    /// The error of the first unit that fails; the others are cached nevertheless.
+    /// The error of the first unit that fails; the other units are cached nevertheless.
     pub(crate) fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
         cancellation::check()?;
         if let [unit] = units {
@@ -105,12 +105,12 @@ impl Fetcher {
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
             fetched.push(match self.cache.find(unit.key()) {
-                Lookup::Ready(decoded) => Some(Ok(decoded)),
-                Lookup::Loading(flight) => {
+                CacheLookup::Ready(decoded) => Some(Ok(decoded)),
+                CacheLookup::Loading(flight) => {
                     loading.push((number, flight));
                     None
                 }
-                Lookup::Missing(promise) => {
+                CacheLookup::Missing(promise) => {
                     missing.push((unit, number, promise));
                     None
                 }
@@ -157,13 +157,13 @@ impl Fetcher {
     ///
     /// # Errors
     /// The first error of any unit.
-    pub(crate) fn copy_once<U: Unit>(&self, pieces: Vec<Piece<'_, '_, U>>) -> Result<()> {
+    pub(crate) fn copy_once<U: Unit>(&self, pieces: Vec<UnitCopy<'_, '_, U>>) -> Result<()> {
         threads::map(pieces.into_iter(), |piece| self.copy_piece(piece)).into_iter().collect()
     }
 
-    fn copy_piece<U: Unit>(&self, piece: Piece<'_, '_, U>) -> Result<()> {
+    fn copy_piece<U: Unit>(&self, piece: UnitCopy<'_, '_, U>) -> Result<()> {
         cancellation::check()?;
-        let Piece { unit, start, out } = piece;
+        let UnitCopy { unit, start, out } = piece;
         if start == 0 && out.len() as u64 == unit.size() && self.cache.try_bypass(unit.key()) {
             return self.decode_into(unit, out);
         }
@@ -200,7 +200,7 @@ impl Fetcher {
     fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
-        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<Stored>)| {
+        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<StoredUnit>)| {
             let decoded = stored.and_then(|stored| {
                 cancellation::check()?;
                 self.decode(unit, stored)
@@ -222,8 +222,8 @@ impl Fetcher {
     }
 
     /// Reads the stored bytes of each unit. If the batch fails, each unit is retried alone and has its own outcome.
-    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<Stored>> {
-        let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
+    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<StoredUnit>> {
+        let mut stored: Vec<Result<StoredUnit>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
             Err(Error::Cancelled) => missing.iter().map(|_| Err(Error::Cancelled)).collect(),
@@ -236,7 +236,7 @@ impl Fetcher {
     }
 
     /// Fills the buffers of all units, grouped by file.
-    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<Stored>]) -> Result<()> {
+    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<StoredUnit>]) -> Result<()> {
         let mut files: Vec<(&StoreKey, Vec<ReadRange<'_>>)> = Vec::new();
         for ((unit, ..), stored) in missing.iter().zip(stored) {
             let Ok(stored) = stored else { continue };
@@ -271,7 +271,7 @@ impl Fetcher {
         if self.is_remote(unit) { self.remote_batch_bytes } else { BATCH_BYTES }
     }
 
-    fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
+    fn read_one<U: Unit>(&self, unit: &U) -> Result<StoredUnit> {
         cancellation::check()?;
         let mut stored = self.stored_buffer(unit)?;
         self.read_stored(unit, stored.bytes())?;
@@ -292,11 +292,11 @@ impl Fetcher {
     }
 
     /// Allocates the buffer for the stored bytes of a unit.
-    fn stored_buffer<U: Unit>(&self, unit: &U) -> Result<Stored> {
+    fn stored_buffer<U: Unit>(&self, unit: &U) -> Result<StoredUnit> {
         let mut length = 0u64;
         unit.for_each_stored(&mut |range| length = length.saturating_add(range.length))?;
         if unit.is_stored_plain() {
-            return unit.room(&self.buffers).map(Stored::Decoded);
+            return unit.room(&self.buffers).map(StoredUnit::Decoded);
         }
         let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
         // If it wastes little, allocate enough to reuse the buffer for decoding: a batch then needs little more than
@@ -306,16 +306,16 @@ impl Fetcher {
             usize::try_from(length).ok().zip(usize::try_from(capacity).ok()).ok_or_else(no_memory)?;
         let mut bytes = self.buffers.try_get(capacity).ok_or_else(no_memory)?;
         bytes.truncate(length);
-        Ok(Stored::Encoded(bytes))
+        Ok(StoredUnit::Encoded(bytes))
     }
 
-    fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {
+    fn decode<U: Unit>(&self, unit: &U, stored: StoredUnit) -> Result<Decoded> {
         match stored {
-            Stored::Decoded(bytes) => {
+            StoredUnit::Decoded(bytes) => {
                 self.permits.count(bytes.len() as u64, bytes.len() as u64);
                 Ok(Decoded::of_bytes(bytes))
             }
-            Stored::Encoded(bytes) => {
+            StoredUnit::Encoded(bytes) => {
                 let mut permit = self.permit();
                 permit.count(bytes.len(), unit.size());
                 unit.decode(&bytes, &self.buffers, permit.scratch())
@@ -324,7 +324,7 @@ impl Fetcher {
     }
 }
 
-/// Returns the memory of a unit, and of those that are read in turn with it.
+/// Returns the memory of a unit, and of the units that are read in turn with it.
 fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
     let bytes = decoded.weight();
     let in_turn = usize::try_from(unit.in_turn()).unwrap_or(usize::MAX);
@@ -332,16 +332,16 @@ fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
 }
 
 /// The stored bytes of a unit.
-enum Stored {
-    Encoded(Buffer),
-    /// Stored without filters: they are the decoded bytes.
-    Decoded(Buffer),
+enum StoredUnit {
+    Encoded(PooledBuffer),
+    /// StoredUnit without filters: they are the decoded bytes.
+    Decoded(PooledBuffer),
 }
 
-impl Stored {
+impl StoredUnit {
     fn bytes(&mut self) -> &mut [u8] {
         match self {
-            Stored::Encoded(bytes) | Stored::Decoded(bytes) => bytes,
+            StoredUnit::Encoded(bytes) | StoredUnit::Decoded(bytes) => bytes,
         }
     }
 }

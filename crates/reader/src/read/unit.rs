@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::filter::Scratch;
 use tilefs_storage::StoreKey;
 
-use crate::cache::{Buffer, Buffers};
+use crate::cache::{BufferPool, PooledBuffer};
 
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ pub enum UnitPart {
 #[derive(Debug)]
 pub struct Decoded {
     /// The decoded bytes.
-    pub bytes: Buffer,
+    pub bytes: PooledBuffer,
     /// For variable-size cells: the start of each cell in `bytes`, and the end of the last one. Otherwise empty.
     pub offsets: Vec<u64>,
 }
 
 impl Decoded {
     /// Wraps fixed-size cells.
-    pub fn of_bytes(bytes: Buffer) -> Self {
+    pub fn of_bytes(bytes: PooledBuffer) -> Self {
         Decoded { bytes, offsets: Vec::new() }
     }
 
@@ -89,17 +89,23 @@ pub trait Unit: Send + Sync {
     ///
     /// # Errors
     /// Any damage in the bytes.
-    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded>;
+    fn decode(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded>;
 
     /// As [`Unit::decode`], for cells of fixed size, into memory of the unit's size.
     ///
     /// # Errors
     /// Any damage in the bytes.
-    fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()>;
+    fn decode_into(
+        &self,
+        stored: &[u8],
+        out: &mut [u8],
+        buffers: &Arc<BufferPool>,
+        scratch: &mut Scratch,
+    ) -> Result<()>;
 
     /// Allocates the buffer for the stored bytes of a unit that [is stored plain](Unit::is_stored_plain).
     ///
     /// # Errors
     /// If there is not enough memory.
-    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer>;
+    fn room(&self, buffers: &Arc<BufferPool>) -> Result<PooledBuffer>;
 }

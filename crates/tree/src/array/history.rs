@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, TimeWindow};
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::cancellation;
 
 use crate::array::array_folder;
@@ -37,7 +37,7 @@ pub struct History {
     began: Box<dyn Fn() -> Result<Option<u64>> + Send + Sync>,
     open: Open,
     modified: SystemTime,
-    kept: Recent<TimeWindow, Arc<dyn Folder>>,
+    kept: LruCache<TimeWindow, Arc<dyn Folder>>,
 }
 
 impl History {
@@ -51,7 +51,7 @@ impl History {
         began: impl Fn() -> Result<Option<u64>> + Send + Sync + 'static,
         open: impl Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync + 'static,
     ) -> Self {
-        let kept = Recent::new(KEPT);
+        let kept = LruCache::new(KEPT);
         let (commit_times, began, open) = (Box::new(commit_times), Box::new(began), Box::new(open));
         History { window, commit_times, began, open, modified, kept }
     }

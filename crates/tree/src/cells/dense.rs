@@ -5,7 +5,7 @@ use std::ops;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
-use tilefs_export::column::{Summaries, Summary};
+use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::RawFile;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
@@ -13,13 +13,13 @@ use tilefs_format::datatype::Kind;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, DimensionLabel as StoredLabel};
-use tilefs_reader::array::LabelArray;
 use tilefs_reader::array::dense::{
-    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
+    AxisCoordinates, AxisSelection, CellStatistics, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
+use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
@@ -253,12 +253,12 @@ impl Subarray for DenseSubarray {
         })
     }
 
-    fn summaries(&self, field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+    fn statistics(&self, field: FieldId) -> Result<Option<Arc<dyn ColumnStatistics>>> {
         let axis = match field {
             FieldId::Dimension(axis) => axis,
             FieldId::Attribute(number) => {
-                let summary = CellSummary::new(self.dense.view()?, self.selection.clone(), number)?;
-                return Ok(summary.map(|summary| Arc::new(summary) as Arc<dyn Summaries>));
+                let statistics = CellStatistics::new(self.dense.view()?, self.selection.clone(), number)?;
+                return Ok(statistics.map(|statistics| Arc::new(statistics) as Arc<dyn ColumnStatistics>));
             }
         };
         let size = self.dense.array.schema().dimensions[axis].datatype.size() as u64;
@@ -356,8 +356,8 @@ struct RunOfCoordinates {
     step: i64,
 }
 
-impl Summaries for RunOfCoordinates {
-    fn summary(&self, rows: ops::Range<u64>) -> Result<Option<Summary>> {
+impl ColumnStatistics for RunOfCoordinates {
+    fn bounds(&self, rows: ops::Range<u64>) -> Result<Option<ValueBounds>> {
         let Some(last) = rows.end.checked_sub(1).filter(|&last| last >= rows.start) else { return Ok(None) };
         let (mut least, mut greatest) = (vec![0; self.size as usize], vec![0; self.size as usize]);
         self.values.read_at(rows.start * self.size, &mut least)?;
@@ -365,7 +365,7 @@ impl Summaries for RunOfCoordinates {
         if self.step < 0 {
             std::mem::swap(&mut least, &mut greatest);
         }
-        Ok(Some(Summary { least, greatest }))
+        Ok(Some(ValueBounds { least, greatest }))
     }
 }
 

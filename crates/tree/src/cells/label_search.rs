@@ -17,7 +17,7 @@ use tilefs_reader::search::partition_point;
 use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
-use crate::cells::{FieldId, column};
+use crate::cells::{FieldId, column, describe_field};
 use crate::select::DimensionBounds;
 use crate::select::labels::{DimensionLabel, Label};
 
@@ -119,7 +119,7 @@ impl SearchedLabel {
                 let shown = Selection::new(vec![AxisSelection::contiguous(low, high - low + 1)])?;
                 let subarray = DenseSubarray::new(dense, shown);
                 let id = FieldId::Attribute(opened.attribute);
-                let field = id.describe(opened.array.schema(), &self.label.name);
+                let field = describe_field(id, opened.array.schema(), &self.label.name);
                 let column = column(&subarray, id, field)?;
                 Some(Written { first: low, column, order: self.label.order })
             }

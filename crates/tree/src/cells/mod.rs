@@ -7,49 +7,33 @@ pub mod sparse;
 
 use std::sync::Arc;
 
-use tilefs_export::column::Summaries;
+use tilefs_export::column::ColumnStatistics;
 use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
-use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::Array;
+pub use tilefs_reader::array::FieldId;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_storage::EntryKey;
 
 use crate::select::{self, Addressing};
 
-/// An attribute or dimension, by its index in the array's schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FieldId {
-    Attribute(usize),
-    Dimension(usize),
-}
-
-impl FieldId {
-    /// Returns the description of the field for the formats, under `name`.
-    pub fn describe(self, schema: &ArraySchema, name: &str) -> Field {
-        match self {
-            FieldId::Attribute(number) => {
-                let attribute = &schema.attributes[number];
-                Field::new(name, attribute.datatype)
-                    .with_values_per_cell(values_per_cell(attribute.cell_count))
-                    .with_nullable(attribute.nullable)
-                    .with_fill(attribute.fill.clone())
-            }
-            FieldId::Dimension(number) => {
-                let dimension = &schema.dimensions[number];
-                Field::new(name, dimension.datatype).with_values_per_cell(values_per_cell(dimension.cell_count))
-            }
+/// Returns the description of a field for the formats, under `name`.
+pub fn describe_field(field: FieldId, schema: &ArraySchema, name: &str) -> Field {
+    match field {
+        FieldId::Attribute(number) => {
+            let attribute = &schema.attributes[number];
+            Field::new(name, attribute.datatype)
+                .with_values_per_cell(values_per_cell(attribute.cell_count))
+                .with_nullable(attribute.nullable)
+                .with_fill(attribute.fill.clone())
         }
-    }
-
-    pub fn datatype(self, schema: &ArraySchema) -> Datatype {
-        match self {
-            FieldId::Attribute(number) => schema.attributes[number].datatype,
-            FieldId::Dimension(number) => schema.dimensions[number].datatype,
+        FieldId::Dimension(number) => {
+            let dimension = &schema.dimensions[number];
+            Field::new(name, dimension.datatype).with_values_per_cell(values_per_cell(dimension.cell_count))
         }
     }
 }
@@ -129,7 +113,7 @@ pub trait Subarray: Send + Sync {
     ///
     /// # Errors
     /// Fails if rows have to be counted and data required for that are damaged.
-    fn summaries(&self, _field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+    fn statistics(&self, _field: FieldId) -> Result<Option<Arc<dyn ColumnStatistics>>> {
         Ok(None)
     }
 

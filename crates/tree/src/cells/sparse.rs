@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
-use tilefs_export::column::Summaries;
+use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{Cells, RawFile};
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
-    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, Unmerged, VarColumn,
+    CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
@@ -178,13 +178,9 @@ impl Subarray for SparseSubarray {
         Ok(Some(self.view()?))
     }
 
-    fn summaries(&self, field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
-        let field = match field {
-            FieldId::Attribute(number) => FieldOfRows::Attribute(number),
-            FieldId::Dimension(number) => FieldOfRows::Dimension(number),
-        };
-        let summary = RowSummary::new(self.view()?, field);
-        Ok(summary.map(|summary| Arc::new(summary) as Arc<dyn Summaries>))
+    fn statistics(&self, field: FieldId) -> Result<Option<Arc<dyn ColumnStatistics>>> {
+        let statistics = RowStatistics::new(self.view()?, field);
+        Ok(statistics.map(|statistics| Arc::new(statistics) as Arc<dyn ColumnStatistics>))
     }
 
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {

@@ -20,7 +20,7 @@ use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::DenseSubarray;
-use crate::cells::{FieldId, column};
+use crate::cells::{FieldId, column, describe_field};
 use crate::fields::FieldFolder;
 use crate::fields::notes::{Notes, UNIT, unit_of};
 use crate::node::names::dimension_name;
@@ -200,7 +200,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
         Err(error) => return Err(error),
     };
     let id = FieldId::Attribute(opened.attribute);
-    let field = id.describe(opened.array.schema(), &label.name);
+    let field = describe_field(id, opened.array.schema(), &label.name);
     Ok(Some((column(&subarray, id, field)?, opened.array)))
 }
 

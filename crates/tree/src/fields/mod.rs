@@ -23,7 +23,7 @@ use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
-use crate::cells::{FieldId, Subarray};
+use crate::cells::{FieldId, Subarray, describe_field};
 use crate::domains::vcf::view::VariantView;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
@@ -81,7 +81,7 @@ impl FieldNames {
 
     /// Returns the description of a field for the formats.
     pub fn describe(&self, schema: &ArraySchema, field: FieldId) -> Field {
-        field.describe(schema, self.of_field(field))
+        describe_field(field, schema, self.of_field(field))
     }
 }
 

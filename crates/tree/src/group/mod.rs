@@ -16,7 +16,7 @@ use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation;
 
@@ -62,7 +62,7 @@ pub struct GroupFolder {
     modified: SystemTime,
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
-    kept: Recent<String, Arc<MemberFolder>>,
+    kept: LruCache<String, Arc<MemberFolder>>,
     /// `zarr/`, once used.
     zarr: SingleFlight<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once used.
@@ -86,7 +86,7 @@ impl GroupFolder {
     }
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
-        let kept = Recent::new(KEPT);
+        let kept = LruCache::new(KEPT);
         let (members, zarr, tiff) = (Mutex::default(), SingleFlight::new(), OnceLock::new());
         let (dataset, vcf) = (SingleFlight::new(), SingleFlight::new());
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset, vcf }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::cancellation;
 
 use crate::node::suggest::suggestion;
@@ -25,7 +25,7 @@ const MAX_OPEN: usize = 128;
 pub struct RecentNodes {
     root: Arc<dyn Folder>,
     /// By path; each with its memory when it was found.
-    kept: Recent<String, Found>,
+    kept: LruCache<String, Found>,
 }
 
 /// A node of the tree.
@@ -44,12 +44,12 @@ pub enum Lookup {
 }
 
 /// Recently used files that are kept open, if their bytes never change. Memory: at most `MAX_OPEN` files.
-pub struct RecentFiles<T: ?Sized>(Recent<String, Arc<T>>);
+pub struct RecentFiles<T: ?Sized>(LruCache<String, Arc<T>>);
 
 impl RecentNodes {
     /// Creates the nodes of the tree with this root.
     pub fn new(root: Arc<dyn Folder>) -> Self {
-        RecentNodes { root, kept: Recent::with_bytes(MAX_NODES, MAX_BYTES) }
+        RecentNodes { root, kept: LruCache::with_bytes(MAX_NODES, MAX_BYTES) }
     }
 
     pub fn root(&self) -> &Arc<dyn Folder> {
@@ -111,7 +111,7 @@ fn push_name(path: &mut String, name: &str) -> usize {
 
 impl<T: ?Sized> Default for RecentFiles<T> {
     fn default() -> Self {
-        RecentFiles(Recent::new(MAX_OPEN))
+        RecentFiles(LruCache::new(MAX_OPEN))
     }
 }
 

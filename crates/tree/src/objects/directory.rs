@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{Context, ObjectKind, SingleFlight, TimeWindow};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
@@ -189,13 +189,13 @@ pub struct DirectoryFolder {
     options: Arc<OpenOptions>,
     /// The folders at the time of the first listing.
     folders: SingleFlight<Arc<NamedFolders>>,
-    kept: Recent<String, Arc<InsideFolder>>,
+    kept: LruCache<String, Arc<InsideFolder>>,
 }
 
 impl DirectoryFolder {
     /// Creates the folder. Lists nothing yet.
     pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
-        let (directory, folders, kept) = (Arc::new(directory), SingleFlight::new(), Recent::new(KEPT));
+        let (directory, folders, kept) = (Arc::new(directory), SingleFlight::new(), LruCache::new(KEPT));
         DirectoryFolder { directory, options, folders, kept }
     }
 

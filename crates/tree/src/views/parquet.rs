@@ -84,14 +84,14 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
 fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let described = fields.clone();
     let file = fields.file(move |fields| {
-        let with_summaries = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
+        let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
             if let Some(id) = id {
-                column.summaries = fields.subarray.summaries(id)?;
+                column.statistics = fields.subarray.statistics(id)?;
             }
             Ok(column)
         };
         let columns = columns_with_fields(fields, Notation::Lists)?;
-        let columns = columns.into_iter().map(with_summaries).collect::<Result<Vec<_>>>()?;
+        let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
         let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
         let notes = notes(fields, &mut columns);
         let tiles = fields.subarray.tile_rows()?;

@@ -15,8 +15,8 @@ use tilefs_export::content::compose::Concat;
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{IndexKey, Indexes};
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use crate::bcf::{BcfHeader, BcfRecords};
@@ -206,7 +206,7 @@ impl VariantText {
         }
         self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
         let groups = self.groups(&pieces, length);
-        let lines = TextContent { records: self, pieces, groups, length, owner, kept: Recent::new(KEPT) };
+        let lines = TextContent { records: self, pieces, groups, length, owner, kept: LruCache::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
     }
 
@@ -636,7 +636,7 @@ struct TextContent {
     length: u64,
     /// Identifies this file's pieces in the cache.
     owner: u64,
-    kept: Recent<usize, Arc<Vec<u8>>>,
+    kept: LruCache<usize, Arc<Vec<u8>>>,
 }
 
 impl TextContent {

@@ -7,7 +7,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_interleavings::cache::{Buffers, Cache, Lookup};
+use tilefs_interleavings::cache::{BufferPool, Cache, CacheLookup};
 use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token};
 use tilefs_interleavings::fuse::reply_buffers::ReplyBuffers;
 use tilefs_interleavings::proof::{Model, check, prove};
@@ -60,9 +60,9 @@ fn two_readers_wait_for_each_other() {
             let (mut missing, mut loading) = (Vec::new(), Vec::new());
             for key in keys {
                 match values.find(key) {
-                    Lookup::Ready(value) => assert_eq!(*value, usize::from(key)),
-                    Lookup::Loading(flight) => loading.push((key, flight)),
-                    Lookup::Missing(promise) => missing.push((key, promise)),
+                    CacheLookup::Ready(value) => assert_eq!(*value, usize::from(key)),
+                    CacheLookup::Loading(flight) => loading.push((key, flight)),
+                    CacheLookup::Missing(promise) => missing.push((key, promise)),
                 }
             }
             missing.into_iter().for_each(|(key, promise)| drop(promise.fulfil(Arc::new(usize::from(key)), 8)));
@@ -188,7 +188,7 @@ fn the_budget_holds_whatever_threads_do_at_once() {
 #[test]
 fn a_buffer_belongs_to_one_thread() {
     check(|| {
-        let (replies, tiles) = (Arc::new(ReplyBuffers::default()), Arc::new(Buffers::default()));
+        let (replies, tiles) = (Arc::new(ReplyBuffers::default()), Arc::new(BufferPool::default()));
         let threads = [1, 2, 3].map(|number| {
             let (replies, tiles) = (replies.clone(), tiles.clone());
             thread::spawn(move || {

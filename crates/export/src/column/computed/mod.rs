@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;
 
 use crate::column::{Column, Elements, Field};
@@ -77,7 +77,7 @@ pub struct ComputedColumns {
     compute: Box<dyn Compute>,
     measured: SingleFlight<Measured>,
     /// Recently computed blocks, by column and number.
-    kept: Recent<(usize, usize), Arc<Cells>>,
+    kept: LruCache<(usize, usize), Arc<Cells>>,
 }
 
 /// The blocks of a table, and the offsets at which each begins.
@@ -98,7 +98,7 @@ struct Size {
 impl ComputedColumns {
     /// Creates the columns. Computes nothing.
     pub fn new(compute: Box<dyn Compute>) -> Arc<Self> {
-        let kept = Recent::with_bytes(usize::MAX, KEPT_BYTES);
+        let kept = LruCache::with_bytes(usize::MAX, KEPT_BYTES);
         Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept })
     }
 

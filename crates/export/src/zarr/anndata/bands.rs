@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;
 
 use super::runs::{RunFinder, Runs, fetch, for_each_block, pieces_of};
@@ -29,7 +29,7 @@ pub struct RowBands {
     extent: u64,
     limits: BandLimits,
     /// Keyed by first cell.
-    kept: Recent<u64, Arc<Band>>,
+    kept: LruCache<u64, Arc<Band>>,
 }
 
 /// The memory that bands may take.
@@ -73,7 +73,7 @@ impl Band {
 impl RowBands {
     /// Creates the bands, each `extent` rows high, of cells with these rows. `None` for bands without rows.
     pub fn new(rows: Arc<dyn Content>, starts: Arc<RowStarts>, extent: u64, limits: BandLimits) -> Option<Arc<Self>> {
-        let kept = Recent::with_bytes(usize::MAX, limits.all).at_least(MIN_BANDS);
+        let kept = LruCache::with_bytes(usize::MAX, limits.all).at_least(MIN_BANDS);
         (extent > 0).then(|| Arc::new(RowBands { rows, starts, extent, limits, kept }))
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
-use tilefs_reader::recent::Recent;
 use tilefs_reader::search::partition_point;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
@@ -163,12 +163,12 @@ struct Starts {
     /// The number of elements of `indptr`.
     count: u64,
     /// Coordinates before which reads ended, each with a cell that is not behind the first with that coordinate.
-    ends: Recent<u64, u64>,
+    ends: LruCache<u64, u64>,
 }
 
 impl Starts {
     fn new(coordinates: Arc<dyn Content>, count: u64) -> Self {
-        Starts { coordinates, count, ends: Recent::new(ENDS) }
+        Starts { coordinates, count, ends: LruCache::new(ENDS) }
     }
 
     fn cells(&self) -> u64 {

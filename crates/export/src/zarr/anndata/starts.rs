@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{Array, SingleFlight, decode_sums, encode_sums};
+use tilefs_reader::array::{Array, RunningSums, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
@@ -47,7 +47,7 @@ impl SavedStarts {
         let saved = &self.array.context().saved;
         saved.get_or_make(self.key, decode, Counted::encode, || {
             let counted = make()?;
-            saved.note_measured(counted.starts.last().copied().unwrap_or(0));
+            saved.note_measured(counted.starts.total());
             Ok(counted)
         })
     }
@@ -67,14 +67,14 @@ pub enum CellOrder {
 /// The result of a pass over all cells.
 #[derive(Debug, Default)]
 struct Counted {
-    starts: Vec<u64>,
+    starts: RunningSums,
     /// Empty if cells are not in sections.
     stretches: Stretches,
 }
 
 impl Counted {
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = encode_sums(&self.starts);
+        let mut bytes = self.starts.encode();
         self.stretches.encode(&mut bytes);
         bytes
     }
@@ -82,9 +82,9 @@ impl Counted {
     /// Decodes what is known about so many rows with so many cells in this order; `None` for other bytes.
     fn decode(bytes: &[u8], rows: usize, cells: u64, order: &CellOrder) -> Option<Self> {
         let (starts, stretches) = bytes.split_at_checked(rows.checked_add(1)?.checked_mul(size_of::<u64>())?)?;
-        let starts = decode_sums(starts, rows + 1).filter(|starts| starts.last() == Some(&cells))?;
+        let starts = RunningSums::decode(starts, rows).filter(|starts| starts.total() == cells)?;
         let stretches = match order {
-            CellOrder::InSections(sections) => Stretches::decode(stretches, sections, &starts)?,
+            CellOrder::InSections(sections) => Stretches::decode(stretches, sections, starts.as_slice())?,
             CellOrder::Sorted | CellOrder::Any => stretches.is_empty().then(Stretches::default)?,
         };
         Some(Counted { starts, stretches })
@@ -145,7 +145,7 @@ impl RowStarts {
     /// # Errors
     /// Fails if they cannot be read; [`Error::Damaged`] for cells outside the matrix, or in another order than said.
     pub fn get(&self) -> Result<&[u64]> {
-        Ok(&self.counted()?.starts)
+        Ok(self.counted()?.starts.as_slice())
     }
 
     /// Returns the cells of each band, if cells are in sections.
@@ -182,12 +182,8 @@ impl RowStarts {
             finders.try_for_each(|behind| joined.add_all(behind))?;
             stretches = joined.finish();
         }
-        let mut starts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut before = 0;
-        for start in &mut starts {
-            before += *start;
-            *start = before;
-        }
+        let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let starts = RunningSums::of_counts(counts).ok_or_else(|| Error::internal("counts that begin with no zero"))?;
         Ok(Counted { starts, stretches })
     }
 

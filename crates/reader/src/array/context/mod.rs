@@ -1,6 +1,7 @@
 //! The state that all arrays of one mount share.
 
 pub mod budget;
+pub mod running_sums;
 pub mod saved;
 pub mod single_flight;
 pub mod watch;
@@ -19,7 +20,7 @@ use crate::statistics::{Statistic, Value};
 
 use budget::Budget;
 use saved::SavedIndexes;
-use watch::Watch;
+use watch::FolderWatch;
 
 /// The storage, the caches and the key.
 pub struct Context {
@@ -35,7 +36,7 @@ pub struct Context {
     /// Whether members of a group, like symbolic links, may be outside of the group.
     pub links: Links,
     /// The contents of opened folders, to detect changes.
-    pub watch: Watch,
+    pub watch: FolderWatch,
     /// Results that are saved for later mounts.
     pub saved: SavedIndexes,
 }
@@ -47,7 +48,7 @@ impl Context {
         let budget = Budget::new(budget);
         let fetcher = Fetcher::new(storage.clone(), budget.decoded_units(), threads);
         let indexes = Indexes { cache: Cache::new(budget.indexes()), next_owner: AtomicU64::new(0) };
-        let (watch, saved) = (Watch::default(), SavedIndexes::default());
+        let (watch, saved) = (FolderWatch::default(), SavedIndexes::default());
         Context { budget, storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
     }
 

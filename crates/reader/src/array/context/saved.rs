@@ -112,15 +112,3 @@ impl SavedIndexes {
         .into()
     }
 }
-
-/// Encodes sums that [`decode_sums`] accepts.
-pub fn encode_sums(sums: &[u64]) -> Vec<u8> {
-    sums.iter().flat_map(|sum| sum.to_le_bytes()).collect()
-}
-
-/// Decodes `count` sums, of which the first is 0 and none is less than the one before; `None` for other bytes.
-pub fn decode_sums(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
-    let (sums, []) = bytes.as_chunks() else { return None };
-    let sums: Vec<u64> = sums.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
-    (sums.len() == count && sums.first() == Some(&0) && sums.is_sorted()).then_some(sums)
-}

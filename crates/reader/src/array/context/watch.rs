@@ -1,4 +1,4 @@
-//! Fingerprints of the folders of opened arrays and groups, to tell later whether something in them has changed.
+//! Fingerprints of the folders of opened arrays and groups, to find out later whether something in them has changed.
 //!
 //! [`group::changes`](crate::group::changes) takes the fingerprints and compares them.
 
@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::array::directory::object::ObjectKind;
 use tilefs_storage::StoreKey;
 
-/// Fingerprints by folder, from [`Watch::begin`] on. Memory: about 100 bytes and the path for each opened folder.
+/// Fingerprints by folder, from [`FolderWatch::begin`] on. Memory: about 100 bytes and the path for each opened folder.
 #[derive(Default)]
-pub struct Watch {
-    /// `None` until [`Watch::begin`].
+pub struct FolderWatch {
+    /// `None` until [`FolderWatch::begin`].
     seen: Mutex<Option<HashMap<StoreKey, Fingerprint>>>,
 }
 
@@ -24,7 +24,7 @@ pub struct Fingerprint {
     pub names: u64,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Starts recording the folders that are opened.
     pub fn begin(&self) {
         self.lock().get_or_insert_default();
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// Returns all fingerprints; `None` before [`Watch::begin`].
+    /// Returns all fingerprints; `None` before [`FolderWatch::begin`].
     pub fn seen(&self) -> Option<HashMap<StoreKey, Fingerprint>> {
         self.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! A tree of the boxes of an array's fragments. Finds those that intersect a box, newest first, without examining the
+//! A tree of the boxes of an array's fragments. Finds the boxes that intersect a box, newest first, without examining the
 //! others.
 //!
 //! Nearby boxes are neighbours in the tree (sort-tile-recursive packing), and every node stores its newest fragment. A
@@ -21,12 +21,12 @@ pub struct BoxTree {
     /// The fragments with cells; neighbours are adjacent.
     order: Vec<u32>,
     /// Groups of [`FANOUT`] fragments in `order`, groups of such groups, and so on, up to one group.
-    levels: Vec<Level>,
+    levels: Vec<BoxLevel>,
 }
 
 /// The nodes of one height.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Level {
+struct BoxLevel {
     /// As [`BoxTree::boxes`].
     boxes: Vec<u64>,
     /// The newest fragment of each node.
@@ -144,8 +144,8 @@ impl BoxTree {
     }
 
     /// Groups the nodes of height `below`.
-    fn level_above(&self, below: usize) -> Level {
-        let mut level = Level::default();
+    fn level_above(&self, below: usize) -> BoxLevel {
+        let mut level = BoxLevel::default();
         let count = self.count(below);
         for first in (0..count).step_by(FANOUT) {
             let mut union = self.bounds(below, first).to_vec();

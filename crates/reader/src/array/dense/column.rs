@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
-use super::pieces::{Piece, Source, TileOwner, for_each_piece};
+use super::pieces::{Piece, PieceSource, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
@@ -66,6 +66,21 @@ struct PieceCopy {
     units: Range<usize>,
     /// Whether the units are in row-major order although the piece numbers cells in column-major order.
     is_reordered: bool,
+}
+
+/// The rows of a file along an axis: each has the cells with one coordinate along this axis, and one along each of the
+/// axes before it.
+struct FileRows {
+    /// The cells of a row.
+    cells: u64,
+    /// The bytes of a row.
+    bytes: u64,
+    /// The number of selected rows.
+    count: u64,
+    /// The number of rows of a tile.
+    of_tile: u64,
+    /// The number of rows of a chunk; 0 if chunks are parts of rows.
+    of_chunk: u64,
 }
 
 /// A range of bytes of a tile, and the range of a plan's units that contain them.
@@ -211,7 +226,7 @@ impl DenseColumn {
         // Several boxes of one read may be in the same tile.
         let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else {
+            let PieceSource::Tile { fragment, tile } = piece.source else {
                 plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
                 return Ok(());
             };
@@ -248,50 +263,64 @@ impl DenseColumn {
     /// adjacent tiles, several rows if tiles are small, or rows of adjacent chunks if tiles are large. `None` if no
     /// such range has a suitable size.
     pub fn band(&self, cell: u64) -> Option<Range<u64>> {
-        self.band_of_rows(cell, |row, _, extent, rows_of_chunk| rows_of_band(row, extent, rows_of_chunk))
+        self.band_of_rows(cell, FileRows::rows_of_band)
     }
 
     /// Returns the range of cells around `cell` that come from the same tiles, however large. `None` if there is only
     /// one such range.
     fn line_of_tiles(&self, cell: u64) -> Option<Range<u64>> {
-        self.band_of_rows(cell, |_, length, extent, _| (length > 1).then_some(extent))
+        self.band_of_rows(cell, |rows| (rows.count > 1).then_some(rows.of_tile))
     }
 
     /// Returns the range of cells around `cell` along the first axis for which `rows_of_band` gives the number of rows of
-    /// a band, from: the bytes of a row in the file, the number of selected rows, the extent of a tile, and the number of
-    /// rows of a chunk.
-    fn band_of_rows(&self, cell: u64, rows_of_band: impl Fn(u64, u64, u64, u64) -> Option<u64>) -> Option<Range<u64>> {
+    /// a band.
+    fn band_of_rows(&self, cell: u64, rows_of_band: impl Fn(&FileRows) -> Option<u64>) -> Option<Range<u64>> {
+        if self.cells() == 0 {
+            return None;
+        }
         let shape = self.selection.shape();
         let grid = self.view.grid();
         let cell_size = self.cell_size.max(1) as u64;
-        // The number of cells in the file per step along the axis, and the number of cells of a tile.
-        let tile_cells = self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
-        let (mut stride, mut tile_stride) = (self.cells(), tile_cells);
         // If the cells of a tile have another order than the file, its chunks are not rows of the file.
         let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.max_chunk_bytes() } else { 0 };
-        for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
-            stride /= length.max(&1);
-            tile_stride /= axis.extent.max(1);
+        // The cells of one row: of all selected cells, and of the cells of a tile.
+        let mut cells_of_row = self.cells();
+        let mut tile_cells_of_row =
+            self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
+        for ((&count, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
+            cells_of_row /= count.max(1);
+            tile_cells_of_row /= axis.extent.max(1);
             let [range] = selected.ranges() else { return None };
-            let rows_of_chunk = chunk_bytes / tile_stride.saturating_mul(cell_size).max(1);
-            let rows =
-                stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, *length, axis.extent, rows_of_chunk));
-            if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {
-                let index = cell / stride % length;
-                // Counted from the start of the tile in which the selection begins.
-                let before = range.first % axis.extent;
-                let of_tiles = rows.max(axis.extent);
-                let first = (index + before) / of_tiles * of_tiles;
-                let start = first + (index + before - first) / rows * rows;
-                let end = start.saturating_add(rows).min(first.saturating_add(of_tiles));
-                let outer = cell - cell % (stride * length);
-                let (start, end) = (start.saturating_sub(before), (end - before).min(*length));
-                // If adjacent tiles along the axes before this one exceed a band, a line of tiles cannot be a band.
-                return (rows < *length || outer == 0 && stride * length == self.cells())
-                    .then_some(outer + start * stride..outer + end * stride);
+            let Some(bytes) = cells_of_row.checked_mul(cell_size) else { continue };
+            let of_chunk = chunk_bytes / tile_cells_of_row.saturating_mul(cell_size).max(1);
+            let rows = FileRows { cells: cells_of_row, bytes, count, of_tile: axis.extent, of_chunk };
+            let of_band = rows_of_band(&rows).filter(|of_band| *of_band >= rows.of_tile || *of_band < count);
+            if let Some(of_band) = of_band.filter(|_| range.step == 1) {
+                return self.band_around(cell, &rows, of_band, range.first);
             }
         }
         None
+    }
+
+    /// Returns the band of `of_band` rows around a cell. `first` is the position of the first row. `None` if all rows are
+    /// one band although there are cells before and after them.
+    fn band_around(&self, cell: u64, rows: &FileRows, of_band: u64, first: u64) -> Option<Range<u64>> {
+        let cells_of_rows = rows.cells * rows.count;
+        let before_rows = cell - cell % cells_of_rows;
+        // If adjacent tiles along the axes before this one exceed a band, a line of tiles cannot be a band.
+        if of_band >= rows.count && cells_of_rows != self.cells() {
+            return None;
+        }
+        // Rows are counted from the start of the tile in which the selection begins. A band is a part of a tile, or whole
+        // tiles.
+        let skipped = first % rows.of_tile;
+        let row = cell / rows.cells % rows.count + skipped;
+        let of_tiles = rows.of_tile.max(of_band);
+        let tiles_start = row / of_tiles * of_tiles;
+        let start = tiles_start + (row - tiles_start) / of_band * of_band;
+        let end = start.saturating_add(of_band).min(tiles_start.saturating_add(of_tiles));
+        let (start, end) = (start.saturating_sub(skipped), (end - skipped).min(rows.count));
+        Some(before_rows + start * rows.cells..before_rows + end * rows.cells)
     }
 
     /// Returns the maximum size of a chunk of the attribute's values, except for chunks of a single larger value.
@@ -342,8 +371,8 @@ impl DenseColumn {
     fn copy(&self, plan: &ColumnPlan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         for copy in &plan.copies {
             match copy.piece.source {
-                Source::Fill => self.fill_piece(&copy.piece, out)?,
-                Source::Tile { fragment, .. } => self
+                PieceSource::Fill => self.fill_piece(&copy.piece, out)?,
+                PieceSource::Tile { fragment, .. } => self
                     .copy_piece(copy, batches, out)
                     .in_fragment(self.view.array().fragment_name(fragment))
                     .in_array(self.view.array().path())?,
@@ -460,16 +489,17 @@ fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) ->
     Ok(is_touched)
 }
 
-/// Returns how many rows of `row` bytes of a file are a band: those of some tiles or, within a tile, those of some
-/// chunks.
-fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
-    let of_tile = row.checked_mul(extent)?;
-    if of_tile <= MAX_BAND_BYTES {
-        return (MIN_BAND_BYTES / of_tile.max(1)).max(1).checked_mul(extent);
+impl FileRows {
+    /// Returns how many rows are a band: the rows of some tiles or, within a tile, the rows of some chunks.
+    fn rows_of_band(&self) -> Option<u64> {
+        let tile_bytes = self.bytes.checked_mul(self.of_tile)?;
+        if tile_bytes <= MAX_BAND_BYTES {
+            return (MIN_BAND_BYTES / tile_bytes.max(1)).max(1).checked_mul(self.of_tile);
+        }
+        let chunk_bytes = self.bytes.checked_mul(self.of_chunk)?;
+        let chunks = (MIN_BAND_BYTES / chunk_bytes.max(1)).max(1);
+        (1..=MAX_BAND_BYTES).contains(&chunk_bytes).then_some(self.of_chunk * chunks)
     }
-    let of_chunk = row.checked_mul(rows_of_chunk)?;
-    let chunks = (MIN_BAND_BYTES / of_chunk.max(1)).max(1);
-    (1..=MAX_BAND_BYTES).contains(&of_chunk).then_some(rows_of_chunk * chunks)
 }
 
 #[cfg(test)]
@@ -486,7 +516,7 @@ mod tests {
             wanted in 1u64..20, unit in 1u64..200
         ) {
             let axes = axes.into_iter().map(|(count, tile_stride)| PieceAxis { count, tile_stride, out_stride: 1 });
-            let piece = Piece { source: Source::Fill, tile_first: first, out_first: 0, axes: axes.collect() };
+            let piece = Piece { source: PieceSource::Fill, tile_first: first, out_first: 0, axes: axes.collect() };
             let ranges: Vec<_> = (0..10_000u64.div_ceil(unit)).map(|number| number * unit..(number + 1) * unit).collect();
             let mut expected = vec![false; ranges.len()];
             piece.for_each_line(|from, _, count, stride, _| {
@@ -503,6 +533,9 @@ mod tests {
     #[test]
     fn bands_follow_tiles_or_chunks() {
         const KIB: u64 = 1 << 10;
+        let rows_of_band = |bytes, of_tile, of_chunk| {
+            FileRows { cells: bytes, bytes, count: 1 << 20, of_tile, of_chunk }.rows_of_band()
+        };
         assert_eq!(rows_of_band(KIB, 100, 7), Some(1000), "ten rows of tiles, nearly a MiB");
         assert_eq!(rows_of_band(8 * KIB, 512, 7), Some(512), "a row of tiles of 4 MiB");
         assert_eq!(rows_of_band(16 * KIB, 512, 128), Some(128), "a row of chunks of 2 MiB");

@@ -9,7 +9,7 @@ use tilefs_format::schema::{ArraySchema, Dimension, Layout};
 
 /// One dimension: its number of positions, and the number of positions that a tile spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub struct GridAxis {
     /// The low end of the domain, as the two's complement bits of the coordinate.
     pub low: u64,
     /// The number of positions of the domain.
@@ -18,7 +18,7 @@ pub struct Axis {
     pub extent: u64,
 }
 
-impl Axis {
+impl GridAxis {
     /// Returns the position of a coordinate of the dimension's type; meaningless outside the domain.
     pub fn position(&self, coordinate: &Scalar) -> Option<u64> {
         bits(coordinate).map(|bits| bits.wrapping_sub(self.low))
@@ -80,7 +80,7 @@ impl PositionBox {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     /// The axes in the order of the dimensions.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<GridAxis>,
     /// The order of tiles.
     pub tile_order: Layout,
     /// The order of cells in a tile.
@@ -117,7 +117,7 @@ impl Grid {
         Grid { axes, tile_order: other(self.tile_order), cell_order: other(self.cell_order) }
     }
 
-    /// Returns the number of cells of every tile, also of those at the edge of the domain.
+    /// Returns the number of cells of every tile, also of a tile at the edge of the domain.
     pub(crate) fn cells_per_tile(&self) -> u64 {
         self.axes.iter().map(|axis| axis.extent).product()
     }
@@ -214,7 +214,7 @@ impl Grid {
     }
 }
 
-fn axis_of(dimension: &Dimension) -> Result<Axis> {
+fn axis_of(dimension: &Dimension) -> Result<GridAxis> {
     let Some(Range { low, high }) = &dimension.domain else {
         return Err(Error::unsupported("a dense dimension without a domain"));
     };
@@ -229,14 +229,14 @@ fn axis_of(dimension: &Dimension) -> Result<Axis> {
     if extent == 0 {
         return Err(Error::damaged("a tile extent of 0"));
     }
-    Ok(Axis { low, size, extent })
+    Ok(GridAxis { low, size, extent })
 }
 
 #[cfg(test)]
 impl Grid {
     /// Returns a grid of axes given as (size, extent).
     pub fn for_test(axes: &[(u64, u64)], tile_order: Layout, cell_order: Layout) -> Self {
-        let axes = axes.iter().map(|&(size, extent)| Axis { low: 0, size, extent }).collect();
+        let axes = axes.iter().map(|&(size, extent)| GridAxis { low: 0, size, extent }).collect();
         Grid { axes, tile_order, cell_order }
     }
 }

@@ -35,7 +35,7 @@ pub struct TileOwner {
 
 /// The source of a piece's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PieceSource {
     /// A tile of a fragment.
     Tile {
         /// The number of the fragment.
@@ -63,7 +63,7 @@ pub struct PieceAxis {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// The source of the values.
-    pub source: Source,
+    pub source: PieceSource,
     /// The first cell in the tile.
     pub tile_first: u64,
     /// The first cell in the output.
@@ -73,8 +73,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Adds an axis within those added before, unless it has one cell. Joins it to the last one if both are a single
-    /// longer axis in the tile and the output.
+    /// Adds the next axis, which varies faster than the axes before it, unless it has one cell. Joins it to the last axis
+    /// if the two are a single longer axis both in the tile and in the output.
     fn add_axis(&mut self, axis: PieceAxis) {
         if axis.count == 1 {
             return;
@@ -131,7 +131,7 @@ impl Piece {
 }
 
 /// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once. `owners` returns
-/// the fragments of a space tile, newest first, without those that lack the attribute.
+/// the fragments of a space tile, newest first, without the fragments that lack the attribute.
 pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,
@@ -145,7 +145,7 @@ pub fn for_each_piece(
     let mut out_first = 0;
     for one in boxes_of_run(&shape, first, count) {
         let cells: u64 = one.count.iter().product();
-        let strides = Strides { cells: &cell_strides, out: row_major_strides(&one.count) };
+        let strides = PieceStrides { cells: &cell_strides, out: row_major_strides(&one.count) };
         for_each_tile_part(grid, selection, &one, |part| {
             cancellation::check()?;
             let owners = owners(&part.tile)?;
@@ -157,7 +157,7 @@ pub fn for_each_piece(
 }
 
 /// The distances of adjacent cells along each axis, which are the same for all tiles of an index box.
-struct Strides<'a> {
+struct PieceStrides<'a> {
     /// In cells of a tile.
     cells: &'a [u64],
     /// In cells of the output.
@@ -243,7 +243,7 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallV
 
 /// A part of a tile part that has not been assigned yet: first offset and count of each axis.
 #[derive(Clone)]
-struct Window {
+struct UnassignedCells {
     first: PerAxis<u64>,
     count: PerAxis<u64>,
 }
@@ -253,7 +253,7 @@ fn resolve(
     grid: &Grid,
     part: &TilePart,
     owners: &[TileOwner],
-    strides: &Strides<'_>,
+    strides: &PieceStrides<'_>,
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
@@ -261,7 +261,7 @@ fn resolve(
     if owners.iter().any(|owner| owner.cells.is_some()) {
         return resolve_by_cell(grid, part, owners, &builder, visit);
     }
-    let mut open: SmallVec<[Window; 1]> = smallvec![Window {
+    let mut open: SmallVec<[UnassignedCells; 1]> = smallvec![UnassignedCells {
         first: smallvec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
     }];
@@ -270,7 +270,7 @@ fn resolve(
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&builder.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    visit(&builder.piece(&inside, PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -281,7 +281,7 @@ fn resolve(
         }
         open = still_open;
     }
-    open.iter().try_for_each(|window| visit(&builder.piece(window, Source::Fill)))
+    open.iter().try_for_each(|window| visit(&builder.piece(window, PieceSource::Fill)))
 }
 
 /// As [`resolve`], cell by cell, for tiles in which a sparse fragment has cells.
@@ -307,21 +307,21 @@ fn resolve_by_cell(
         let found = owners.iter().find_map(|owner| match &owner.cells {
             Some(cells) => {
                 let (tile, cell) = *cells.get(&cell)?;
-                Some((Source::Tile { fragment: owner.fragment, tile }, cell))
+                Some((PieceSource::Tile { fragment: owner.fragment, tile }, cell))
             }
             None if owner.positions.contains_position(&position) => {
-                Some((Source::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
+                Some((PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
             }
             None => None,
         });
-        let (source, tile_first) = found.unwrap_or((Source::Fill, 0));
+        let (source, tile_first) = found.unwrap_or((PieceSource::Fill, 0));
         visit(&Piece { source, tile_first, out_first: out, axes: SmallVec::new() })?;
     }
     Ok(())
 }
 
 /// Returns the part of a window whose positions lie in a box.
-fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Option<Window> {
+fn owned(ranges: &[AxisRange], window: &UnassignedCells, positions: &PositionBox) -> Option<UnassignedCells> {
     let mut inside = window.clone();
     for (axis, range) in ranges.iter().enumerate() {
         let (low, high) = (positions.low[axis], positions.high[axis]);
@@ -344,7 +344,7 @@ fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Opti
 }
 
 /// Adds `window` without `inside` to `rest`, as at most two boxes per axis.
-fn subtract(mut window: Window, inside: &Window, rest: &mut SmallVec<[Window; 1]>) {
+fn subtract(mut window: UnassignedCells, inside: &UnassignedCells, rest: &mut SmallVec<[UnassignedCells; 1]>) {
     for axis in 0..inside.first.len() {
         let (first, end) = (window.first[axis], window.first[axis] + window.count[axis]);
         let (inside_first, inside_end) = (inside.first[axis], inside.first[axis] + inside.count[axis]);
@@ -366,7 +366,7 @@ fn subtract(mut window: Window, inside: &Window, rest: &mut SmallVec<[Window; 1]
 
 /// Converts windows of a part into pieces.
 struct PieceBuilder<'a> {
-    strides: &'a Strides<'a>,
+    strides: &'a PieceStrides<'a>,
     /// The tile cell of the part's first cell.
     tile_first: u64,
     tile_strides: PerAxis<i64>,
@@ -374,7 +374,7 @@ struct PieceBuilder<'a> {
 }
 
 impl<'a> PieceBuilder<'a> {
-    fn new(grid: &Grid, part: &TilePart, strides: &'a Strides<'a>, out_base: u64) -> Self {
+    fn new(grid: &Grid, part: &TilePart, strides: &'a PieceStrides<'a>, out_base: u64) -> Self {
         let (mut tile_first, mut out_first) = (0, out_base);
         let mut tile_strides = PerAxis::new();
         for (axis, range) in part.ranges.iter().enumerate() {
@@ -386,7 +386,7 @@ impl<'a> PieceBuilder<'a> {
         PieceBuilder { strides, tile_first, tile_strides, out_first }
     }
 
-    fn piece(&self, window: &Window, source: Source) -> Piece {
+    fn piece(&self, window: &UnassignedCells, source: PieceSource) -> Piece {
         let mut piece = Piece { source, tile_first: self.tile_first, out_first: self.out_first, axes: PerAxis::new() };
         for axis in 0..window.first.len() {
             let (tile_stride, out_stride) = (self.tile_strides[axis], self.strides.out[axis]);
@@ -498,8 +498,8 @@ mod tests {
                             let slot = &mut found[(out_cell + step * out_stride) as usize];
                             assert_eq!(*slot, None, "a cell was given twice");
                             *slot = Some(match piece.source {
-                                Source::Tile { fragment, tile } => Some((fragment, tile, cell)),
-                                Source::Fill => None,
+                                PieceSource::Tile { fragment, tile } => Some((fragment, tile, cell)),
+                                PieceSource::Fill => None,
                             });
                         }
                         Ok(())

@@ -59,7 +59,7 @@ impl AxisSelection {
         Ok(selection)
     }
 
-    /// Selects single positions, in ascending order, and joins those at equal distances into ranges.
+    /// Selects single positions, in ascending order, and joins positions at equal distances into ranges.
     ///
     /// # Errors
     /// As for [`AxisSelection::new`].

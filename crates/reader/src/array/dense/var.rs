@@ -13,10 +13,10 @@ use tilefs_threads as threads;
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
-use super::pieces::{Piece, Source};
+use super::pieces::{Piece, PieceSource};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::context::saved::{decode_sums, encode_sums};
+use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::offsets::OFFSET;
@@ -44,18 +44,18 @@ pub struct DenseVarColumn {
     fill: Vec<u8>,
     files: OpenFiles<Arc<VarTiles>>,
     /// The sum of the lengths before each block, and of all lengths.
-    checkpoints: SingleFlight<Vec<u64>>,
+    checkpoints: SingleFlight<RunningSums>,
 }
 
 /// One block of cells.
 struct ValueBlock {
-    values: Values,
+    values: BlockValues,
     /// The offset of each value in the file.
     starts: Vec<u64>,
 }
 
 /// The lengths and locations of values, from the offsets of some cells.
-struct Values {
+struct BlockValues {
     /// The length of each value.
     lengths: Vec<u64>,
     /// The offset of each value in its tile; meaningless for a fill value.
@@ -103,9 +103,9 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in the offsets of any cell.
-    pub fn total(&self) -> Result<u64> {
+    pub fn byte_count(&self) -> Result<u64> {
         let checkpoints = self.checkpoints()?;
-        self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
+        self.start_of_block(checkpoints, checkpoints.items() as u64)
     }
 
     /// Reads the byte offsets of the values of file cells from `first` on. The offset after the last cell is the total.
@@ -117,10 +117,10 @@ impl DenseVarColumn {
     }
 
     fn read_offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
-        let count = out.len();
+        let (mut inner, count) = (self.embedding.inner_before(first), out.len());
         let Some(out) = out.wanted() else {
-            let from = self.embedding.inner_before(first);
-            let plan = self.plan_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from)?;
+            let end = self.embedding.inner_before(first.saturating_add(count));
+            let plan = self.plan_offsets(inner, end - inner)?;
             return self.batches(&plan.units).fetch_all().in_array(self.view.array().path());
         };
         if out.is_empty() {
@@ -128,31 +128,31 @@ impl DenseVarColumn {
         }
         let checkpoints = self.checkpoints()?;
         let fill = self.fill.len() as u64;
-        let mut inner = self.embedding.inner_before(first);
         let mut block = self.block(checkpoints, inner / BLOCK)?;
-        let (mut next, mut run) = self.embedding.outer_cell(inner);
-        let into_block = (inner % BLOCK) as usize;
-        // The next inner cell's offset, and before it one fill value per file cell.
-        let next_start = match block.starts.get(into_block) {
-            Some(start) => *start,
-            None => self.total()?,
-        };
-        let mut offset = next_start - (next - first) * fill;
-        for (number, slot) in out.iter_mut().enumerate() {
-            *slot = offset;
-            let cell = first + number as u64;
-            if cell < next || run == 0 {
-                offset = offset.saturating_add(fill);
-                continue;
+        let (mut cell, mut rest) = (first, out);
+        while !rest.is_empty() {
+            // The next inner cells that are consecutive in the file, and the fill values between `cell` and them.
+            let (next, run) = self.embedding.outer_cell(inner);
+            let starts = block.starts.get((inner % BLOCK) as usize..).unwrap_or_default();
+            let next_start = match starts.first() {
+                Some(start) => *start,
+                None => self.byte_count()?,
+            };
+            let outside = (next - cell).min(rest.len() as u64) as usize;
+            let (fills, behind) = rest.split_at_mut(outside);
+            for (offset, distance) in fills.iter_mut().zip((1..=next - cell).rev()) {
+                *offset = next_start - distance * fill;
             }
-            offset += block.values.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
-            inner += 1;
-            next += 1;
-            run -= 1;
             if run == 0 {
-                (next, run) = self.embedding.outer_cell(inner);
+                // The end of the file.
+                behind.fill(next_start);
+                return Ok(());
             }
-            if inner.is_multiple_of(BLOCK) {
+            let inside = behind.len().min(run as usize).min(starts.len());
+            let (values, behind) = behind.split_at_mut(inside);
+            values.copy_from_slice(&starts[..inside]);
+            (cell, inner, rest) = (next + inside as u64, inner + inside as u64, behind);
+            if inner.is_multiple_of(BLOCK) && !rest.is_empty() {
                 block = self.block(checkpoints, inner / BLOCK)?;
             }
         }
@@ -170,7 +170,7 @@ impl DenseVarColumn {
     fn read_values_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let checkpoints = self.checkpoints()?;
         let window = start..start.saturating_add(out.len());
-        let blocks = checkpoints.len() as u64 - 1;
+        let blocks = checkpoints.items() as u64;
         let first_start = self.start_of_block(checkpoints, 0)?;
         if let Some(out) = out.wanted() {
             self.fill_gap(0..first_start, &window, out);
@@ -199,8 +199,8 @@ impl DenseVarColumn {
                 tiles.offset_reader(tile, cells, before..plan.units.len())
             };
             let reader = match piece.source {
-                Source::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
-                Source::Fill => None,
+                PieceSource::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
+                PieceSource::Fill => None,
             };
             plan.pieces.push((piece.clone(), reader));
             Ok(())
@@ -209,13 +209,19 @@ impl DenseVarColumn {
     }
 
     /// Returns the last block that begins at or before a byte, or the first block.
-    fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
-        let blocks = 1..checkpoints.len() as u64 - 1;
+    fn block_of_byte(&self, checkpoints: &RunningSums, byte: u64) -> Result<u64> {
+        let blocks = 1..checkpoints.items() as u64;
         Ok(partition_point(blocks, |block| Ok(self.start_of_block(checkpoints, block)? <= byte))? - 1)
     }
 
     /// Writes the part of `window` that lies in a block and in the gaps after its cells to `out`.
-    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
+    fn read_block(
+        &self,
+        checkpoints: &RunningSums,
+        number: u64,
+        window: &Range<u64>,
+        out: &mut Output<'_>,
+    ) -> Result<()> {
         let block = self.block(checkpoints, number)?;
         let end = self.start_of_block(checkpoints, number + 1)?;
         let (plan, mut fills) = self.plan_values(&block, window)?;
@@ -231,7 +237,7 @@ impl DenseVarColumn {
     /// file that hold fill values instead.
     fn plan_values(&self, block: &ValueBlock, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
         let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
-        let Values { lengths, places, pieces } = &block.values;
+        let BlockValues { lengths, places, pieces } = &block.values;
         for piece in pieces {
             copies.clear();
             piece.for_each_line(|_, to, count, _, out_stride| {
@@ -239,8 +245,8 @@ impl DenseVarColumn {
                     let cell = (to + number * out_stride) as usize;
                     let value = block.starts[cell]..block.starts[cell] + lengths[cell];
                     match (piece.source, overlap(&value, window)) {
-                        (Source::Fill, Some(_)) => fills.push(value),
-                        (Source::Tile { .. }, Some((skip, part))) => {
+                        (PieceSource::Fill, Some(_)) => fills.push(value),
+                        (PieceSource::Tile { .. }, Some((skip, part))) => {
                             copies.push(ValueCopy { from: places[cell] + skip, to: part.start, length: part.len() });
                         }
                         (_, None) => {}
@@ -248,7 +254,7 @@ impl DenseVarColumn {
                 }
                 Ok(())
             })?;
-            let Source::Tile { fragment, tile } = piece.source else { continue };
+            let PieceSource::Tile { fragment, tile } = piece.source else { continue };
             let cells = self.view.cells_in_tile(fragment, tile)?;
             let tiles = self.var_tiles(fragment)?;
             self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))?;
@@ -271,30 +277,23 @@ impl DenseVarColumn {
         }
     }
 
-    fn checkpoints(&self) -> Result<&[u64]> {
-        self.checkpoints.get_or_retry(|| self.make_checkpoints()).map(Vec::as_slice)
+    fn checkpoints(&self) -> Result<&RunningSums> {
+        self.checkpoints.get_or_retry(|| self.make_checkpoints())
     }
 
-    fn make_checkpoints(&self) -> Result<Vec<u64>> {
+    fn make_checkpoints(&self) -> Result<RunningSums> {
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
         let saved = &self.view.array().context().saved;
         saved.get_or_make(
             self.saved_key()?,
-            |bytes| decode_sums(bytes, blocks + 1),
-            |sums| encode_sums(sums),
+            |bytes| RunningSums::decode(bytes, blocks),
+            RunningSums::encode,
             || {
                 let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
-                let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
+                let lengths: Vec<u64> = threads::for_all(blocks, sum_of)?;
                 saved.note_measured(self.cells.cells());
-                let mut checkpoints = Vec::with_capacity(sums.len() + 1);
-                let mut offset = 0u64;
-                checkpoints.push(0);
-                for sum in sums {
-                    offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
-                    checkpoints.push(offset);
-                }
-                Ok(checkpoints)
+                RunningSums::of_lengths(lengths).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
             },
         )
     }
@@ -310,23 +309,23 @@ impl DenseVarColumn {
     }
 
     /// Returns the offset in the file of the first value of a block; after the last block, the end of the file.
-    fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
+    fn start_of_block(&self, checkpoints: &RunningSums, block: u64) -> Result<u64> {
         let past = || Error::internal("past the last value");
-        let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
+        let lengths = checkpoints.start(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
         let inner = block.saturating_mul(BLOCK).min(self.cells.cells());
         let outside = self.embedding.outer_cell(inner).0 - inner;
         outside
             .checked_mul(self.fill.len() as u64)
-            .and_then(|fill| fill.checked_add(*lengths))
+            .and_then(|fill| fill.checked_add(lengths))
             .ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
     }
 
     /// Returns a block of cells, which is empty after the last one.
-    fn block(&self, checkpoints: &[u64], number: u64) -> Result<ValueBlock> {
+    fn block(&self, checkpoints: &RunningSums, number: u64) -> Result<ValueBlock> {
         let values = self.values_of_block(number)?;
         let mut starts = Vec::with_capacity(values.lengths.len());
         let fill = self.fill.len() as u64;
-        let mut before = checkpoints.get(number as usize).copied().unwrap_or(0);
+        let mut before = checkpoints.start(number as usize).unwrap_or(0);
         let (mut outer, mut run) = (0, 0);
         for (inner, length) in (number * BLOCK..).zip(&values.lengths) {
             if run == 0 {
@@ -341,15 +340,15 @@ impl DenseVarColumn {
     }
 
     /// Returns the lengths and locations of the values of one block.
-    fn values_of_block(&self, block: u64) -> Result<Values> {
+    fn values_of_block(&self, block: u64) -> Result<BlockValues> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
         let plan = self.plan_offsets(first, count)?;
-        let (mut batches, mut range) = (self.batches(&plan.units), CellRanges::default());
+        let (mut batches, mut range) = (self.batches(&plan.units), LineOfValues::default());
         let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
         let mut pieces = Vec::with_capacity(plan.pieces.len());
         for (piece, reader) in plan.pieces {
-            if let (Source::Tile { fragment, .. }, Some(mut reader)) = (piece.source, reader) {
+            if let (PieceSource::Tile { fragment, .. }, Some(mut reader)) = (piece.source, reader) {
                 let read = piece.for_each_line(|from, to, count, stride, out_stride| {
                     range.read(&mut reader, &mut batches, from, count, stride)?;
                     for number in 0..count {
@@ -362,7 +361,7 @@ impl DenseVarColumn {
             }
             pieces.push(piece);
         }
-        Ok(Values { lengths, places, pieces })
+        Ok(BlockValues { lengths, places, pieces })
     }
 
     /// Adds the location of a fragment to an error.
@@ -385,13 +384,13 @@ fn overlap(value: &Range<u64>, window: &Range<u64>) -> Option<(u64, Range<usize>
 
 /// The ranges of the values of one line of cells in their tile.
 #[derive(Default)]
-struct CellRanges {
+struct LineOfValues {
     /// The start and the end of each cell; for consecutive cells, the end is the start of the next cell.
     ends: Vec<u64>,
     neighbours: bool,
 }
 
-impl CellRanges {
+impl LineOfValues {
     /// Reads the ranges of `count` cells from cell `from`, each `stride` after the previous one.
     fn read(
         &mut self,

@@ -11,14 +11,14 @@ use super::grid::{Grid, PositionBox};
 use super::pieces::TileOwner;
 use super::scattered::ScatteredCells;
 use crate::array::Array;
-use crate::recent::Recent;
+use crate::lru_cache::LruCache;
 
 /// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
 /// overlap.
 const CACHED_TILES: usize = 4096;
 
 /// The owners of cells, by tile.
-type Owners = Recent<Box<[u64]>, Arc<[TileOwner]>>;
+type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 
 /// The boxes of all visible fragments of a dense array, in positions. Memory: that of the box tree, and the owners
 /// of the last 4096 tiles.
@@ -66,7 +66,7 @@ impl DenseView {
     }
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
-        DenseView { array, grid, boxes, scattered, owners: Recent::new(CACHED_TILES) }
+        DenseView { array, grid, boxes, scattered, owners: LruCache::new(CACHED_TILES) }
     }
 
     /// Returns the array.

@@ -45,7 +45,7 @@ pub(crate) struct FragmentFolders<'a> {
 }
 
 impl FragmentFolders<'_> {
-    /// Returns a function that tells whether there is an entry with a fragment's path. It is fastest for paths in byte
+    /// Returns a function that returns whether there is an entry with a fragment's path. It is fastest for paths in byte
     /// order.
     pub fn lookup(&self) -> impl FnMut(&str) -> bool {
         // Listings are in byte order.

@@ -33,8 +33,8 @@ use commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_o
 use listing::FolderListing;
 use window::{TimeWindow, now};
 
-/// Since this format version, a sparse fragment is visible if its time range overlaps the window. Older fragments, and
-/// those of dense arrays, must lie completely within it.
+/// Since this format version, a sparse fragment is visible if its time range overlaps the window. The time range of an
+/// older fragment, and of a dense fragment, must lie completely within the window.
 const PARTIAL_OVERLAP_SINCE: u32 = 15;
 
 /// The number of folders named by no commit that are examined. Interrupted writers can leave many.
@@ -95,15 +95,15 @@ pub struct Directory {
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
     listing: Arc<FolderListing>,
-    /// In the order that decides between equal times: first fragments in the array's own folder, then those in the
-    /// commits folder.
+    /// In the order that decides between equal times: first the fragments in the array's own folder, then the fragments
+    /// that the commits folder names.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
     /// Oldest first.
     schemas: Vec<SchemaEntry>,
     conditions: Vec<ConditionEntry>,
-    /// The names in the folder of metadata, if they were listed together with the others. Files dated in the future are
-    /// not in force before their time, and those of another array are never used.
+    /// The names in the folder of metadata, if they were listed together with the names of the other folders. Files dated
+    /// in the future are not in force before their time, and files of another array are never used.
     metadata: Option<Vec<Listed>>,
     /// Whether there may be files of consolidated fragment metadata.
     has_consolidated_metadata: bool,

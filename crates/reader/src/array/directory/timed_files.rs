@@ -42,7 +42,7 @@ pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) ->
     }
 }
 
-/// Returns the files of a folder (given by its names) that lie within a window, without those that a consolidated file
+/// Returns the files of a folder (given by its names) that lie within a window, without the files that a consolidated file
 /// within the window replaces. They are in the order in which they apply: by start time, then by name.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! The fragments that a consolidated fragment replaces, as long as they are not vacuumed.
 //!
-//! If two fragments have a cell with the same coordinates and the same time, that of the later fragment in the order of
-//! the array counts. In the fragment that a consolidation makes of them, both cells have this time, and nothing tells
-//! which one is which: most releases store such cells in no order. While the replaced fragments are still there, they
-//! are read in place of the consolidated one, so that a consolidation changes no value.
+//! If two fragments have a cell with the same coordinates and the same time, the cell of the later fragment in the order
+//! of the array counts. In the fragment that a consolidation makes of them, both cells have this time, and nothing shows
+//! which cell came from which fragment: most releases store such cells in no order. While the replaced fragments are
+//! still there, they are read in place of the consolidated one, so that a consolidation changes no value.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::array::folder::{ArrayFolder, Outline};
 const MOST_REPLACED: usize = 1024;
 
 impl ArrayFolder {
-    /// Returns the fragments to read in `window`, oldest first: the visible ones, except for those made of fragments
-    /// that may have cells with the same coordinates and the same time. If all of these are still there, they are read
-    /// instead.
+    /// Returns the fragments to read in `window`, oldest first: the visible ones, but in place of a consolidated
+    /// fragment the fragments that it replaces, if these may have cells with the same coordinates and the same time, and
+    /// all of them are still there.
     ///
     /// # Errors
     /// Those of the storage, if footers have to be read.

@@ -13,7 +13,7 @@ use crate::vectors::in_wide_vectors;
 
 /// How to place a dimension's coordinates.
 #[derive(Debug, Clone)]
-pub struct Axis {
+pub struct KeyAxis {
     pub name: String,
     pub datatype: Datatype,
     pub scale: Scale,
@@ -24,18 +24,18 @@ pub struct Axis {
 /// What the positions of an axis count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if they are
-    /// rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
+    /// Integers, dates and times: the distance of a coordinate from the low end of the domain (of the type, if
+    /// coordinates are rounded). A space tile has `extent` coordinates; `None` means that one tile holds everything.
     Integer { low: u64, last: u64, extent: Option<u64> },
-    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus those of the low end
-    /// (of 0, if they are rounded).
+    /// Floats: the bits of the number, transformed so that they sort as the numbers do, minus the transformed bits of the
+    /// low end (of 0, if coordinates are rounded).
     Float { low: f64, high: f64, low_bits: u64, last: u64, extent: Option<f64> },
     /// Strings have no positions; [`text_word`] sorts them by their first bytes.
     Text,
 }
 
-impl Axis {
-    /// `filters` are those of the dimension's coordinates.
+impl KeyAxis {
+    /// Returns the axis of a dimension. `filters` are the filters of its coordinates.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for dimensions whose coordinates have no order.
@@ -48,11 +48,11 @@ impl Axis {
         let domain = match scale {
             Scale::Integer { low, last, .. } => (low, low + last),
             Scale::Float { low_bits, last, .. } => (low_bits, low_bits + last),
-            Scale::Text => return Ok(Axis { name, datatype, scale, rounding: None }),
+            Scale::Text => return Ok(KeyAxis { name, datatype, scale, rounding: None }),
         };
         let rounding = Rounding::new(filters, domain);
         let scale = if rounding.is_some() { scale.of_whole_type(datatype) } else { scale };
-        Ok(Axis { name, datatype, scale, rounding })
+        Ok(KeyAxis { name, datatype, scale, rounding })
     }
 
     /// Returns whether a filter rounds the coordinates.
@@ -275,7 +275,7 @@ impl Axis {
         }
     }
 
-    /// As [`Axis::number`], of the nearest coordinate in the domain.
+    /// As [`KeyAxis::number`], of the nearest coordinate in the domain.
     pub fn number_in_domain(&self, position: u64) -> f64 {
         self.number(self.in_domain(position))
     }
@@ -423,7 +423,7 @@ mod tests {
 
     use super::*;
 
-    fn axis(datatype: Datatype, low: Scalar, high: Scalar, extent: Option<Scalar>) -> Axis {
+    fn axis(datatype: Datatype, low: Scalar, high: Scalar, extent: Option<Scalar>) -> KeyAxis {
         let dimension = Dimension {
             name: "d".to_owned(),
             datatype,
@@ -432,7 +432,7 @@ mod tests {
             domain: Some(Range { low, high }),
             extent,
         };
-        Axis::new(&dimension, &dimension.filters).unwrap()
+        KeyAxis::new(&dimension, &dimension.filters).unwrap()
     }
 
     /// Numbers, most of them near those where signs and sums overflow.
@@ -476,9 +476,9 @@ mod tests {
                 domain: Some(Range { low, high }),
                 extent: Some(extent),
             };
-            Axis::new(&dimension, &dimension.filters).unwrap()
+            KeyAxis::new(&dimension, &dimension.filters).unwrap()
         };
-        let check = |axis: &Axis, values: &[(Scalar, u64)]| {
+        let check = |axis: &KeyAxis, values: &[(Scalar, u64)]| {
             let positions: Vec<u64> = values.iter().map(|(value, _)| axis.position(value).unwrap()).collect();
             assert!(positions.windows(2).all(|two| two[0] < two[1]), "{positions:?}");
             let tiles = positions.iter().map(|position| axis.tile(*position));
@@ -537,7 +537,7 @@ mod tests {
         fn strings_between_signed_bounds_are_possible(mut texts in prop::collection::vec("[aé]{0,4}", 3)) {
             texts.sort_by_key(|text| text.bytes().map(|byte| byte as i8).collect::<Vec<_>>());
             let texts: Vec<Vec<u8>> = texts.into_iter().map(String::into_bytes).collect();
-            let axis = Axis { name: "d".to_owned(), datatype: Datatype::StringAscii, scale: Scale::Text, rounding: None };
+            let axis = KeyAxis { name: "d".to_owned(), datatype: Datatype::StringAscii, scale: Scale::Text, rounding: None };
             let range = Range { low: Scalar::Text(texts[0].clone()), high: Scalar::Text(texts[2].clone()) };
             prop_assert!(axis.possible(&range).contains(&Scalar::Text(texts[1].clone())));
         }

@@ -10,12 +10,12 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Layout};
 
-use super::axis::{Axis, Scale, is_cut, text_word};
+use super::axis::{KeyAxis, Scale, is_cut, text_word};
 use super::hilbert::Hilbert;
 
 /// An order of an array's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellOrder {
+pub enum KeyOrder {
     /// Tile by tile, or along the Hilbert curve: as the schema says.
     Global,
     /// By coordinates, the first dimension being the most significant.
@@ -46,7 +46,7 @@ struct PackedField {
 /// The layout of the keys of an array's cells in one order.
 #[derive(Debug)]
 pub struct KeyPlan {
-    pub axes: Vec<Axis>,
+    pub axes: Vec<KeyAxis>,
     /// The dimensions with more than one coordinate, most significant first within a space tile.
     directed: Vec<usize>,
     fields: Vec<PackedField>,
@@ -102,19 +102,19 @@ impl AxisColumn {
 impl KeyPlan {
     /// # Errors
     /// [`Error::Unsupported`] for dimensions or orders that this library cannot sort by.
-    pub fn new(schema: &ArraySchema, order: CellOrder) -> Result<Self> {
-        let axes: Vec<Axis> = schema
+    pub fn new(schema: &ArraySchema, order: KeyOrder) -> Result<Self> {
+        let axes: Vec<KeyAxis> = schema
             .dimensions
             .iter()
-            .map(|one| Axis::new(one, schema.coordinate_filters(one)))
+            .map(|one| KeyAxis::new(one, schema.coordinate_filters(one)))
             .collect::<Result<_>>()?;
-        let is_hilbert = order == CellOrder::Global && schema.cell_order == Layout::Hilbert;
+        let is_hilbert = order == KeyOrder::Global && schema.cell_order == Layout::Hilbert;
         let hilbert = if is_hilbert { Some(Hilbert::new(axes.len())?) } else { None };
         let tiled: Vec<bool> =
-            axes.iter().map(|axis| order == CellOrder::Global && !is_hilbert && axis.tile(axis.last()) > 0).collect();
+            axes.iter().map(|axis| order == KeyOrder::Global && !is_hilbert && axis.tile(axis.last()) > 0).collect();
         let directed = |layout: Layout| -> Vec<usize> {
             match layout {
-                Layout::ColMajor if order == CellOrder::Global => (0..axes.len()).rev().collect(),
+                Layout::ColMajor if order == KeyOrder::Global => (0..axes.len()).rev().collect(),
                 _ => (0..axes.len()).collect(),
             }
         };
@@ -191,17 +191,17 @@ impl KeyPlan {
 
     /// Returns whether the domain has dates or times on both sides of 1970.
     pub fn crosses_1970(&self) -> bool {
-        self.axes.iter().any(Axis::crosses_1970)
+        self.axes.iter().any(KeyAxis::crosses_1970)
     }
 
     /// Returns whether equal keys can belong to different coordinates: 0.0 and -0.0 have the same key.
     pub fn has_floats(&self) -> bool {
-        self.axes.iter().any(Axis::is_float)
+        self.axes.iter().any(KeyAxis::is_float)
     }
 
     /// Returns whether a filter rounds some coordinates, so that cells need not be in order.
     pub fn is_rounded(&self) -> bool {
-        self.axes.iter().any(Axis::is_rounded)
+        self.axes.iter().any(KeyAxis::is_rounded)
     }
 
     /// Returns whether sorted cells can be searched by their keys. Cells with the same place on the Hilbert curve, and
@@ -256,7 +256,7 @@ impl KeyPlan {
     fn add_hilbert<'a>(&self, columns: &[AxisColumn], rows: impl Iterator<Item = &'a mut u64>) {
         let Some(hilbert) = self.hilbert else { return };
         let mut places = vec![0; self.axes.len()];
-        let domains: Vec<(f64, f64)> = self.axes.iter().map(Axis::domain).collect();
+        let domains: Vec<(f64, f64)> = self.axes.iter().map(KeyAxis::domain).collect();
         for (cell, word) in rows.enumerate() {
             for (number, place) in places.iter_mut().enumerate() {
                 let (axis, column, (low, high)) = (&self.axes[number], &columns[number], domains[number]);
@@ -269,8 +269,8 @@ impl KeyPlan {
         }
     }
 
-    /// Returns keys that bound those of all cells in a box: the keys of its corners, or where these cut off strings,
-    /// the lowest and the highest possible key.
+    /// Returns a lower and an upper bound of the keys of all cells in a box: the keys of its corners, or the lowest and the
+    /// highest possible key where the keys of the corners cut off strings.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a box outside the domain.
@@ -386,7 +386,7 @@ impl KeyPlan {
 
 impl AxisColumn {
     /// Returns a column of one coordinate.
-    fn of_one(axis: &Axis, value: &Scalar) -> Result<Self> {
+    fn of_one(axis: &KeyAxis, value: &Scalar) -> Result<Self> {
         let mut column = AxisColumn::default();
         match value {
             Scalar::Text(text) if axis.is_text() => {
@@ -419,7 +419,7 @@ impl Default for SpaceTile {
 
 impl SpaceTile {
     #[inline]
-    fn move_to(&mut self, axis: &Axis, position: u64) {
+    fn move_to(&mut self, axis: &KeyAxis, position: u64) {
         if (self.first..=self.last).contains(&position) {
             return;
         }

@@ -12,12 +12,12 @@ pub struct Rounding {
     /// The positions of the ends of the domain.
     pub domain: (u64, u64),
     /// `None` if other filters may round the coordinates further.
-    grid: Option<Grid>,
+    grid: Option<ScaleGrid>,
 }
 
 /// The grid of SCALE_FLOAT: `scale * integer + offset` for integers of some width.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Grid {
+struct ScaleGrid {
     scale: f64,
     offset: f64,
     /// The least magnitude that an integer of the width may not have.
@@ -27,7 +27,7 @@ struct Grid {
 impl Rounding {
     /// Returns the rounding of a dimension with these filters; `None` if they keep its values.
     pub fn new(filters: &Pipeline, domain: (u64, u64)) -> Option<Self> {
-        filters.is_lossy().then(|| Rounding { domain, grid: Grid::of(filters) })
+        filters.is_lossy().then(|| Rounding { domain, grid: ScaleGrid::of(filters) })
     }
 
     /// Returns a range that holds what the coordinates of a range are rounded to; `None` if they can become any number.
@@ -48,7 +48,7 @@ impl Rounding {
     }
 }
 
-impl Grid {
+impl ScaleGrid {
     fn of(filters: &Pipeline) -> Option<Self> {
         let mut filters = filters.filters.iter().filter(|filter| **filter != Filter::Noop);
         let Some(&Filter::ScaleFloat { scale, offset, byte_width: byte_width @ 1..=8 }) = filters.next() else {
@@ -56,7 +56,7 @@ impl Grid {
         };
         let is_usable = scale.is_finite() && scale != 0.0 && offset.is_finite();
         let end = 2f64.powi(8 * byte_width as i32 - 1);
-        (is_usable && !filters.any(Filter::is_lossy)).then_some(Grid { scale, offset, end })
+        (is_usable && !filters.any(Filter::is_lossy)).then_some(ScaleGrid { scale, offset, end })
     }
 
     /// Returns the ends of a range widened by the scale, which is twice what rounding changes, and by the errors of the

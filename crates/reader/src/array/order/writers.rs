@@ -7,7 +7,7 @@
 use tilefs_format::datatype::Kind;
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::axis::{Axis, Scale};
+use super::axis::{KeyAxis, Scale};
 use super::key::KeyPlan;
 
 /// Writers before this format version divided float domains into tiles by another rule.
@@ -75,7 +75,7 @@ struct IntegerTiles {
 
 impl IntegerTiles {
     /// Returns `None` if there are no tiles, or all rules agree.
-    fn new(axis: &Axis) -> Option<Self> {
+    fn new(axis: &KeyAxis) -> Option<Self> {
         let Scale::Integer { low, last, extent: Some(extent) } = axis.scale else { return None };
         let bits = 8 * axis.datatype.size() as u32;
         let zero = (1u64 << 63).checked_sub(low).filter(|zero| (1..=last).contains(zero));

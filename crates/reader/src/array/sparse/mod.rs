@@ -9,7 +9,7 @@ mod rows;
 mod select;
 mod sorted_rows;
 mod sorting;
-mod summary;
+mod statistics;
 mod view;
 
 pub use columns::fixed_column::FixedColumn;
@@ -20,5 +20,5 @@ pub(super) use select::deletes::visible_deletes;
 pub use select::files::coordinates_of_tile;
 pub use select::query::{Portions, RowCount};
 pub use select::selection::CoordinateRange;
-pub use summary::{FieldOfRows, RowSummary};
+pub use statistics::RowStatistics;
 pub use view::{SparseView, Unmerged};

@@ -12,14 +12,14 @@ use crate::memory;
 use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;
 use super::rows::row_map::RowMap;
-use super::rows::segments::{Address, AddressWriter, Rows, Segment};
-use super::rows::store::Store;
+use super::rows::segments::{Address, AddressWriter, RowSegment, Rows};
+use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;
 use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
-use super::sorting::external_sort::{Record, SortedRunWriter, merge};
+use super::sorting::external_sort::{SortRecord, SortedRunWriter, merge};
 use super::view::SparseView;
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use tilefs_threads;
 
 /// Rows that are read together.
@@ -29,7 +29,7 @@ impl SparseView {
     /// Returns the rows of another view sorted row-major. Loads them if they are saved.
     pub(crate) fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
         let query = stored.query()?;
-        let store = Arc::new(Store::new(query.budget().row_map()));
+        let store = Arc::new(SpillStore::new(query.budget().row_map()));
         let saved = self.saved().of_query(query);
         if let Some(segments) = saved.whole(&store) {
             return Ok(RowMap::new(segments, store));
@@ -45,15 +45,15 @@ impl SparseView {
 ///
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than an [`Address`] can tell apart.
-fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
+fn sort_rows(view: &Arc<SparseView>, store: Arc<SpillStore>) -> Result<RowMap> {
     let query = view.query()?;
-    let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
+    let plan = KeyPlan::new(query.array.schema(), KeyOrder::RowMajor)?;
     let mut list = AddressWriter::new(&store);
     match packing(query)? {
         Some(packing) => sort_packed(view, &plan, &packing, &mut list)?,
         None => sort_compared(view, &plan, &mut list)?,
     }
-    let segment = Segment::Scattered(list.finish()?);
+    let segment = RowSegment::Scattered(list.finish()?);
     Ok(RowMap::new(vec![segment], store))
 }
 
@@ -67,7 +67,7 @@ fn packing(query: &Query) -> Result<Option<KeyPacking>> {
         let mut own: Option<(u64, u64)> = None;
         for fragment in (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0) {
             // Without a box, reading checks that coordinates are in the domain.
-            let (low, high) = query.told_range(fragment, dimension)?.unwrap_or((0, axis.last()));
+            let (low, high) = query.range_in_footer(fragment, dimension)?.unwrap_or((0, axis.last()));
             own = Some(own.map_or((low, high), |own| (own.0.min(low), own.1.max(high))));
         }
         ends.push(own.unwrap_or((0, 0)));
@@ -84,11 +84,11 @@ fn sort_packed(
 ) -> Result<()> {
     let query = view.query()?;
     let budget = query.budget();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let most = query.cells.iter().map(FragmentCells::count).max().unwrap_or(0);
     let layout = CellLayout::new(packing.bits(), query.cells.len(), most);
     let new_writer = || BucketWriter::new(&sorted, layout, budget.sorted_run());
-    let add = |writer: &mut BucketWriter<'_>, batch: &mut RowBatch, _| {
+    let add = |writer: &mut BucketWriter<'_>, batch: &mut SortedBatch, _| {
         let positions = batch.columns.iter().map(|column| column.positions.as_slice());
         packing.keys(positions, batch.addresses.len(), &mut batch.keys)?;
         batch.keys.iter().zip(&batch.addresses).try_for_each(|(key, address)| writer.push(*key, *address))
@@ -105,11 +105,11 @@ fn sort_packed(
 /// Lists the rows of a view sorted by comparing them.
 fn sort_compared(view: &Arc<SparseView>, plan: &KeyPlan, list: &mut AddressWriter<'_>) -> Result<()> {
     let budget = view.query()?.budget();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let new_writer = || SortedRunWriter::new(&sorted, budget.sorted_run());
-    let add = |writer: &mut SortedRunWriter<'_>, batch: &mut RowBatch, first| {
+    let add = |writer: &mut SortedRunWriter<'_>, batch: &mut SortedBatch, first| {
         plan.keys(&batch.columns, batch.addresses.len(), &mut batch.keys);
-        let mut record = Record::default();
+        let mut record = SortRecord::default();
         for (cell, address) in batch.addresses.iter().enumerate() {
             record.key.clear();
             let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];
@@ -129,7 +129,7 @@ fn for_each_share<W, T: Send>(
     view: &Arc<SparseView>,
     plan: &KeyPlan,
     new_writer: impl Fn() -> W + Sync,
-    add: impl Fn(&mut W, &mut RowBatch, u64) -> Result<()> + Sync,
+    add: impl Fn(&mut W, &mut SortedBatch, u64) -> Result<()> + Sync,
     finish: impl Fn(W) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
@@ -138,7 +138,7 @@ fn for_each_share<W, T: Send>(
     for_all(threads::decoding(), |number| {
         let mut row = share.saturating_mul(number as u64).min(rows);
         let end = row.saturating_add(share).min(rows);
-        let (mut writer, mut batch) = (new_writer(), RowBatch::default());
+        let (mut writer, mut batch) = (new_writer(), SortedBatch::default());
         while row < end {
             let count = batch.read(view, &columns, plan, row..end, most_text)?;
             add(&mut writer, &mut batch, row)?;
@@ -150,10 +150,10 @@ fn for_each_share<W, T: Send>(
 
 /// The columns of the rows' coordinates.
 struct RowColumns {
-    dimensions: Vec<Dimension>,
+    dimensions: Vec<SortedDimension>,
 }
 
-enum Dimension {
+enum SortedDimension {
     Fixed(FixedColumn),
     Text(Box<VarColumn>),
 }
@@ -162,8 +162,8 @@ impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
         let dimensions = view.query()?.plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
-                true => Dimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
-                false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
+                true => SortedDimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
+                false => SortedDimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
             })
         });
         Ok(RowColumns { dimensions: dimensions.collect::<Result<_>>()? })
@@ -172,14 +172,14 @@ impl RowColumns {
 
 /// A batch of rows: their cells and coordinates.
 #[derive(Default)]
-struct RowBatch {
+struct SortedBatch {
     addresses: Vec<Address>,
     columns: Vec<AxisColumn>,
     keys: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-impl RowBatch {
+impl SortedBatch {
     /// Reads the first of some rows: as many as have at most `most_text` bytes of text along each dimension, but at
     /// least one.
     fn read(
@@ -194,9 +194,9 @@ impl RowBatch {
         let (first, mut count) = (rows.start, ROWS_AT_ONCE.min(rows.end - rows.start));
         for (column, dimension) in self.columns.iter_mut().zip(&from.dimensions) {
             column.clear();
-            if let Dimension::Text(text) = dimension {
+            if let SortedDimension::Text(text) = dimension {
                 column.offsets.resize(count as usize + 1, 0);
-                text.offsets(first, &mut column.offsets)?;
+                text.read_offsets(first, &mut column.offsets)?;
                 let start = column.offsets[0];
                 let fit = column.offsets.partition_point(|offset| offset.saturating_sub(start) <= most_text);
                 count = (fit as u64).saturating_sub(1).max(1);
@@ -205,17 +205,17 @@ impl RowBatch {
         for (number, dimension) in from.dimensions.iter().enumerate() {
             let column = &mut self.columns[number];
             match dimension {
-                Dimension::Fixed(fixed) => {
+                SortedDimension::Fixed(fixed) => {
                     self.bytes.resize(count as usize * fixed.cell_size(), 0);
                     fixed.read(first, &mut self.bytes)?;
                     plan.axes[number].positions(&self.bytes, &mut column.positions)?;
                 }
-                Dimension::Text(text) => {
+                SortedDimension::Text(text) => {
                     column.offsets.truncate(count as usize + 1);
                     let start = column.offsets[0];
                     let length = usize::try_from(column.offsets[count as usize] - start).unwrap_or(usize::MAX);
                     memory::resize(&mut column.bytes, length, "the text of coordinates")?;
-                    text.read(start, &mut column.bytes)?;
+                    text.read_values(start, &mut column.bytes)?;
                     column.offsets.iter_mut().for_each(|offset| *offset -= start);
                 }
             }

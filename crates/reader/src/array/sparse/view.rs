@@ -12,31 +12,31 @@ use super::merge::build::build;
 use super::rows::parts::{self, MapPart};
 use super::rows::row_map::RowMap;
 use super::rows::saved_rows::SavedRows;
-use super::rows::segments::{Rows, Segment};
-use super::rows::store::Store;
+use super::rows::segments::{RowSegment, Rows};
+use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
 use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
-use super::select::selection::{CoordinateRange, Selection, Share};
+use super::select::selection::{CoordinateRange, CoordinateSelection, Share};
 use crate::array::Array;
 use crate::array::context::single_flight::SingleFlight;
-use crate::array::order::key::{CellOrder, KeyPlan};
+use crate::array::order::key::{KeyOrder, KeyPlan};
 
 /// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
 /// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of
 /// libtiledb's unordered read.
 ///
 /// Reads nothing but footers if these suffice. Otherwise data is read on first use: the R-trees of fragments whose
-/// non-empty domains overlap (if there are very many, only of those that overlap with the rows that are read); and for
+/// non-empty domains overlap (if there are very many, only the R-trees of fragments that overlap with the rows that are read); and for
 /// about a million rows at a time, the coordinates of tiles whose cells interleave, and the data that determines which
 /// cells are visible in fragments with deletes or across an end of the window.
 pub struct SparseView {
     query: Arc<Query>,
     /// The same query, narrowed to the selected cells.
     narrowed: SingleFlight<Arc<Query>>,
-    /// The number of rows according to the footers.
-    told: SingleFlight<RowCount>,
+    /// The number of rows as far as it is known from the footers.
+    count_by_footers: SingleFlight<RowCount>,
     /// The view with the same rows in stored order, if this view sorts them.
     stored: Option<Arc<SparseView>>,
     map: SingleFlight<Arc<RowMap>>,
@@ -70,7 +70,7 @@ impl SparseView {
     /// As [`SparseView::new`].
     pub fn with_portions(array: Arc<Array>, portions: Portions) -> Result<Self> {
         let schema = array.schema();
-        let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
+        let plan = KeyPlan::new(schema, KeyOrder::Global).in_array(array.path())?;
         array.read_outlines();
         let mut cells = Vec::with_capacity(array.fragment_count());
         for fragment in 0..array.fragment_count() {
@@ -89,11 +89,11 @@ impl SparseView {
     }
 
     fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>, description: String) -> Self {
-        let (told, map, parts) = (SingleFlight::new(), SingleFlight::new(), SingleFlight::new());
+        let (count_by_footers, map, parts) = (SingleFlight::new(), SingleFlight::new(), SingleFlight::new());
         SparseView {
             query,
             narrowed: SingleFlight::new(),
-            told,
+            count_by_footers,
             stored,
             map,
             parts,
@@ -145,12 +145,12 @@ impl SparseView {
         }
         match self.map.get().and_then(|map| map.known_count()) {
             Some(rows) => Ok(RowCount::Exactly(rows)),
-            None => match self.told.get_or_make(|| self.query.count_by_footers())? {
+            None => match self.count_by_footers.get_or_make(|| self.query.count_by_footers())? {
                 RowCount::AtMost(most) => Ok(match self.saved_count().filter(|rows| rows <= most) {
                     Some(rows) => RowCount::Exactly(rows),
                     None => RowCount::AtMost(*most),
                 }),
-                told => Ok(*told),
+                exact => Ok(*exact),
             },
         }
     }
@@ -173,7 +173,7 @@ impl SparseView {
     pub(super) fn shows_every_cell(&self) -> Result<bool> {
         match &self.stored {
             Some(stored) => stored.shows_every_cell(),
-            None => Ok(self.told.get_or_make(|| self.query.count_by_footers())?.exact().is_some()),
+            None => Ok(self.count_by_footers.get_or_make(|| self.query.count_by_footers())?.exact().is_some()),
         }
     }
 
@@ -184,7 +184,7 @@ impl SparseView {
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
     pub fn select(&self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         let Query { array, plan, .. } = &*self.query;
-        let selection = Selection::new(&plan.axes, ranges)?;
+        let selection = CoordinateSelection::new(&plan.axes, ranges)?;
         let mut cells = Vec::with_capacity(self.query.cells.len());
         let mut touched = Vec::new();
         for (fragment, all) in self.query.cells.iter().enumerate() {
@@ -204,7 +204,7 @@ impl SparseView {
         }
         let query = Query {
             array: array.clone(),
-            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
@@ -252,7 +252,7 @@ impl SparseView {
         let description = format!("{} within boxes {:?}", self.description, key.finish());
         let query = Query {
             array: array.clone(),
-            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
             selection: selection.clone(),
             cells,
@@ -284,15 +284,15 @@ impl SparseView {
         }
         let with_cells = (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0);
         let last = query.plan.axes.len().saturating_sub(1);
-        let low = |fragment: usize| Ok((query.told_range(fragment, last)?.map(|ends| ends.0), fragment));
+        let low = |fragment: usize| Ok((query.range_in_footer(fragment, last)?.map(|ends| ends.0), fragment));
         let mut fragments = with_cells.map(low).collect::<Result<Vec<_>>>()?;
         fragments.sort_unstable();
-        let slab = |&(_, fragment): &(Option<u64>, usize)| Segment::CellSlab {
+        let slab = |&(_, fragment): &(Option<u64>, usize)| RowSegment::CellSlab {
             fragment: fragment as u32,
             position: 0,
             rows: query.cells[fragment].count(),
         };
-        let slabs: Vec<Segment> = fragments.iter().map(slab).collect();
+        let slabs: Vec<RowSegment> = fragments.iter().map(slab).collect();
         let starts = slabs.iter().scan(0u64, |start, slab| {
             let own = *start;
             *start = start.saturating_add(slab.rows());
@@ -300,7 +300,7 @@ impl SparseView {
         });
         let starts = starts.collect();
         let view = Self::with(query.clone(), None, format!("{} unmerged", self.description));
-        view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(Store::new(0))))))?;
+        view.map.get_or_make(|| Ok(Arc::new(RowMap::new(slabs, Arc::new(SpillStore::new(0))))))?;
         Ok(Some(Unmerged { view, starts }))
     }
 
@@ -313,7 +313,7 @@ impl SparseView {
         let (Some(_), Some(axis)) = (self.band_of_rows(), self.query.plan.axes.first()) else { return Ok(None) };
         let mut bands = 0u64;
         for (fragment, cells) in self.query.cells.iter().enumerate().filter(|(_, cells)| cells.count() > 0) {
-            let Some((low, high)) = self.query.told_range(fragment, 0)? else { return Ok(None) };
+            let Some((low, high)) = self.query.range_in_footer(fragment, 0)? else { return Ok(None) };
             let own = axis.tile(high).saturating_sub(axis.tile(low)).saturating_add(1);
             bands = bands.saturating_add(own.min(cells.count()));
         }
@@ -340,7 +340,7 @@ impl SparseView {
         let description = format!("{} part {cut:?} {} {}", self.description, part.before, part.most_rows);
         let view = Self::with(self.query()?.clone(), None, description);
         let map = parts::part_of(self.map()?, part);
-        view.told.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
+        view.count_by_footers.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
         view.map.get_or_make(|| Ok(Arc::new(map)))?;
         Ok(view)
     }
@@ -368,8 +368,8 @@ impl SparseView {
         let query = self.query()?;
         let map = build(query, &Arc::new(self.saved().of_query(query)))?;
         match (self.known_row_count()?.exact(), map.known_count()) {
-            (Some(told), Some(found)) if told != found => {
-                let reason = format!("{found} rows where the footers of its fragments, or --index-dir, say {told}");
+            (Some(known), Some(found)) if known != found => {
+                let reason = format!("{found} rows where the footers of its fragments, or --index-dir, say {known}");
                 Err(Error::damaged(reason).in_array(self.query.array.path()))
             }
             _ => Ok(map),
@@ -425,7 +425,7 @@ impl SparseView {
 }
 
 /// Returns whether a fragment may have selected cells, according to its footer.
-fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Result<bool> {
+fn may_have_some(query: &Query, selection: &CoordinateSelection, fragment: usize) -> Result<bool> {
     if query.cells[fragment].count() == 0 {
         return Ok(false);
     }
@@ -435,7 +435,7 @@ fn may_have_some(query: &Query, selection: &Selection, fragment: usize) -> Resul
 }
 
 /// Returns the cells of the tiles that a selection touches.
-fn chosen_tiles(query: &Query, selection: &Selection, fragment: usize) -> Result<FragmentCells> {
+fn chosen_tiles(query: &Query, selection: &CoordinateSelection, fragment: usize) -> Result<FragmentCells> {
     let (array, axes) = (&query.array, &query.plan.axes);
     let mut touched = Vec::new();
     let descent = |share| match share {

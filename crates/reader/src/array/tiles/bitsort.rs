@@ -21,7 +21,7 @@ use crate::array::context::IndexKey;
 use crate::array::folder::ArrayFolder;
 use crate::array::folder::outline::{FieldFile, Outline};
 use crate::array::folder::sorted_file::is_sorted;
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 
 /// The stored coordinates of a fragment, and the order that they determine.
 pub struct SortedCells {
@@ -88,7 +88,7 @@ impl ArrayFolder {
     pub(crate) fn sorted_cells(&self, fragment: usize, outline: &Outline) -> Result<Arc<SortedCells>> {
         self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
-            let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
+            let plan = KeyPlan::new(&outline.schema, KeyOrder::Global)?;
             let file = |field: Field| self.tile_file(fragment, outline, field, FieldFile::Data);
             let dimensions = 0..outline.schema.dimensions.len();
             let stored = dimensions.map(|number| file(Field::Dimension(number))).collect::<Result<Vec<TileFile>>>()?;

@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 use super::Tiles;
 use super::strided::Strided;
 use super::unit::TileUnit;
-use crate::read::{Batches, Decoded, Decoding, Piece};
+use crate::read::{Batches, Decoded, Decoding, UnitCopy};
 
 impl Tiles {
     /// Copies decoded bytes of one tile from `start` to `out`. `size` is the decoded size of the whole tile.
@@ -132,7 +132,7 @@ pub(crate) fn add_pieces<'u, 'o>(
     units: &'u [TileUnit],
     mut start: u64,
     mut out: &'o mut [u8],
-    pieces: &mut Vec<Piece<'u, 'o, TileUnit>>,
+    pieces: &mut Vec<UnitCopy<'u, 'o, TileUnit>>,
 ) -> Result<()> {
     for unit in units {
         let range = unit.range();
@@ -142,7 +142,7 @@ pub(crate) fn add_pieces<'u, 'o>(
         let within = start.checked_sub(range.start).ok_or_else(|| outside_of_units(start))?;
         let length = (range.end - start).min(out.len() as u64) as usize;
         let (now, later) = out.split_at_mut(length);
-        pieces.push(Piece { unit, start: within as usize, out: now });
+        pieces.push(UnitCopy { unit, start: within as usize, out: now });
         (start, out) = (start + length as u64, later);
     }
     if out.is_empty() { Ok(()) } else { Err(outside_of_units(start)) }

@@ -19,7 +19,7 @@ impl Strided {
     }
 
     /// Copies cells from the start of `from` to the start of `out`, where they are `out_step` bytes apart: at most
-    /// `count`, and only those that lie within both.
+    /// `count` cells, and only cells that lie within both.
     pub fn copy(&self, count: usize, from: &[u8], out: &mut [u8], out_step: usize) {
         match self.size {
             1 => self.copy_all::<1>(count, from, out, out_step),

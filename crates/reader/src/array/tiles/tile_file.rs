@@ -10,7 +10,7 @@ use tilefs_format::tile::ChunkHeader;
 use crate::array::context::{Context, IndexKey};
 use crate::array::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
-use crate::cache::{Buffer, Buffers};
+use crate::cache::{BufferPool, PooledBuffer};
 use crate::search::partition_point;
 use tilefs_storage::StoreKey;
 
@@ -41,7 +41,7 @@ pub struct TileFile {
 }
 
 /// The location and the decoded size of each chunk of a tile.
-pub struct ChunkIndex {
+pub struct TileChunks {
     pub chunks: Vec<StoredChunk>,
 }
 
@@ -112,7 +112,7 @@ impl TileFile {
     }
 
     /// Allocates memory for one piece of a tile.
-    pub fn take_buffer(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    pub fn take_buffer(&self, size: u64, buffers: &Arc<BufferPool>) -> Result<PooledBuffer> {
         if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));
@@ -128,7 +128,7 @@ impl TileFile {
     }
 
     /// Reads a tile as it is stored, which must be `size` bytes, without caching it. The caller bounds `size`.
-    pub fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
+    pub fn stored(&self, tile: u64, size: u64) -> Result<PooledBuffer> {
         let context = self.context()?;
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;
@@ -190,7 +190,7 @@ impl TileFile {
     }
 
     /// Returns the chunks of a tile, located by walking their headers; cached, because large tiles have thousands.
-    pub fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
+    pub fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<TileChunks>> {
         let context = self.context()?;
         context.indexes.get_or_load(IndexKey::Chunks(self.number, tile), || {
             let index = self.walk_chunks(&context, tile, size).in_file(&self.path)?;
@@ -199,7 +199,7 @@ impl TileFile {
         })
     }
 
-    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
+    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<TileChunks> {
         let (offset, stored) = self.stored_range(tile)?;
         self.expect_stored(offset, stored)?;
         let window =
@@ -219,11 +219,11 @@ impl TileFile {
             return Err(Error::damaged("too many chunks").at(offset));
         }
         expect_size(walk.decoded(), size).at(offset)?;
-        Ok(ChunkIndex { chunks })
+        Ok(TileChunks { chunks })
     }
 }
 
-/// Checks that a tile decodes to the size that its metadata tells.
+/// Checks that a tile decodes to its recorded size.
 pub fn expect_size(found: u64, size: u64) -> Result<()> {
     if found != size {
         return Err(Error::damaged(format!("the tile decodes to {found} bytes instead of {size}")));

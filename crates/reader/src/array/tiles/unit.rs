@@ -9,7 +9,7 @@ use super::reorder::to_row_major;
 use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
-use crate::cache::{Buffer, Buffers};
+use crate::cache::{BufferPool, PooledBuffer};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
@@ -28,11 +28,11 @@ pub struct TileUnit {
     pub(super) start: u64,
     /// The number of bytes to which it decodes.
     pub(super) size: u64,
-    pub(super) form: Form,
+    pub(super) form: UnitForm,
 }
 
 #[derive(Clone)]
-pub(super) enum Form {
+pub(super) enum UnitForm {
     Tile,
     Chunk(u32, StoredChunk),
     /// From column-major order: the extents of the tile, and the bytes of a cell.
@@ -76,7 +76,7 @@ impl TileUnit {
     /// Returns the size of the tile of offsets, if it is separate from the values.
     fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
         match &self.form {
-            Form::VariableSize(offsets, cells) => {
+            UnitForm::VariableSize(offsets, cells) => {
                 let is_folded = *cells > 0 && offsets.tiles.file.has_no_chunks(self.tile).unwrap_or(false);
                 (!is_folded).then(|| (&offsets.tiles, cells.saturating_mul(OFFSET)))
             }
@@ -87,13 +87,13 @@ impl TileUnit {
     /// Returns the offset of its stored bytes in the file.
     fn stored_offset(&self) -> Result<u64> {
         match &self.form {
-            Form::Chunk(_, chunk) => Ok(chunk.offset),
+            UnitForm::Chunk(_, chunk) => Ok(chunk.offset),
             _ => Ok(self.tiles.file.stored_range(self.tile)?.0),
         }
     }
 
-    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        if let Form::VariableSize(..) = self.form {
+    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
+        if let UnitForm::VariableSize(..) = self.form {
             return self.decode_variable_size(stored, buffers, scratch);
         }
         let mut bytes = self.tiles.file.take_buffer(self.size, buffers)?;
@@ -105,30 +105,30 @@ impl TileUnit {
         &self,
         stored: &[u8],
         out: &mut [u8],
-        buffers: &Arc<Buffers>,
+        buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let tiles = &*self.tiles;
         match &self.form {
-            Form::Tile => decode_chunks(stored, &tiles.decoder, out, scratch),
-            Form::Sorted(decoder) => decode_chunks(stored, decoder, out, scratch),
-            Form::SortedCoordinates(order, size) => order.restore(*size, stored, out),
-            Form::RowMajor(extents, cell_size) => {
+            UnitForm::Tile => decode_chunks(stored, &tiles.decoder, out, scratch),
+            UnitForm::Sorted(decoder) => decode_chunks(stored, decoder, out, scratch),
+            UnitForm::SortedCoordinates(order, size) => order.restore(*size, stored, out),
+            UnitForm::RowMajor(extents, cell_size) => {
                 let mut column_major = tiles.file.take_buffer(self.size, buffers)?;
                 decode_chunks(stored, &tiles.decoder, &mut column_major, scratch)?;
                 to_row_major(&column_major, extents, *cell_size, out);
                 Ok(())
             }
-            Form::Chunk(_, chunk) => {
+            UnitForm::Chunk(_, chunk) => {
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
                 tiles.decoder.decode(metadata, data, out, scratch)
             }
-            Form::VariableSize(..) => Err(Error::internal("cells of variable size decoded as of one size")),
+            UnitForm::VariableSize(..) => Err(Error::internal("cells of variable size decoded as of one size")),
         }
     }
 
-    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        let Form::VariableSize(offset_tiles, cells) = &self.form else {
+    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
+        let UnitForm::VariableSize(offset_tiles, cells) = &self.form else {
             return Err(Error::internal("a tile of cells of one size decoded as of variable size"));
         };
         let tiles = &*self.tiles;
@@ -155,10 +155,10 @@ impl TileUnit {
 impl Unit for TileUnit {
     fn key(&self) -> UnitKey {
         let part = match &self.form {
-            Form::Tile | Form::Sorted(_) | Form::SortedCoordinates(..) => UnitPart::Tile,
-            Form::Chunk(number, _) => UnitPart::Chunk(*number),
-            Form::RowMajor(..) => UnitPart::RowMajor,
-            Form::VariableSize(..) => UnitPart::VariableSize,
+            UnitForm::Tile | UnitForm::Sorted(_) | UnitForm::SortedCoordinates(..) => UnitPart::Tile,
+            UnitForm::Chunk(number, _) => UnitPart::Chunk(*number),
+            UnitForm::RowMajor(..) => UnitPart::RowMajor,
+            UnitForm::VariableSize(..) => UnitPart::VariableSize,
         };
         UnitKey { file: self.tiles.file.number(), tile: self.tile, part }
     }
@@ -173,7 +173,7 @@ impl Unit for TileUnit {
 
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
         let tiles = &*self.tiles;
-        if let Form::Chunk(_, chunk) = &self.form {
+        if let UnitForm::Chunk(_, chunk) = &self.form {
             let length = chunk.header.payload_size();
             plausible(length, self.size).in_file(tiles.file.path()).at(chunk.offset)?;
             tiles.file.expect_stored(chunk.offset, length)?;
@@ -182,12 +182,12 @@ impl Unit for TileUnit {
         }
         let most = match &self.form {
             // Also if the offsets are in the values.
-            Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
+            UnitForm::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
             _ => self.size,
         };
         if most > tiles.file.most_at_once() {
             let what = match &self.form {
-                Form::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
+                UnitForm::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
                 _ => format!("{most} bytes"),
             };
             let what = format!("{what} that can only be decoded together, more than --cache-size");
@@ -202,7 +202,7 @@ impl Unit for TileUnit {
         let (offset, length) = tiles.file.stored_range(self.tile).in_file(tiles.file.path())?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         match &self.form {
-            Form::SortedCoordinates(..) if length != self.size => {
+            UnitForm::SortedCoordinates(..) if length != self.size => {
                 let reason = format!("{length} stored bytes instead of {}", self.size);
                 return Err(Error::damaged(reason).in_file(tiles.file.path()).at(offset));
             }
@@ -215,24 +215,30 @@ impl Unit for TileUnit {
 
     fn is_stored_plain(&self) -> bool {
         match &self.form {
-            Form::Chunk(_, StoredChunk { header, .. }) => {
+            UnitForm::Chunk(_, StoredChunk { header, .. }) => {
                 self.tiles.decoder.is_unfiltered() && header.metadata == 0 && header.filtered == header.original
             }
             _ => false,
         }
     }
 
-    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+    fn decode(&self, stored: &[u8], buffers: &Arc<BufferPool>, scratch: &mut Scratch) -> Result<Decoded> {
         let decoded = self.decode_at_place(stored, buffers, scratch);
         decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
-    fn decode_into(&self, stored: &[u8], out: &mut [u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<()> {
+    fn decode_into(
+        &self,
+        stored: &[u8],
+        out: &mut [u8],
+        buffers: &Arc<BufferPool>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let decoded = self.decode_fixed_size(stored, out, buffers, scratch);
         decoded.in_file(self.tiles.file.path()).at(self.stored_offset()?)
     }
 
-    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
+    fn room(&self, buffers: &Arc<BufferPool>) -> Result<PooledBuffer> {
         self.tiles.file.take_buffer(self.size, buffers).in_file(self.tiles.file.path())
     }
 }
@@ -251,21 +257,21 @@ impl Tiles {
             let reason = format!("byte {} of a tile of {size} wanted", range.end - 1);
             return Err(Error::damaged(reason).in_file(self.file.path()));
         }
-        let unit = |start: u64, size: u64, form: Form| TileUnit { tiles: self.clone(), tile, start, size, form };
+        let unit = |start: u64, size: u64, form: UnitForm| TileUnit { tiles: self.clone(), tile, start, size, form };
         if let Some((file, cells)) = &self.sorted {
             let count = size / file.cell_size().max(1) as u64;
             units.push(unit(
                 0,
                 size,
                 match file {
-                    SortedFile::Values { .. } => Form::Sorted(Arc::new(cells.decoder(tile, count)?)),
-                    SortedFile::Coordinates { size } => Form::SortedCoordinates(cells.order(tile, count)?, *size),
+                    SortedFile::Values { .. } => UnitForm::Sorted(Arc::new(cells.decoder(tile, count)?)),
+                    SortedFile::Coordinates { size } => UnitForm::SortedCoordinates(cells.order(tile, count)?, *size),
                 },
             ));
             return Ok(());
         }
         if size <= self.whole_tile {
-            units.push(unit(0, size, Form::Tile));
+            units.push(unit(0, size, UnitForm::Tile));
             return Ok(());
         }
         let index = self.file.chunk_index(tile, size)?;
@@ -274,7 +280,7 @@ impl Tiles {
             if chunk.start >= range.end {
                 break;
             }
-            units.push(unit(chunk.start, u64::from(chunk.header.original), Form::Chunk(number, *chunk)));
+            units.push(unit(chunk.start, u64::from(chunk.header.original), UnitForm::Chunk(number, *chunk)));
         }
         Ok(())
     }
@@ -287,7 +293,7 @@ impl Tiles {
         extents: &Arc<[usize]>,
         cell_size: usize,
     ) -> TileUnit {
-        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::RowMajor(extents.clone(), cell_size) }
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: UnitForm::RowMajor(extents.clone(), cell_size) }
     }
 
     /// Returns the unit of a whole tile of values of variable size, with its offsets: `size` bytes of values in `cells`
@@ -299,11 +305,17 @@ impl Tiles {
         size: u64,
         cells: u64,
     ) -> TileUnit {
-        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::VariableSize(offsets.clone(), cells) }
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: UnitForm::VariableSize(offsets.clone(), cells) }
     }
 
     /// Decodes all chunks of a tile's stored bytes to a buffer of `size` bytes.
-    fn decode_tile(&self, stored: &[u8], size: u64, buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Buffer> {
+    fn decode_tile(
+        &self,
+        stored: &[u8],
+        size: u64,
+        buffers: &Arc<BufferPool>,
+        scratch: &mut Scratch,
+    ) -> Result<PooledBuffer> {
         let mut bytes = self.file.take_buffer(size, buffers)?;
         decode_chunks(stored, &self.decoder, &mut bytes, scratch)?;
         Ok(bytes)
@@ -316,9 +328,9 @@ impl Tiles {
         stored: &[u8],
         size: u64,
         cells: u64,
-        buffers: &Arc<Buffers>,
+        buffers: &Arc<BufferPool>,
         scratch: &mut Scratch,
-    ) -> Result<(Vec<u64>, Buffer)> {
+    ) -> Result<(Vec<u64>, PooledBuffer)> {
         let mut decoded = None;
         for_each_chunk(stored, |original, metadata, data| {
             if decoded.is_some() {

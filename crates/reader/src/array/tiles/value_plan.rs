@@ -35,12 +35,12 @@ pub struct ValuePlan {
 /// The copies from one tile.
 struct TileCopies {
     fragment: usize,
-    source: Source,
+    source: ValueSource,
     /// A range of the plan's copies.
     copies: Range<usize>,
 }
 
-enum Source {
+enum ValueSource {
     /// A range of the plan's units, in the order of the tile.
     Units(Range<usize>),
     /// A tile that is too large for memory.
@@ -75,7 +75,7 @@ impl ValuePlan {
         let (first_byte, last_end) = (added.iter().map(|copy| copy.from).min(), added.iter().map(end).max());
         let Some((from, to)) = first_byte.zip(last_end) else { return Ok(()) };
         let source = match tiles.spilled_tile(tile, cells)? {
-            Some(spilled) => Source::Spilled(spilled),
+            Some(spilled) => ValueSource::Spilled(spilled),
             None => {
                 let first = self.units.len();
                 tiles.value_units(tile, cells, from..to, &mut self.units)?;
@@ -83,7 +83,7 @@ impl ValuePlan {
                 if self.units.len() - first > 2 {
                     drop_untouched(added.iter().map(|copy| copy.from..end(copy)), first, &mut self.units);
                 }
-                Source::Units(first..self.units.len())
+                ValueSource::Units(first..self.units.len())
             }
         };
         self.tiles.push(TileCopies { fragment, source, copies: first..self.copies.len() });
@@ -115,11 +115,11 @@ impl ValuePlan {
     fn read_tile(&self, tile: &TileCopies, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         let mut copies = self.copies[tile.copies.clone()].iter();
         match &tile.source {
-            Source::Units(units) => {
+            ValueSource::Units(units) => {
                 let mut reader = TileReader::new(units.clone());
                 copies.try_for_each(|copy| reader.copy(batches, copy.from, copy.place(out)?))
             }
-            Source::Spilled(spilled) => copies.try_for_each(|copy| spilled.copy(copy.from, copy.place(out)?)),
+            ValueSource::Spilled(spilled) => copies.try_for_each(|copy| spilled.copy(copy.from, copy.place(out)?)),
         }
     }
 }

@@ -66,7 +66,7 @@ impl VarTiles {
         self.values.fetch(&self.whole_unit(tile, cells)?)
     }
 
-    /// Adds the units that contain offsets of a tile: those of `count` cells from `first`, and the end of the last one.
+    /// Adds the units that contain offsets of a tile: the starts of `count` cells from `first`, and the end of the last.
     ///
     /// # Errors
     /// If there is no such tile.

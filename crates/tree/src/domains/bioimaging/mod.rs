@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
-use crate::cells::{DenseBoxes, FieldId};
+use crate::cells::{DenseBoxes, FieldId, describe_field};
 use crate::fields::meta;
 use crate::objects::open_folder;
 use crate::options::OpenOptions;
@@ -79,7 +79,7 @@ fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResul
         return refused(&format!("has no attribute {ATTRIBUTE}"));
     };
     let id = FieldId::Attribute(number);
-    let field = id.describe(array.schema(), ATTRIBUTE);
+    let field = describe_field(id, array.schema(), ATTRIBUTE);
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, _) = dense.default_selection(options.extent)?;
     Ok(Ok(Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?)))

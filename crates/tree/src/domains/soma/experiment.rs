@@ -20,7 +20,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::Object;
 use tilefs_reader::array::{Array, Metadata};
 use tilefs_reader::group::Group;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::soma::slices::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
@@ -139,12 +139,12 @@ struct Measurements {
     /// The Zarr group of the TileDB group; `None` for a slice.
     plain: Option<Arc<dyn Folder>>,
     modified: SystemTime,
-    kept: Recent<String, Arc<dyn Folder>>,
+    kept: LruCache<String, Arc<dyn Folder>>,
 }
 
 impl Measurements {
     fn new(experiment: Arc<Group>, cut: Cut, plain: Option<Arc<dyn Folder>>, modified: SystemTime) -> Self {
-        Measurements { experiment, cut, plain, modified, kept: Recent::new(KEPT) }
+        Measurements { experiment, cut, plain, modified, kept: LruCache::new(KEPT) }
     }
 }
 

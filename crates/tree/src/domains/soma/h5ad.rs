@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tilefs_export::hdf5;
 use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::soma::experiment::{annotated_data, measurement_names};
 use crate::domains::soma::slices::Cut;
@@ -31,13 +31,13 @@ pub struct ExperimentH5ad {
     experiment: Arc<Group>,
     cut: Cut,
     modified: SystemTime,
-    kept: Recent<String, Arc<LazyFile>>,
+    kept: LruCache<String, Arc<LazyFile>>,
 }
 
 impl ExperimentH5ad {
     /// Creates the folder for all observations and variables, or for those of a slice.
     pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
-        ExperimentH5ad { experiment, cut, modified, kept: Recent::new(KEPT) }
+        ExperimentH5ad { experiment, cut, modified, kept: LruCache::new(KEPT) }
     }
 }
 

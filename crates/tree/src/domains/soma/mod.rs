@@ -31,7 +31,7 @@ use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
-use crate::cells::{DenseBoxes, FieldId, Subarray, column};
+use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
 use crate::domains::soma::matrix::{matrix_domain, written_length};
 use crate::fields::enums;
 use crate::fields::meta;
@@ -156,7 +156,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
 /// Returns the attribute of this name, if it can name rows.
 fn position(schema: &ArraySchema, name: &str) -> Option<usize> {
     let number = schema.attributes.iter().position(|attribute| attribute.name == name)?;
-    let field = FieldId::Attribute(number).describe(schema, name);
+    let field = describe_field(FieldId::Attribute(number), schema, name);
     (anndata::check(&field).is_ok() && schema.attributes[number].enumeration.is_none()).then_some(number)
 }
 
@@ -180,8 +180,8 @@ pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Res
     let array = subarray.array();
     let schema = array.schema();
     let mut field = match id {
-        FieldId::Attribute(number) => id.describe(schema, &schema.attributes[number].name),
-        FieldId::Dimension(number) => id.describe(schema, &dimension_name(schema, number)),
+        FieldId::Attribute(number) => describe_field(id, schema, &schema.attributes[number].name),
+        FieldId::Dimension(number) => describe_field(id, schema, &dimension_name(schema, number)),
     };
     if let FieldId::Attribute(number) = id
         && field.values_per_cell == Some(1)
@@ -342,7 +342,7 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
 /// Returns the coordinates of a matrix's cells along an axis.
 fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
     let id = FieldId::Dimension(axis);
-    column(cells, id, id.describe(cells.array().schema(), COORDINATES[axis]))
+    column(cells, id, describe_field(id, cells.array().schema(), COORDINATES[axis]))
 }
 
 /// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these
@@ -430,7 +430,7 @@ fn value_field(schema: &ArraySchema) -> FormatResult<(FieldId, Field)> {
     if attribute.nullable {
         return Err(Unrepresentable::new("AnnData's matrices have no nulls"));
     }
-    let field = FieldId::Attribute(number).describe(schema, VALUE);
+    let field = describe_field(FieldId::Attribute(number), schema, VALUE);
     if attribute.cell_count != CellValNum::Fixed(1) || field.is_bytes() || field.datatype.time_unit().is_some() {
         return Err(Unrepresentable::new("AnnData's matrices have one number per cell"));
     }

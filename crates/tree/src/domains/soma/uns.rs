@@ -16,7 +16,7 @@ use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
 use crate::cells::sparse::SparseSubarray;
-use crate::cells::{FieldId, Subarray};
+use crate::cells::{FieldId, Subarray, describe_field};
 use crate::domains::soma::{self, Element, MatrixAxis};
 use crate::fields::meta;
 use crate::objects::members::NamedMembers;
@@ -108,7 +108,7 @@ fn list(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
         return Ok(Err(Unrepresentable::new("a data frame that was not a list")));
     };
     let id = FieldId::Attribute(number);
-    if let Err(reason) = anndata::check(&id.describe(schema, VALUES)) {
+    if let Err(reason) = anndata::check(&describe_field(id, schema, VALUES)) {
         return Ok(Err(reason));
     }
     let subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
-use tilefs_reader::recent::Recent;
+use tilefs_reader::lru_cache::LruCache;
 use tilefs_vcf::file::{Encoding, VariantText};
 use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
 
@@ -62,12 +62,12 @@ pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<VariantText>> + Send +
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
     modified: SystemTime,
-    kept: Recent<(String, Form), (Arc<LazyFile>, Remark)>,
+    kept: LruCache<(String, Form), (Arc<LazyFile>, Remark)>,
 }
 
 impl KeptFiles {
     pub fn new(modified: SystemTime) -> Self {
-        KeptFiles { modified, kept: Recent::new(KEPT) }
+        KeptFiles { modified, kept: LruCache::new(KEPT) }
     }
 
     /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first

@@ -21,13 +21,13 @@ use crate::read::{Batches, Decoding, Output};
 /// A column of rows of the same size. Reads are independent of each other and may run concurrently.
 pub struct FixedColumn {
     view: Arc<SparseView>,
-    kind: Kind,
+    kind: ColumnKind,
     cell_size: usize,
     files: OpenFiles<Arc<FixedFile>>,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum ColumnKind {
     Dimension(usize),
     /// The attribute's number in the array's schema, and the fill cell for fragments that lack the attribute.
     Attribute(usize, FieldFile, Vec<u8>),
@@ -42,7 +42,7 @@ impl FixedColumn {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
         let cell_size = cell_size.ok_or_else(|| Error::internal(format!("no fixed-size dimension {dimension}")))?;
-        Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
+        Ok(Self::new(view, ColumnKind::Dimension(dimension), cell_size))
     }
 
     /// Returns the column of the values of a fixed-size attribute, given its number in the array's schema.
@@ -54,7 +54,7 @@ impl FixedColumn {
         let fill = wanted.map(|wanted| wanted.fill.clone());
         let fill = fill.ok_or_else(|| Error::internal(format!("no fixed-size attribute {attribute}")))?;
         let cell_size = fill.len().max(1);
-        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
+        Ok(Self::new(view, ColumnKind::Attribute(attribute, FieldFile::Data, fill), cell_size))
     }
 
     /// Returns the column of the validity bytes of a nullable attribute, given its number in the array's schema.
@@ -65,10 +65,10 @@ impl FixedColumn {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
         let fill = fill.ok_or_else(|| Error::internal(format!("no nullable attribute {attribute}")))?;
-        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Validity, fill), 1))
+        Ok(Self::new(view, ColumnKind::Attribute(attribute, FieldFile::Validity, fill), 1))
     }
 
-    fn new(view: Arc<SparseView>, kind: Kind, cell_size: usize) -> Self {
+    fn new(view: Arc<SparseView>, kind: ColumnKind, cell_size: usize) -> Self {
         FixedColumn { view, kind, cell_size, files: OpenFiles::new() }
     }
 
@@ -224,13 +224,13 @@ impl FixedColumn {
     /// Checks cells of a tile that were copied.
     fn check(&self, file: &FixedFile, fragment: u32, pieces: &[TileCells], out: &[u8]) -> Result<()> {
         match self.kind {
-            Kind::Dimension(dimension) => {
+            ColumnKind::Dimension(dimension) => {
                 self.check_coordinates(dimension, fragment, pieces, out).map_err(|error| match file.path() {
                     Some(path) => error.in_file(path),
                     None => error,
                 })
             }
-            Kind::Attribute(..) => Ok(()),
+            ColumnKind::Attribute(..) => Ok(()),
         }
     }
 
@@ -239,9 +239,9 @@ impl FixedColumn {
     fn check_coordinates(&self, dimension: usize, fragment: u32, pieces: &[TileCells], bytes: &[u8]) -> Result<()> {
         let (query, fragment) = (self.view.query()?, fragment as usize);
         let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
-        let told = query.told_range(fragment, dimension)?;
-        let Some(cell) = axis.find_outside(bytes, told.unwrap_or((0, axis.last()))) else { return Ok(()) };
-        let whose = if told.is_some() { "the fragment's non-empty domain" } else { "the domain" };
+        let footer_range = query.range_in_footer(fragment, dimension)?;
+        let Some(cell) = axis.find_outside(bytes, footer_range.unwrap_or((0, axis.last()))) else { return Ok(()) };
+        let whose = if footer_range.is_some() { "the fragment's non-empty domain" } else { "the domain" };
         let in_order = pieces.iter().flat_map(|cells| cells.range().map(|number| (cells.tile, number)));
         let (tile, number) = in_order.into_iter().nth(cell).unwrap_or_default();
         let place = format!("tile {tile}, cell {number}");
@@ -261,8 +261,10 @@ impl FixedColumn {
     fn open(&self, fragment: usize) -> Result<Arc<FixedFile>> {
         let array = &**self.view.array();
         let file = match &self.kind {
-            Kind::Dimension(dimension) => FixedFile::of_dimension(array, fragment, *dimension),
-            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, fragment, *attribute, *file, fill),
+            ColumnKind::Dimension(dimension) => FixedFile::of_dimension(array, fragment, *dimension),
+            ColumnKind::Attribute(attribute, file, fill) => {
+                FixedFile::of_attribute(array, fragment, *attribute, *file, fill)
+            }
         };
         file.map(Arc::new)
     }
@@ -278,7 +280,7 @@ struct Plan {
     cells: u64,
 }
 
-/// Pieces of one tile of a fragment, and the units that hold them: ranges of those of the plan.
+/// Pieces of one tile of a fragment, and the range of the plan's units that hold them.
 struct Copy {
     fragment: u32,
     pieces: Range<usize>,

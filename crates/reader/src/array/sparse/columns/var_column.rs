@@ -10,11 +10,13 @@ use tilefs_threads::for_all;
 
 use super::gather::GatherList;
 use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
-use super::var_files::{Value, VarField, VarFiles, too_long};
+use super::var_files::{ValuePlace, VarFiles, too_long};
+use crate::array::FieldId;
 use crate::array::context::IndexKey;
+use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
-use crate::array::sparse::rows::segments::Segment;
+use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::select::cells::TileCells;
 use crate::array::sparse::select::files::VarFile;
 use crate::array::sparse::view::SparseView;
@@ -33,11 +35,11 @@ const VALUES: &str = "the values of a column";
 /// A column of variable-size values, one per row. Reads are independent of each other and may run concurrently.
 pub struct VarColumn {
     view: Arc<SparseView>,
-    field: VarField,
+    field: FieldId,
     /// Identifies this column's entries in the cache of indexes, which holds for each cell slab the bytes before each
     /// tile.
     number: u64,
-    index: SingleFlight<Index>,
+    index: SingleFlight<BlockIndex>,
     /// Bytes of all values.
     bytes: SingleFlight<u64>,
     /// The index that an earlier mount has saved.
@@ -47,10 +49,10 @@ pub struct VarColumn {
 
 /// The bytes at which blocks of rows start, as far as they are known. Memory: 16 bytes for each block of rows that are
 /// not consecutive in their fragment.
-struct Index {
+struct BlockIndex {
     segments: Vec<SingleFlight<SegmentIndex>>,
-    /// The bytes before each segment of the map of rows, as far as they are known; the last entry is the total.
-    starts: RwLock<Vec<u64>>,
+    /// Where the values of the segments of the map of rows begin, as far as they are known.
+    starts: RwLock<RunningSums>,
 }
 
 /// A segment of the map of rows: consecutive cells of one fragment, in whole tiles.
@@ -72,7 +74,7 @@ impl VarColumn {
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
             return Err(Error::internal(format!("no string dimension {dimension}")));
         }
-        Ok(Self::new(view, VarField::Dimension(dimension)))
+        Ok(Self::new(view, FieldId::Dimension(dimension)))
     }
 
     /// Returns the column of the values of a variable-size attribute, given its number in the array's schema.
@@ -84,10 +86,10 @@ impl VarColumn {
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
             return Err(Error::internal(format!("no variable-size attribute {attribute}")));
         }
-        Ok(Self::new(view, VarField::Attribute(attribute)))
+        Ok(Self::new(view, FieldId::Attribute(attribute)))
     }
 
-    fn new(view: Arc<SparseView>, field: VarField) -> Self {
+    fn new(view: Arc<SparseView>, field: FieldId) -> Self {
         let number = view.array().context().indexes.new_owner();
         let (index, bytes, saved) = (SingleFlight::new(), SingleFlight::new(), OnceLock::new());
         VarColumn { view, field, number, index, bytes, saved, open: OpenFiles::new() }
@@ -101,8 +103,8 @@ impl VarColumn {
         self.view.row_count()
     }
 
-    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; for the others
-    /// the offsets of their cells are read, once.
+    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; of all other
+    /// tiles the offsets of cells are read, once.
     ///
     /// # Errors
     /// Any damage in these.
@@ -144,11 +146,11 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in the data that is needed for these rows.
-    pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        self.offsets_into(first, out.into())
+    pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        self.read_offsets_into(first, out.into())
     }
 
-    fn offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
+    fn read_offsets_into(&self, first: u64, mut out: Output<'_, u64>) -> Result<()> {
         let map = self.view.map()?;
         let past = || Error::internal("rows past the last one");
         let last = first.checked_add(out.len()).ok_or_else(past)?;
@@ -184,11 +186,11 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in the data that is needed for these bytes.
-    pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        self.read_into(start, out.into())
+    pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        self.read_values_into(start, out.into())
     }
 
-    fn read_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
+    fn read_values_into(&self, start: u64, mut out: Output<'_>) -> Result<()> {
         let map = self.view.map()?;
         let files = self.files()?;
         self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
@@ -209,8 +211,9 @@ impl VarColumn {
         let (map, rows) = (self.view.map()?, self.row_count()?);
         let offsets_of = "the offsets of a column";
         if (0..map.segment_count()).any(|number| map.slab(number).is_some()) {
-            let offsets = memory::fill(rows.saturating_add(1), 1, offsets_of, |first, out| self.offsets(first, out))?;
-            let bytes = memory::fill(self.byte_count()?, 1, VALUES, |start, out| self.read(start, out))?;
+            let offsets =
+                memory::fill(rows.saturating_add(1), 1, offsets_of, |first, out| self.read_offsets(first, out))?;
+            let bytes = memory::fill(self.byte_count()?, 1, VALUES, |start, out| self.read_values(start, out))?;
             return Ok((offsets, bytes));
         }
         let (files, mut starts) = (self.files()?, Vec::new());
@@ -244,7 +247,7 @@ impl VarColumn {
         let rows = if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 };
         let behind = partition_point(1..rows, |row| {
             let mut start = [0];
-            self.offsets(row, &mut start[..])?;
+            self.read_offsets(row, &mut start[..])?;
             Ok(start[0] <= byte)
         })?;
         Ok(behind - 1)
@@ -254,19 +257,19 @@ impl VarColumn {
         Ok(VarFiles::new(self.view.query()?, self.field, &self.open))
     }
 
-    fn index(&self) -> Result<&Index> {
+    fn index(&self) -> Result<&BlockIndex> {
         self.index.get_or_make(|| {
             let map = self.view.map()?;
             let mut segments = Vec::new();
             segments.resize_with(map.segment_count(), SingleFlight::new);
-            let is_told = (0..segments.len()).all(|number| map.slab(number).is_some());
-            let saved = if is_told { None } else { self.saved() };
+            let are_slabs = (0..segments.len()).all(|number| map.slab(number).is_some());
+            let saved = if are_slabs { None } else { self.saved() };
             if let Some(saved) = saved.filter(|saved| saved.segments.len() == segments.len()) {
                 for (segment, saved) in segments.iter().zip(&saved.segments) {
                     segment.get_or_make(|| Ok(saved.clone()))?;
                 }
             }
-            Ok(Index { segments, starts: RwLock::new(vec![0]) })
+            Ok(BlockIndex { segments, starts: RwLock::default() })
         })
     }
 
@@ -275,7 +278,7 @@ impl VarColumn {
         own.get_or_make(|| {
             let map = self.view.map()?;
             if let Some(slab) = slab_of(map, number) {
-                let bytes = self.tile_starts(slab)?.last().copied().unwrap_or(0);
+                let bytes = self.tile_starts(slab)?.total();
                 return Ok(SegmentIndex { bytes, blocks: Vec::new() });
             }
             let rows: Vec<u64> = map.segment(number)?.block_starts().collect();
@@ -296,25 +299,25 @@ impl VarColumn {
         let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
         let missing = {
             let known = known();
-            if let Some(start) = known.get(number) {
-                return Ok(*start);
+            if let Some(start) = known.start(number) {
+                return Ok(start);
             }
-            known.len() - 1..number
+            known.items()..number
         };
         // The lock is not held while offsets are read.
         for_all(missing.len(), |at| self.segment_index(missing.start + at).map(drop))?;
         let mut starts = index.starts.write().unwrap_or_else(PoisonError::into_inner);
-        while starts.len() <= number {
-            let bytes = self.segment_index(starts.len() - 1)?.bytes;
-            let start = starts.last().copied().unwrap_or(0);
-            let end = start.checked_add(bytes).ok_or_else(too_long)?;
-            if let Some(told) = self.bytes.get().filter(|told| **told != end && starts.len() == index.segments.len()) {
-                let reason = format!("{end} bytes of values where the metadata of tiles say {told}");
+        while starts.items() < number {
+            let bytes = self.segment_index(starts.items())?.bytes;
+            let end = starts.total().checked_add(bytes).ok_or_else(too_long)?;
+            let is_last = starts.items() + 1 == index.segments.len();
+            if let Some(recorded) = self.bytes.get().filter(|recorded| is_last && **recorded != end) {
+                let reason = format!("{end} bytes of values where the metadata of tiles say {recorded}");
                 return Err(Error::damaged(reason).in_array(self.view.array().path()));
             }
-            starts.push(end);
+            starts.push(bytes).ok_or_else(too_long)?;
         }
-        let start = starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))?;
+        let start = starts.start(number).ok_or_else(|| Error::internal("no such segment"))?;
         drop(starts);
         if number == index.segments.len() {
             self.keep()?;
@@ -328,12 +331,12 @@ impl VarColumn {
         loop {
             let known = {
                 let starts = index.starts.read().unwrap_or_else(PoisonError::into_inner);
-                if starts.len() > index.segments.len() || starts.last().is_some_and(|start| *start > byte) {
-                    return Ok(starts.partition_point(|start| *start <= byte).saturating_sub(1));
+                if starts.items() == index.segments.len() || starts.total() > byte {
+                    return Ok(starts.item_at(byte));
                 }
-                starts.len()
+                starts.items()
             };
-            self.start_of_segment(known)?;
+            self.start_of_segment(known + 1)?;
         }
     }
 
@@ -389,14 +392,14 @@ impl VarColumn {
         &'a self,
         rows: Range<u64>,
         files: &VarFiles<'a>,
-        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
+        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[ValuePlace]) -> Result<()>,
     ) -> Result<()> {
         let (mut gathered, mut values) = (GatherList::default(), Vec::new());
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             files.open_ahead(&gathered);
             values.clear();
-            values.resize(rows.count() as usize, Value::default());
+            values.resize(rows.count() as usize, ValuePlace::default());
             files.values(&gathered, &mut values)?;
             visit(files, &gathered, &values)
         })
@@ -450,8 +453,8 @@ impl VarColumn {
         })
     }
 
-    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and if `values` is set, those of their
-    /// values.
+    /// Fetches the units that [`VarColumn::for_each_block`] needs for some rows, and the units of their values if `values`
+    /// is set.
     fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
         let mut gathered = GatherList::default();
         let mut units = Vec::new();
@@ -475,23 +478,21 @@ impl VarColumn {
         Ok(rows.start + from..rows.start + to)
     }
 
-    /// Returns the bytes before each tile of a slab, and the total.
-    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
+    /// Returns where the values of each tile of a slab begin.
+    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<RunningSums>> {
         let indexes = &self.view.array().context().indexes;
         indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
             let files = self.files()?;
             let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
-            let (mut starts, mut total) = (vec![0], 0u64);
+            let mut starts = RunningSums::default();
             let read = cells.for_each_tile(slab.position, slab.rows, |_, tile| {
                 if tile.count != tile.in_tile {
                     return Err(Error::damaged("a cell slab that begins or ends within a tile"));
                 }
-                total = total.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
-                starts.push(total);
-                Ok(())
+                starts.push(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)
             });
             files.place(slab.fragment, read)?;
-            let weight = starts.capacity() * size_of::<u64>();
+            let weight = starts.memory();
             Ok((starts, weight))
         })
     }
@@ -519,7 +520,7 @@ impl VarColumn {
         for (done, tile, mut reader) in parts {
             let into = &mut out[done as usize..(done + tile.count) as usize];
             let place = cells.place_of(position + done) - cells.place_of(slab.position);
-            let before = base + starts.get(place as usize).copied().unwrap_or(0);
+            let before = base + starts.start(place as usize).unwrap_or(0);
             files.place(slab.fragment, reader.read(&mut batches, tile.first, into))?;
             into.iter_mut().for_each(|offset| *offset += before);
         }
@@ -560,16 +561,17 @@ impl VarColumn {
         let starts = self.tile_starts(slab)?;
         let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
         let first_place = cells.place_of(slab.position);
-        let mut tile = starts.partition_point(|before| *before <= wanted.start).saturating_sub(1);
+        let mut tile = starts.item_at(wanted.start);
         let mut at = wanted.start;
         while at < wanted.end {
             let past = || Error::damaged("values past the end of the fragment");
-            let (&before, &after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
-            let to = after.min(wanted.end);
+            let own_bytes = starts.range(tile).ok_or_else(past)?;
+            let to = own_bytes.end.min(wanted.end);
             if to > at {
                 let positions = cells.positions_of(first_place + tile as u64);
                 let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
-                let visited = visit(&file, own, at - before..to - before, at - wanted.start..to - wanted.start);
+                let (from, before) = (own_bytes.start, wanted.start);
+                let visited = visit(&file, own, at - from..to - from, at - before..to - before);
                 files.place(slab.fragment, visited)?;
                 at = to;
             }
@@ -581,7 +583,7 @@ impl VarColumn {
 
 fn slab_of(map: &RowMap, segment: usize) -> Option<SlabSegment> {
     match map.slab(segment)? {
-        Segment::CellSlab { fragment, position, rows } => {
+        RowSegment::CellSlab { fragment, position, rows } => {
             Some(SlabSegment { segment, fragment: *fragment, position: *position, rows: *rows })
         }
         _ => None,

@@ -7,6 +7,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_storage::together;
 
 use super::gather::{DROPPED, GatherList};
+use crate::array::FieldId;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::files::{VarFile, string_tiles};
 use crate::array::sparse::select::query::Query;
@@ -15,17 +16,9 @@ use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::read::{Batches, Decoding, Fetcher};
 
-/// The field of a column.
-#[derive(Debug, Clone, Copy)]
-pub enum VarField {
-    Dimension(usize),
-    /// The attribute's number in the array's schema.
-    Attribute(usize),
-}
-
 /// The place of a row's value in the values of its tile, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Value {
+pub struct ValuePlace {
     pub start: u64,
     pub length: u64,
 }
@@ -41,12 +34,12 @@ pub struct Copies {
 /// The files of a column, opened on first use.
 pub struct VarFiles<'a> {
     query: &'a Query,
-    field: VarField,
+    field: FieldId,
     open: &'a OpenFiles<Arc<VarFile>>,
 }
 
 impl<'a> VarFiles<'a> {
-    pub fn new(query: &'a Query, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+    pub fn new(query: &'a Query, field: FieldId, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
         VarFiles { query, field, open }
     }
 
@@ -72,8 +65,8 @@ impl<'a> VarFiles<'a> {
     fn open_one(&self, fragment: usize) -> Result<Arc<VarFile>> {
         let array = &*self.query.array;
         let file = match self.field {
-            VarField::Dimension(dimension) => string_tiles(array, fragment, dimension).map(VarFile::Stored),
-            VarField::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
+            FieldId::Dimension(dimension) => string_tiles(array, fragment, dimension).map(VarFile::Stored),
+            FieldId::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
         };
         file.map(Arc::new)
     }
@@ -111,7 +104,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the offsets.
-    pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
+    pub fn values(&self, gathered: &GatherList, values: &mut [ValuePlace]) -> Result<()> {
         let (mut units, mut pieces, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
         self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, own| {
             tiles.push((fragment, own.len(), self.get(fragment)?.plan_offsets(own, &mut units)?));
@@ -126,7 +119,7 @@ impl<'a> VarFiles<'a> {
                 reader.read(&mut batches, cells.first, &mut offsets)?;
                 for (pair, row) in offsets.windows(2).zip(rows.by_ref()) {
                     if *row != DROPPED {
-                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                        values[*row as usize] = ValuePlace { start: pair[0], length: pair[1] - pair[0] };
                     }
                 }
                 Ok(())
@@ -142,7 +135,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// If a tile does not have the bytes of its values; any damage in the index of its chunks.
-    pub fn plan(&self, gathered: &GatherList, values: &[Value], starts: &[i128], length: usize) -> Result<Copies> {
+    pub fn plan(&self, gathered: &GatherList, values: &[ValuePlace], starts: &[i128], length: usize) -> Result<Copies> {
         let (mut plan, mut copies) = (Copies::default(), Vec::new());
         let mut rest = gathered.rows.iter();
         self.query.for_each_tile(gathered.slabs.iter().copied(), |fragment, pieces| {
@@ -203,7 +196,7 @@ impl<'a> VarFiles<'a> {
         &self.query.array.context().fetcher
     }
 
-    /// Adds the units that hold the offsets of gathered rows, and if `values` is set, those of their values.
+    /// Adds the units that hold the offsets of gathered rows, and the units of their values if `values` is set.
     ///
     /// # Errors
     /// Any damage in the data that locates the units.

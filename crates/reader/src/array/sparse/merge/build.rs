@@ -9,14 +9,14 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{LogInterval, for_all};
 
 use super::lazy_merge::LazyMerge;
-use super::plan::{Planner, Step};
+use super::plan::{PlanStep, Planner};
 use super::task::MergeTask;
 use super::tournament::{Halt, Merged};
 use crate::array::Array;
 use crate::array::sparse::rows::row_map::{LazySegment, RowMap, SegmentSource};
 use crate::array::sparse::rows::saved_rows::SavedRows;
-use crate::array::sparse::rows::segments::Segment;
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::segments::RowSegment;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
 
@@ -27,19 +27,19 @@ const LOGGED_CELLS: u64 = 1 << 21;
 /// sorted the cells by other rules: then the first cell out of order changes the order of all rows, so all segments are
 /// made now.
 ///
-/// Loads segments that an earlier mount saved, and saves those that had to read cells.
+/// Loads segments that an earlier mount saved, and saves segments for which cells had to be read.
 ///
 /// # Errors
 /// Any damage in the data that determines which cells are rows, as far as this reads it.
 pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let sources: Vec<FragmentSource<'_>> =
         (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
-    let store = Arc::new(Store::new(query.budget().row_map()));
+    let store = Arc::new(SpillStore::new(query.budget().row_map()));
     let planner = Planner { query, sources: &sources };
     let steps = planner.plan()?;
     let is_ordered = steps.iter().all(|step| match step {
-        Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
-        Step::CellSlab { .. } | Step::Task(_) => true,
+        PlanStep::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
+        PlanStep::CellSlab { .. } | PlanStep::Task(_) => true,
     });
     if !is_ordered && let Some(segments) = saved.whole(&store) {
         return Ok(RowMap::new(segments, store));
@@ -85,22 +85,22 @@ enum PlannedSegment {
 /// A segment made by one merge task.
 struct TaskSegment {
     query: Arc<Query>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     task: MergeTask,
 }
 
-fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<Vec<PlannedSegment>> {
+fn segments(query: &Arc<Query>, store: &Arc<SpillStore>, steps: Vec<PlanStep>) -> Result<Vec<PlannedSegment>> {
     let mut segments = Vec::new();
     for step in steps {
         match step {
-            Step::CellSlab { fragment, positions } => {
+            PlanStep::CellSlab { fragment, positions } => {
                 segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
             }
-            Step::Task(task) => {
+            PlanStep::Task(task) => {
                 let segment = TaskSegment { query: query.clone(), store: store.clone(), task };
                 segments.push(PlannedSegment::Task(Arc::new(segment)));
             }
-            Step::Merge(planned) => {
+            PlanStep::Merge(planned) => {
                 let merge = LazyMerge::new(query.clone(), store.clone(), planned)?;
                 segments.extend((0..merge.segment_count()).map(|number| PlannedSegment::Merge(merge.clone(), number)));
             }
@@ -110,9 +110,9 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
 }
 
 /// Makes all segments now, on all cores.
-fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
+fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<RowSegment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
-    let progress = Progress::new(array, cells);
+    let progress = MergeProgress::new(array, cells);
     let made = for_all(segments.len(), |number| segments[number].make(&|cells| progress.add(cells)))?;
     progress.finish();
     Ok(made)
@@ -136,7 +136,7 @@ impl PlannedSegment {
         }
     }
 
-    fn make(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn make(&self, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         match self {
             PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
             PlannedSegment::Task(segment) => segment.run(progress),
@@ -145,12 +145,12 @@ impl PlannedSegment {
     }
 }
 
-fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
-    Segment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
+fn slab(fragment: u32, positions: &Range<u64>) -> RowSegment {
+    RowSegment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
 }
 
 impl TaskSegment {
-    fn run(&self, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn run(&self, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         self.task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
     }
 }
@@ -168,7 +168,7 @@ impl SegmentSource for TaskSegment {
         Ok(None)
     }
 
-    fn make(&self, _number: usize) -> Result<Segment> {
+    fn make(&self, _number: usize) -> Result<RowSegment> {
         self.run(&|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 
@@ -178,7 +178,7 @@ impl SegmentSource for TaskSegment {
 }
 
 /// Logs the progress of a long merge.
-struct Progress<'a> {
+struct MergeProgress<'a> {
     array: &'a Array,
     cells: u64,
     done: AtomicU64,
@@ -186,12 +186,12 @@ struct Progress<'a> {
     lines: LogInterval,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> MergeProgress<'a> {
     fn new(array: &'a Array, cells: u64) -> Self {
         if cells >= LOGGED_CELLS {
             log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
         }
-        Progress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
+        MergeProgress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
     }
 
     fn add(&self, cells: u64) {

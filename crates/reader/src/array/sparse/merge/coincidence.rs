@@ -1,11 +1,11 @@
 //! Determines whether cells of different fragments can have the same coordinates: only if the boxes of the fragments,
-//! and then those of their tiles, intersect along every dimension.
+//! and then the boxes of their tiles, intersect along every dimension.
 
 use std::ops::Range;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use crate::array::sparse::select::box_join::{Boxes, for_each_pair, intersect};
+use crate::array::sparse::select::box_join::{BoxList, for_each_pair, intersect};
 use crate::array::sparse::select::query::{MOST_PAIRS, Query};
 use crate::array::sparse::select::stream::FragmentSource;
 
@@ -19,7 +19,7 @@ pub enum Coincidence {
 }
 
 /// Some consecutive cells of a fragment.
-pub struct Stretch<'a> {
+pub struct TileStretch<'a> {
     pub source: &'a FragmentSource<'a>,
     pub positions: Range<u64>,
 }
@@ -28,7 +28,7 @@ pub struct Stretch<'a> {
 ///
 /// # Errors
 /// Any damage in the footers.
-pub fn by_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence> {
+pub fn by_fragments(query: &Query, stretches: &[TileStretch<'_>]) -> Result<Coincidence> {
     let mut meet = false;
     let boxes = boxes_of_fragments(query, stretches)?;
     let is_complete = boxes.is_some_and(|boxes| for_each_pair(&boxes, &mut { MOST_PAIRS }, |_, _| meet = true));
@@ -40,14 +40,14 @@ pub fn by_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincide
 ///
 /// # Errors
 /// Any damage in the footers and the R-trees.
-pub fn by_tiles(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence> {
+pub fn by_tiles(query: &Query, stretches: &[TileStretch<'_>]) -> Result<Coincidence> {
     let Some(of_fragments) = boxes_of_fragments(query, stretches)? else { return Ok(Coincidence::Possible) };
     let (mut budget, mut pairs) = (MOST_PAIRS, Vec::new());
     if !for_each_pair(&of_fragments, &mut budget, |a, b| pairs.push((a, b))) {
         return Ok(Coincidence::Possible);
     }
     for (a, b) in pairs {
-        let mut tiles = Boxes::new(query.joined_dimensions().count());
+        let mut tiles = BoxList::new(query.joined_dimensions().count());
         let mut owners = Vec::new();
         for (own, other) in [(a, b), (b, a)] {
             if !add_tiles(query, &stretches[own], of_fragments.ends(other), &mut budget, &mut tiles)? {
@@ -66,9 +66,9 @@ pub fn by_tiles(query: &Query, stretches: &[Stretch<'_>]) -> Result<Coincidence>
 
 /// Returns the box of the fragment of each stretch; `None` if some cells may not be rows, or a box is missing or
 /// unreliable.
-fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option<Boxes>> {
-    let mut boxes = Boxes::new(query.joined_dimensions().count());
-    for Stretch { source, .. } in stretches {
+fn boxes_of_fragments(query: &Query, stretches: &[TileStretch<'_>]) -> Result<Option<BoxList>> {
+    let mut boxes = BoxList::new(query.joined_dimensions().count());
+    for TileStretch { source, .. } in stretches {
         let all_count = source.filter.keeps_all() && source.selection.is_none() && !source.has_versions;
         let own = query.box_of_fragment(source.fragment)?;
         let Some(own) = own.filter(|_| all_count && source.is_strictly_ordered()) else { return Ok(None) };
@@ -80,12 +80,12 @@ fn boxes_of_fragments(query: &Query, stretches: &[Stretch<'_>]) -> Result<Option
 /// Adds the tiles of a stretch that intersect a box; returns `false` if there are more tiles than `budget`.
 fn add_tiles(
     query: &Query,
-    stretch: &Stretch<'_>,
+    stretch: &TileStretch<'_>,
     within: &[(u64, u64)],
     budget: &mut u64,
-    boxes: &mut Boxes,
+    boxes: &mut BoxList,
 ) -> Result<bool> {
-    let Stretch { source, positions } = stretch;
+    let TileStretch { source, positions } = stretch;
     let mbrs = source.mbrs()?;
     let (mut stored, mut ranges) = (mbrs.boxes(), Vec::new());
     let mut position = positions.start;

@@ -10,12 +10,12 @@ use super::tournament::{CellSink, CellStream, MergeInput, Merged, merge};
 use crate::array::Budget;
 use crate::array::order::key::KeyPlan;
 use crate::array::sparse::rows::segments::{Address, AddressWriter, ScatteredSegment};
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::array::sparse::sorting::external_sort::{self, Record, SortedRunWriter};
+use crate::array::sparse::sorting::external_sort::{self, SortRecord, SortedRunWriter};
 
-/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first. Of cells of the same
-/// age in a fragment with versions, those of its last tile sort first.
+/// Bytes at the end of a record's key that encode the cell's age, so that the newest sorts first. If cells of a
+/// fragment with versions have the same age, the cells of its last tile sort first.
 const AGE_BYTES: usize = 3 * size_of::<u64>();
 
 /// Returns the rows of a merge of `streams`. Each stream reads the source with the same index. `store` keeps the rows.
@@ -28,24 +28,24 @@ pub fn distinct_rows<S: CellStream>(
     sources: &[FragmentSource<'_>],
     streams: Vec<S>,
     budget: Budget,
-    store: &Store,
+    store: &SpillStore,
 ) -> Merged<ScatteredSegment> {
     let fragments: Vec<usize> = sources.iter().map(|source| source.fragment).collect();
     let with_versions: HashSet<usize> =
         sources.iter().filter(|source| source.has_versions).map(|source| source.fragment).collect();
-    let sorted = Store::new(budget.sorted_runs());
+    let sorted = SpillStore::new(budget.sorted_runs());
     let mut cells = ByCoordinates {
         fragments: &fragments,
         writer: SortedRunWriter::new(&sorted, budget.sorted_run()),
-        record: Record::default(),
+        record: SortRecord::default(),
         seen: 0,
         plan,
     };
     merge(plan, streams, &mut cells)?;
     let runs = cells.writer.finish()?;
-    let ordered = Store::new(budget.sorted_runs());
+    let ordered = SpillStore::new(budget.sorted_runs());
     let mut by_place = SortedRunWriter::new(&ordered, budget.sorted_run());
-    let mut newest = Record::default();
+    let mut newest = SortRecord::default();
     external_sort::merge(&sorted, &runs, |record| {
         let (coordinates, age) = record.key.split_at(record.key.len() - AGE_BYTES);
         let (newest_coordinates, newest_age) = newest.key.split_at(newest.key.len().saturating_sub(AGE_BYTES));
@@ -59,7 +59,7 @@ pub fn distinct_rows<S: CellStream>(
         if !is_row || record.rank & SHOWN == 0 {
             return Ok(());
         }
-        by_place.push(&Record { key: Vec::new(), rank: record.rank, address: record.address })
+        by_place.push(&SortRecord { key: Vec::new(), rank: record.rank, address: record.address })
     })?;
     let mut list = AddressWriter::new(store);
     external_sort::merge(&ordered, &by_place.finish()?, |record| list.push(record.address))?;
@@ -75,7 +75,7 @@ struct ByCoordinates<'a> {
     /// The fragment of each input.
     fragments: &'a [usize],
     writer: SortedRunWriter<'a>,
-    record: Record,
+    record: SortRecord,
     seen: u64,
 }
 

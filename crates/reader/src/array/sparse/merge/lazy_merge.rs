@@ -13,19 +13,19 @@ use tilefs_storage::together;
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
 
-use super::coincidence::{self, Coincidence, Stretch};
+use super::coincidence::{self, Coincidence, TileStretch};
 use super::overlap::KeyRanges;
 use super::plan::{MergePart, PlannedMerge};
 use super::prefetch;
-use super::rank::{self, Bounds, SortedLists};
+use super::rank::{self, RankBounds, SortedLists};
 use super::task::{MergeKind, MergeTask};
 use super::tournament::{Halt, Merged};
 use crate::array::sparse::rows::row_map::SegmentSource;
-use crate::array::sparse::rows::segments::Segment;
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::segments::RowSegment;
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::recent::Recent;
+use crate::lru_cache::LruCache;
 
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;
@@ -42,19 +42,19 @@ const MERGED_PER_RETURN: usize = 8;
 /// a word for each segment, and [`KEPT_POSITIONS`].
 pub struct LazyMerge {
     query: Arc<Query>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     parts: Vec<MergePart>,
     coincidence: Coincidence,
-    cut: Cut,
+    cut: SegmentCut,
     /// For each segment number, the position in each part at which the segment begins.
-    places: Recent<usize, Arc<[u64]>>,
+    places: LruCache<usize, Arc<[u64]>>,
     /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
     found: Vec<AtomicU64>,
     /// The number of segments that were made from several fragments.
     merged: AtomicUsize,
 }
 
-enum Cut {
+enum SegmentCut {
     /// Into segments of [`segment_rows`](crate::array::sparse::select::query::Portions::segment_rows) cells, the last of fewer, counted over
     /// all `cells` in merge order. A segment begins at the cell with that count, or at the first cell with the same
     /// coordinates, so a segment has no more rows than cells were counted.
@@ -68,18 +68,18 @@ impl LazyMerge {
     ///
     /// # Errors
     /// Any damage in coordinates, if tiles are so large that finding keys to cut at means reading cells.
-    pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
+    pub fn new(query: Arc<Query>, store: Arc<SpillStore>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
-        let places = Recent::new(capacity);
+        let places = LruCache::new(capacity);
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
-        let (cut, merged) = (Cut::ByRank { cells }, AtomicUsize::new(0));
+        let (cut, merged) = (SegmentCut::ByRank { cells }, AtomicUsize::new(0));
         let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new(), merged };
         let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
         if (!merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open))
             && let Some(keys) = merge.keys_to_cut_at(cells)?
         {
-            merge.cut = Cut::ByKeys { keys };
+            merge.cut = SegmentCut::ByKeys { keys };
         }
         merge.found.resize_with(merge.segment_count() + 1, AtomicU64::default);
         Ok(Arc::new(merge))
@@ -88,10 +88,10 @@ impl LazyMerge {
     /// Returns the number of segments.
     pub fn segment_count(&self) -> usize {
         match &self.cut {
-            Cut::ByRank { cells } => {
+            SegmentCut::ByRank { cells } => {
                 usize::try_from(cells.div_ceil(self.query.portions.segment_rows)).unwrap_or(usize::MAX)
             }
-            Cut::ByKeys { keys } => keys.len() + 1,
+            SegmentCut::ByKeys { keys } => keys.len() + 1,
         }
     }
 
@@ -99,7 +99,7 @@ impl LazyMerge {
     ///
     /// # Errors
     /// Any damage in its cells.
-    pub fn merge(&self, number: usize, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    pub fn merge(&self, number: usize, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         let start = self.place(number)?;
         let (mut ends, kind) = if let Some(rows) = self.known_rows(number) {
             (self.latest_place(number + 1)?, MergeKind::Every { rows })
@@ -128,7 +128,7 @@ impl LazyMerge {
 
     /// Returns the number of cells before a segment, if the merge is cut by rank.
     fn cells_before(&self, number: usize) -> u64 {
-        let Cut::ByRank { cells } = self.cut else { return 0 };
+        let SegmentCut::ByRank { cells } = self.cut else { return 0 };
         (number as u64).saturating_mul(self.query.portions.segment_rows).min(cells)
     }
 
@@ -140,12 +140,12 @@ impl LazyMerge {
         let place = match &self.cut {
             _ if number == 0 => self.parts.iter().map(|part| part.positions.start).collect(),
             _ if number >= self.segment_count() => self.parts.iter().map(|part| part.positions.end).collect(),
-            Cut::ByRank { .. } => self.place_by_rank(number)?,
-            Cut::ByKeys { keys } => {
-                let (lists, key) = (Lists::new(self), &keys[number - 1]);
+            SegmentCut::ByRank { .. } => self.place_by_rank(number)?,
+            SegmentCut::ByKeys { keys } => {
+                let (lists, key) = (FragmentLists::new(self), &keys[number - 1]);
                 let windows = (0..self.parts.len()).map(|part| rank::window(&lists, part, key));
                 let (low, high) = windows.unzip();
-                let bounds = Bounds { low, high };
+                let bounds = RankBounds { low, high };
                 lists.prepare(&bounds)?;
                 let window = |part: usize| (bounds.low[part], bounds.high[part]);
                 let first = |part| rank::first_not_before(&lists, part, window(part), key);
@@ -156,7 +156,7 @@ impl LazyMerge {
     }
 
     fn place_by_rank(&self, number: usize) -> Result<Vec<u64>> {
-        let (lists, rank) = (Lists::new(self), self.cells_before(number));
+        let (lists, rank) = (FragmentLists::new(self), self.cells_before(number));
         let place = rank::place_at(&lists, rank).in_array(self.query.array.path())?;
         let before = place.iter().zip(&self.parts).map(|(position, part)| position - part.positions.start);
         if self.coincidence == Coincidence::Nowhere && before.fold(0, u64::saturating_add) != rank {
@@ -169,7 +169,7 @@ impl LazyMerge {
     /// Returns for each part the latest position at which a segment can begin. Reads no cell.
     fn latest_place(&self, number: usize) -> Result<Vec<u64>> {
         match number < self.segment_count() {
-            true => Ok(rank::bounds_at(&Lists::new(self), self.cells_before(number))?.high),
+            true => Ok(rank::bounds_at(&FragmentLists::new(self), self.cells_before(number))?.high),
             false => Ok(self.parts.iter().map(|part| part.positions.end).collect()),
         }
     }
@@ -180,8 +180,8 @@ impl LazyMerge {
         let own: Vec<(FragmentSource<'_>, Range<u64>)> = own
             .map(|part| Ok((self.query.source(self.parts[part].fragment)?, start[part]..end[part])))
             .collect::<Result<_>>()?;
-        let stretches: Vec<Stretch<'_>> =
-            own.iter().map(|(source, positions)| Stretch { source, positions: positions.clone() }).collect();
+        let stretches: Vec<TileStretch<'_>> =
+            own.iter().map(|(source, positions)| TileStretch { source, positions: positions.clone() }).collect();
         let rows = own.iter().map(|(_, positions)| positions.end - positions.start).fold(0, u64::saturating_add);
         Ok((coincidence::by_tiles(&self.query, &stretches)? == Coincidence::Nowhere).then_some(rows))
     }
@@ -234,7 +234,7 @@ impl LazyMerge {
                 return Ok(None);
             }
             // There are few large tiles, or boxes that tell nothing, so read cells.
-            let lists = Lists::new(self);
+            let lists = FragmentLists::new(self);
             let step = (cells / (4 * wanted as u64)).max(1);
             for (number, part) in self.parts.iter().enumerate() {
                 for position in part.positions.clone().step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
@@ -255,10 +255,10 @@ impl LazyMerge {
 
 impl SegmentSource for LazyMerge {
     fn most_rows(&self, number: usize) -> u64 {
-        let Cut::ByKeys { keys } = &self.cut else {
+        let SegmentCut::ByKeys { keys } = &self.cut else {
             return self.cells_before(number + 1) - self.cells_before(number);
         };
-        let lists = Lists::new(self);
+        let lists = FragmentLists::new(self);
         let ends = |part: usize| {
             let positions = &self.parts[part].positions;
             let low = number.checked_sub(1).and_then(|before| keys.get(before));
@@ -270,7 +270,7 @@ impl SegmentSource for LazyMerge {
 
     fn known_rows(&self, number: usize) -> Option<u64> {
         match (&self.cut, self.coincidence) {
-            (Cut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
+            (SegmentCut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
             _ => None,
         }
     }
@@ -282,7 +282,7 @@ impl SegmentSource for LazyMerge {
         }
     }
 
-    fn make(&self, number: usize) -> Result<Segment> {
+    fn make(&self, number: usize) -> Result<RowSegment> {
         self.merge(number, &|_| ()).map_err(|halt| halt.into_error(&self.query))
     }
 
@@ -292,17 +292,17 @@ impl SegmentSource for LazyMerge {
 }
 
 /// The parts of a merge as searchable lists, for one thread.
-struct Lists<'a> {
+struct FragmentLists<'a> {
     merge: &'a LazyMerge,
     /// For each open list, the key ranges of its tiles.
     tiles: Vec<OnceLock<&'a KeyRanges>>,
     sources: Vec<OnceLock<FragmentSource<'a>>>,
 }
 
-impl<'a> Lists<'a> {
+impl<'a> FragmentLists<'a> {
     fn new(merge: &'a LazyMerge) -> Self {
         let tiles = merge.parts.iter().map(|part| part.span.known_tiles().map_or_else(OnceLock::new, OnceLock::from));
-        Lists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
+        FragmentLists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
     }
 
     fn source(&self, list: usize) -> Result<&FragmentSource<'a>> {
@@ -314,7 +314,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-impl SortedLists for Lists<'_> {
+impl SortedLists for FragmentLists<'_> {
     fn count(&self) -> usize {
         self.merge.parts.len()
     }
@@ -359,7 +359,7 @@ impl SortedLists for Lists<'_> {
         Ok(any)
     }
 
-    fn prepare(&self, bounds: &Bounds) -> Result<()> {
+    fn prepare(&self, bounds: &RankBounds) -> Result<()> {
         let windows = bounds.unsettled().map(|list| Ok((self.source(list)?, bounds.low[list]..bounds.high[list])));
         prefetch::coordinates(&windows.collect::<Result<Vec<_>>>()?, true)
     }

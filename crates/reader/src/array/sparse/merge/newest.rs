@@ -1,8 +1,8 @@
 //! The rows of a merge: the newest of the cells with the same coordinates, in whatever order they come.
 //!
-//! A fragment that holds cells of several times may store those of one coordinate in any order: libtiledb 2.11 wrote
-//! such fragments. If several cells of a coordinate have the same time, nothing tells which one is the newest, and the
-//! row is the one that libtiledb reads: the first in the last tile that has one. A fragment without times was written
+//! A fragment that holds cells of several times may store the cells of one coordinate in any order: libtiledb 2.11 wrote
+//! such fragments. If several cells of a coordinate have the same time, nothing shows which cell is the newest, and the
+//! row is the cell that libtiledb reads: the first such cell in the last tile that has one. A fragment without times was written
 //! at once, so if it has a coordinate twice, both cells are equally new, and both are rows.
 
 use std::cmp::Ordering;
@@ -21,12 +21,13 @@ const MOST_STRETCHES: usize = 1 << 16;
 pub struct Newest<'a, 'b> {
     writer: &'a mut InterleavedWriter<'b>,
     /// For each input, the position of the first cell that has not been reported to the writer.
-    told: Vec<u64>,
+    next: Vec<u64>,
     /// The input, the age and the tile of the newest cells with the current coordinates.
     input: usize,
     age: (u64, usize),
     tile: u64,
-    /// The positions of those that are shown: the first stretch, which is mostly one cell, and any others.
+    /// The positions of the newest cells that are shown: the first stretch, which is mostly one cell, and any other
+    /// stretches.
     rows: Range<u64>,
     more: Vec<Range<u64>>,
 }
@@ -34,7 +35,7 @@ pub struct Newest<'a, 'b> {
 impl<'a, 'b> Newest<'a, 'b> {
     /// Creates a sink for inputs that start at these positions.
     pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
-        Newest { writer, told: starts.collect(), input: 0, age: (0, 0), tile: 0, rows: 0..0, more: Vec::new() }
+        Newest { writer, next: starts.collect(), input: 0, age: (0, 0), tile: 0, rows: 0..0, more: Vec::new() }
     }
 
     /// Reports the last rows. Cells after them are left out.
@@ -65,13 +66,13 @@ impl<'a, 'b> Newest<'a, 'b> {
         if rows.is_empty() {
             return Ok(());
         }
-        for _ in self.told[self.input]..rows.start {
+        for _ in self.next[self.input]..rows.start {
             self.writer.push(self.input, false)?;
         }
         for _ in rows.clone() {
             self.writer.push(self.input, true)?;
         }
-        self.told[self.input] = rows.end;
+        self.next[self.input] = rows.end;
         Ok(())
     }
 
@@ -120,10 +121,10 @@ mod tests {
 
     use super::super::tournament::merge;
     use super::*;
-    use crate::array::order::key::{CellOrder, KeyPlan};
+    use crate::array::order::key::{KeyOrder, KeyPlan};
     use crate::array::sparse::rows::row_map::RowMap;
-    use crate::array::sparse::rows::segments::{Rows, Segment};
-    use crate::array::sparse::rows::store::Store;
+    use crate::array::sparse::rows::segments::{RowSegment, Rows};
+    use crate::array::sparse::rows::store::SpillStore;
     use crate::array::sparse::select::stream::{CellBatch, StreamBuffers};
 
     /// The cells of one fragment: a coordinate, a time, and whether the cell is shown.
@@ -167,12 +168,12 @@ mod tests {
     fn plan() -> KeyPlan {
         let mut schema = fixture::sparse();
         schema.dimensions = vec![fixture::dimension("x", 0, 9, 10)];
-        KeyPlan::new(&schema, CellOrder::Global).unwrap()
+        KeyPlan::new(&schema, KeyOrder::Global).unwrap()
     }
 
     /// Returns the (fragment, position) of each row.
     fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
-        let store = std::sync::Arc::new(Store::new(usize::MAX));
+        let store = std::sync::Arc::new(SpillStore::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
         let mut writer = InterleavedWriter::new(&store, &starts);
         let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));
@@ -184,7 +185,7 @@ mod tests {
         };
         let streams = fragments.iter().enumerate().map(listed).collect();
         assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
-        let map = RowMap::new(vec![Segment::Interleaved(writer.finish().unwrap())], store);
+        let map = RowMap::new(vec![RowSegment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
         map.for_each(0, map.count().unwrap(), |some| {
             let Rows::Interleaved(interleaved) = some else { panic!("no merge") };

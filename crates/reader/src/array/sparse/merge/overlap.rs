@@ -111,10 +111,10 @@ pub enum TileGroup {
     Together(Vec<TilesOfFragment>),
 }
 
-/// Groups tiles along the array's order. Each fragment's key ranges are those of its tiles in stored order, and both
+/// Groups tiles along the array's order. A fragment has one key range for each tile, in stored order, and both
 /// ends ascend: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
 pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
-    let mut parts = Parts::new(fragments.len());
+    let mut parts = GroupsFound::new(fragments.len());
     // The next tile of each fragment; the heap's top may begin first.
     let mut next = BinaryHeap::new();
     let mut places = vec![0; fragments.len()];
@@ -143,15 +143,15 @@ pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
 }
 
 /// The groups found so far.
-struct Parts {
+struct GroupsFound {
     groups: Vec<TileGroup>,
     /// For each fragment, its last group shared with others, and the index of its tiles in that group.
     own: Vec<Option<(usize, usize)>>,
 }
 
-impl Parts {
+impl GroupsFound {
     fn new(fragments: usize) -> Self {
-        Parts { groups: Vec::new(), own: vec![None; fragments] }
+        GroupsFound { groups: Vec::new(), own: vec![None; fragments] }
     }
 
     fn take_alone(&mut self, fragment: usize, place: u64) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_storage::together;
 
-use super::coincidence::{self, Coincidence, Stretch};
+use super::coincidence::{self, Coincidence, TileStretch};
 use super::overlap::{KeyRanges, TileGroup, TilesOfFragment, groups};
 use super::span::FragmentSpan;
 use super::task::{MergeKind, MergeTask};
@@ -17,7 +17,7 @@ use crate::array::sparse::select::selection::Share;
 use crate::array::sparse::select::stream::FragmentSource;
 
 /// How to find the rows among some cells.
-pub enum Step {
+pub enum PlanStep {
     /// All cells are rows.
     CellSlab {
         fragment: usize,
@@ -56,7 +56,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// Any damage in the metadata that locate cells.
-    pub fn plan(&self) -> Result<Vec<Step>> {
+    pub fn plan(&self) -> Result<Vec<PlanStep>> {
         let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
         let fragments: Vec<usize> = with_cells.collect();
@@ -107,10 +107,10 @@ impl Planner<'_> {
     }
 
     /// Adds one merge of a chain of fragments. Reads nothing but footers.
-    fn add_searched(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
+    fn add_searched(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<PlanStep>) -> Result<()> {
         let parts = self.merge_parts(chain.iter().map(|&fragment| self.all_tiles(fragment)), spans);
         let coincidence = coincidence::by_fragments(self.query, &self.stretches(&parts))?;
-        steps.push(Step::Merge(PlannedMerge { parts, coincidence }));
+        steps.push(PlanStep::Merge(PlannedMerge { parts, coincidence }));
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl Planner<'_> {
     }
 
     /// Adds the steps for a chain of fragments, according to the boxes of all their tiles.
-    fn add_overlapping(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
+    fn add_overlapping(&self, chain: &[usize], spans: &Spans, steps: &mut Vec<PlanStep>) -> Result<()> {
         let array = &self.query.array;
         let read = together(&*array.context().storage, array.path(), chain.to_vec(), |fragment| {
             spans[&fragment].tiles(&self.sources[fragment]).map(|tiles| (fragment, tiles))
@@ -173,7 +173,7 @@ impl Planner<'_> {
     }
 
     /// Adds the steps for tiles that no tile of another fragment overlaps.
-    fn add_alone(&self, (fragment, places): TilesOfFragment, steps: &mut Vec<Step>) -> Result<()> {
+    fn add_alone(&self, (fragment, places): TilesOfFragment, steps: &mut Vec<PlanStep>) -> Result<()> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
@@ -206,8 +206,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn add_filter(&self, steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
-        if let Some(Step::Task(task)) = steps.last_mut()
+    fn add_filter(&self, steps: &mut Vec<PlanStep>, fragment: usize, positions: Range<u64>) {
+        if let Some(PlanStep::Task(task)) = steps.last_mut()
             && task.kind == MergeKind::Filter
             && task.cells() < self.query.portions.segment_rows
             && let [(last, before)] = &mut task.parts[..]
@@ -217,18 +217,18 @@ impl Planner<'_> {
             before.end = positions.end;
             return;
         }
-        steps.push(Step::Task(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
+        steps.push(PlanStep::Task(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
     }
 
-    fn add_merge(&self, tiles: Vec<TilesOfFragment>, spans: &Spans, steps: &mut Vec<Step>) -> Result<()> {
+    fn add_merge(&self, tiles: Vec<TilesOfFragment>, spans: &Spans, steps: &mut Vec<PlanStep>) -> Result<()> {
         let parts = self.merge_parts(tiles.into_iter(), spans);
         if self.query.plan.is_rounded() {
             let parts = parts.into_iter().map(|part| (part.fragment, part.positions)).collect();
-            steps.push(Step::Task(MergeTask { parts, kind: MergeKind::NewestThatMeet }));
+            steps.push(PlanStep::Task(MergeTask { parts, kind: MergeKind::NewestThatMeet }));
             return Ok(());
         }
         let coincidence = coincidence::by_tiles(self.query, &self.stretches(&parts))?;
-        steps.push(Step::Merge(PlannedMerge { parts, coincidence }));
+        steps.push(PlanStep::Merge(PlannedMerge { parts, coincidence }));
         Ok(())
     }
 
@@ -241,9 +241,9 @@ impl Planner<'_> {
         tiles.map(part).collect()
     }
 
-    fn stretches(&self, parts: &[MergePart]) -> Vec<Stretch<'_>> {
+    fn stretches(&self, parts: &[MergePart]) -> Vec<TileStretch<'_>> {
         let sources = parts.iter().map(|part| &self.sources[part.fragment]);
-        sources.zip(parts).map(|(source, part)| Stretch { source, positions: part.positions.clone() }).collect()
+        sources.zip(parts).map(|(source, part)| TileStretch { source, positions: part.positions.clone() }).collect()
     }
 }
 
@@ -275,13 +275,13 @@ fn tiles_of(part: &TileGroup) -> &[TilesOfFragment] {
     }
 }
 
-fn add_slab(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+fn add_slab(steps: &mut Vec<PlanStep>, fragment: usize, positions: Range<u64>) {
     match steps.last_mut() {
-        Some(Step::CellSlab { fragment: last, positions: before })
+        Some(PlanStep::CellSlab { fragment: last, positions: before })
             if *last == fragment && before.end == positions.start =>
         {
             before.end = positions.end;
         }
-        _ => steps.push(Step::CellSlab { fragment, positions }),
+        _ => steps.push(PlanStep::CellSlab { fragment, positions }),
     }
 }

@@ -27,7 +27,7 @@ pub trait SortedLists {
     /// Returns the range that holds the item at a position.
     fn range_at(&self, list: usize, position: u64) -> u64;
 
-    /// Opens those of some lists that are not open yet. Returns whether there were any.
+    /// Opens some lists unless they are open already. Returns whether it opened any.
     ///
     /// # Errors
     /// Those of reading the key ranges.
@@ -37,7 +37,7 @@ pub trait SortedLists {
     ///
     /// # Errors
     /// Those of the storage.
-    fn prepare(&self, bounds: &Bounds) -> Result<()>;
+    fn prepare(&self, bounds: &RankBounds) -> Result<()>;
 
     /// Returns the key of an item, which may have to be read.
     ///
@@ -49,7 +49,7 @@ pub trait SortedLists {
 /// For each list, two positions (both included) that bound the items before the searched one: the first item that does
 /// not come before it, and the first item that comes after it, lie within these bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
+pub struct RankBounds {
     pub low: Vec<u64>,
     pub high: Vec<u64>,
 }
@@ -59,10 +59,10 @@ pub struct Bounds {
 ///
 /// # Errors
 /// Those of opening lists.
-pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<Bounds> {
+pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<RankBounds> {
     let low = (0..lists.count()).map(|list| lists.positions(list).start).collect();
     let high = (0..lists.count()).map(|list| lists.positions(list).end).collect();
-    let mut bounds = Bounds { low, high };
+    let mut bounds = RankBounds { low, high };
     let rank = start_sum(lists).saturating_add(rank.into());
     bounds.narrow(lists, rank);
     if lists.open(bounds.unsettled().collect())? {
@@ -104,7 +104,7 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
 }
 
 /// Returns positions with `rank` items before them, none of which comes after an item behind them.
-fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: Bounds) -> Result<Vec<u64>> {
+fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: RankBounds) -> Result<Vec<u64>> {
     while let Some(list) = bounds.widest() {
         cancellation::check()?;
         let middle = bounds.low[list] + (bounds.high[list] - bounds.low[list]) / 2;
@@ -159,7 +159,7 @@ fn start_sum(lists: &impl SortedLists) -> u128 {
     (0..lists.count()).map(|list| u128::from(lists.positions(list).start)).sum()
 }
 
-impl Bounds {
+impl RankBounds {
     /// Returns the lists that have several positions between their bounds.
     pub fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
@@ -227,7 +227,7 @@ fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -
 
 /// The positions, within some bounds, at which each list's first item that does not come before a key may be.
 struct Windows {
-    lists: Vec<Window>,
+    lists: Vec<SearchWindow>,
     /// The sum of the positions in lists whose bounds leave only one.
     settled: u128,
     /// The sum over all lists: its least and its greatest possible value.
@@ -235,14 +235,14 @@ struct Windows {
     most: u128,
 }
 
-struct Window {
+struct SearchWindow {
     list: usize,
     first: u64,
     last: u64,
 }
 
 impl Windows {
-    fn new(lists: &impl SortedLists, bounds: &Bounds, key: &[u64]) -> Self {
+    fn new(lists: &impl SortedLists, bounds: &RankBounds, key: &[u64]) -> Self {
         let mut windows = Windows { lists: Vec::new(), settled: 0, least: 0, most: 0 };
         for list in 0..bounds.low.len() {
             if bounds.low[list] >= bounds.high[list] {
@@ -253,7 +253,7 @@ impl Windows {
             let (first, last) = (bounds.clamp(list, first), bounds.clamp(list, last));
             windows.least += u128::from(first);
             windows.most += u128::from(last);
-            windows.lists.push(Window { list, first, last });
+            windows.lists.push(SearchWindow { list, first, last });
         }
         windows.least += windows.settled;
         windows.most += windows.settled;
@@ -282,12 +282,12 @@ impl Windows {
     }
 
     /// Lowers the upper bounds: the searched item comes before the key.
-    fn lower(&self, bounds: &mut Bounds) {
+    fn lower(&self, bounds: &mut RankBounds) {
         self.lists.iter().for_each(|window| bounds.high[window.list] = window.last);
     }
 
     /// Raises the lower bounds: the searched item does not come before the key.
-    fn raise(&self, bounds: &mut Bounds) {
+    fn raise(&self, bounds: &mut RankBounds) {
         self.lists.iter().for_each(|window| bounds.low[window.list] = window.first);
     }
 }
@@ -359,7 +359,7 @@ mod tests {
             Ok(lists.into_iter().filter(|list| !self.is_open[*list].replace(true)).count() > 0)
         }
 
-        fn prepare(&self, _bounds: &Bounds) -> Result<()> {
+        fn prepare(&self, _bounds: &RankBounds) -> Result<()> {
             Ok(())
         }
 

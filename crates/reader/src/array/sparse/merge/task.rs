@@ -11,10 +11,10 @@ use super::prefetch;
 use super::tournament::{CellStream, Halt, Merged, merge};
 use crate::array::Budget;
 use crate::array::order::key::KeyPlan;
-use crate::array::sparse::rows::segments::{InterleavedWriter, Segment};
-use crate::array::sparse::rows::store::Store;
+use crate::array::sparse::rows::segments::{InterleavedWriter, RowSegment};
+use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
-use crate::array::sparse::select::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+use crate::array::sparse::select::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
 
 /// Approximate memory of all batches of one merge, unless there are very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
@@ -43,7 +43,8 @@ pub enum MergeKind {
     /// The newest of the cells with the same coordinates is a row, if it is visible.
     Newest,
     /// The same for cells whose coordinates were rounded after they were sorted, as far as cells with the same
-    /// coordinates meet in a merge of the cells in stored order. As in libtiledb, those that do not meet are all rows.
+    /// coordinates meet in a merge of the cells in stored order. As in libtiledb, cells that do not meet
+    /// are all rows.
     NewestThatMeet,
     /// The newest of the cells with the same coordinates for cells that are merged in stored order, although not all
     /// are in the array's order.
@@ -65,7 +66,12 @@ impl MergeTask {
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn run(&self, query: &Query, store: &Store, progress: &dyn Fn(u64)) -> Merged<(Segment, Option<Vec<u64>>)> {
+    pub fn run(
+        &self,
+        query: &Query,
+        store: &SpillStore,
+        progress: &dyn Fn(u64),
+    ) -> Merged<(RowSegment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
         if self.reads_cells() {
@@ -97,11 +103,11 @@ impl MergeTask {
         &self,
         query: &Query,
         sources: &[FragmentSource<'_>],
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<Segment> {
+    ) -> Merged<RowSegment> {
         let streams = self.streams(&query.plan, sources, true, progress);
-        Ok(Segment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
+        Ok(RowSegment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
     }
 
     fn merge_in_order(
@@ -109,14 +115,14 @@ impl MergeTask {
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         accepts_disorder: bool,
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<Segment> {
+    ) -> Merged<RowSegment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
         merge(plan, self.streams(plan, sources, accepts_disorder, progress), &mut newest)?;
         newest.finish()?;
-        Ok(Segment::Interleaved(writer.finish()?))
+        Ok(RowSegment::Interleaved(writer.finish()?))
     }
 
     fn merge_every(
@@ -124,15 +130,15 @@ impl MergeTask {
         plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         rows: u64,
-        store: &Store,
+        store: &SpillStore,
         progress: &dyn Fn(u64),
-    ) -> Merged<(Segment, Vec<u64>)> {
+    ) -> Merged<(RowSegment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         if let [(_, positions)] = &self.parts[..] {
             let end = positions.start.checked_add(rows).filter(|end| *end <= positions.end);
             let end = end.ok_or_else(|| sources[0].place(too_few_cells(rows - (positions.end - positions.start))))?;
             (0..rows).try_for_each(|_| writer.push(0, true))?;
-            return Ok((Segment::Interleaved(writer.finish()?), vec![end]));
+            return Ok((RowSegment::Interleaved(writer.finish()?), vec![end]));
         }
         let mut every = EveryCell::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start), rows);
         match merge(plan, self.streams(plan, sources, false, progress), &mut every) {
@@ -150,7 +156,7 @@ impl MergeTask {
             Err(halt) => return Err(halt),
         }
         let ends = every.finish()?;
-        Ok((Segment::Interleaved(writer.finish()?), ends))
+        Ok((RowSegment::Interleaved(writer.finish()?), ends))
     }
 
     fn starts(&self) -> Vec<(u32, u64)> {
@@ -168,7 +174,7 @@ impl MergeTask {
         let budget = sources.first().map_or(Budget::new(0), |source| source.array.context().budget());
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
         let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
-            stream: Stream::new(source, positions.clone(), batch_cells, true),
+            stream: KeyStream::new(source, positions.clone(), batch_cells, true),
             accepts_disorder,
             progress,
         });
@@ -176,11 +182,11 @@ impl MergeTask {
     }
 
     /// Filters the cells of one fragment, none of which replaces another.
-    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: &dyn Fn(u64)) -> Merged<Segment> {
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &SpillStore, progress: &dyn Fn(u64)) -> Merged<RowSegment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
-            let mut stream = Stream::new(source, positions.clone(), BATCH_CELLS.end, false);
+            let mut stream = KeyStream::new(source, positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
                 for cell in 0..batch.count {
                     writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
@@ -188,7 +194,7 @@ impl MergeTask {
                 progress(batch.count as u64);
             }
         }
-        Ok(Segment::Interleaved(writer.finish()?))
+        Ok(RowSegment::Interleaved(writer.finish()?))
     }
 }
 
@@ -202,7 +208,7 @@ fn batch_cells(parts: u64, cell_memory: u64, budget: Budget) -> u64 {
 
 /// The cells of a fragment, in the order that the merge's plan assumes.
 struct FragmentStream<'a> {
-    stream: Stream<'a>,
+    stream: KeyStream<'a>,
     accepts_disorder: bool,
     /// Not generic: a merge is compiled for each type of stream, and its code is large.
     progress: &'a dyn Fn(u64),

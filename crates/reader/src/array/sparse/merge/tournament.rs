@@ -58,7 +58,7 @@ pub trait CellSink {
     fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
 }
 
-/// Passes all present cells to `sink`, those of each input in their order.
+/// Passes all present cells to `sink`, the cells of each input in their order.
 ///
 /// # Errors
 /// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of too many words.
@@ -111,7 +111,7 @@ impl<S: CellStream> MergeInput<S> {
 }
 
 /// The coordinates of the previous cell.
-struct Before<const WORDS: usize> {
+struct PreviousCell<const WORDS: usize> {
     key: [u64; WORDS],
     /// The strings that do not fit in the key.
     columns: Vec<AxisColumn>,
@@ -167,7 +167,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
             self.settle(input)?;
         }
         let Some(mut winner) = self.first_round() else { return Ok(()) };
-        let mut before: Option<Before<WORDS>> = None;
+        let mut before: Option<PreviousCell<WORDS>> = None;
         while !self.inputs[winner].is_done {
             let is_same = before.as_ref().is_some_and(|before| self.is_same(winner, before));
             self.sink.take(winner, &self.inputs[winner], is_same)?;
@@ -265,7 +265,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
 
     /// Returns whether the next cell of an input has the coordinates of the previous cell.
     #[inline]
-    fn is_same(&self, input: usize, before: &Before<WORDS>) -> bool {
+    fn is_same(&self, input: usize, before: &PreviousCell<WORDS>) -> bool {
         if self.heads[input] != before.key {
             return false;
         }
@@ -276,7 +276,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
     }
 
     #[inline]
-    fn remember(&self, input: usize, before: &mut Option<Before<WORDS>>) {
+    fn remember(&self, input: usize, before: &mut Option<PreviousCell<WORDS>>) {
         let key = self.heads[input];
         let input = &self.inputs[input];
         match before {
@@ -288,7 +288,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
             }
             None => {
                 let columns = input.batch.columns.iter().map(|column| column.only(input.cell)).collect();
-                *before = Some(Before { key, columns });
+                *before = Some(PreviousCell { key, columns });
             }
         }
     }

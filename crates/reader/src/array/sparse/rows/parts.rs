@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::row_map::{LazySegment, RowMap};
-use super::segments::{SCATTERED_ROWS, Segment};
+use super::segments::{RowSegment, SCATTERED_ROWS};
 use crate::array::sparse::select::cells::FragmentCells;
 
 /// A part of a `RowMap`: whole segments, or pieces of segments.
@@ -14,11 +14,11 @@ pub struct MapPart {
     pub before: u64,
     /// The most rows that this part can have.
     pub most_rows: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<PieceOfPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PieceOfPart {
     /// A segment by its number.
     Whole(usize),
     /// Consecutive rows of a segment.
@@ -26,7 +26,7 @@ enum Piece {
 }
 
 impl MapPart {
-    fn add(&mut self, piece: Piece, rows: u64) {
+    fn add(&mut self, piece: PieceOfPart, rows: u64) {
         self.most_rows = self.most_rows.saturating_add(rows);
         self.pieces.push(piece);
     }
@@ -50,8 +50,8 @@ pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
                 continue;
             }
             let piece = match row == 0 && end == all {
-                true => Piece::Whole(number),
-                false => Piece::Rows { segment: number, rows: row..end },
+                true => PieceOfPart::Whole(number),
+                false => PieceOfPart::Rows { segment: number, rows: row..end },
             };
             if let Some(part) = parts.last_mut() {
                 part.add(piece, end - row);
@@ -65,18 +65,18 @@ pub fn cut(map: &RowMap, cells: &[FragmentCells], most: u64) -> Vec<MapPart> {
 /// Returns the map of a part's rows.
 pub fn part_of(map: &RowMap, part: &MapPart) -> RowMap {
     let segments = part.pieces.iter().filter_map(|piece| match piece {
-        Piece::Whole(number) => map.segments().get(*number).cloned(),
-        Piece::Rows { segment, rows } => {
+        PieceOfPart::Whole(number) => map.segments().get(*number).cloned(),
+        PieceOfPart::Rows { segment, rows } => {
             let piece = match &**map.segments().get(*segment)? {
-                LazySegment::Made(Segment::CellSlab { fragment, position, .. }) => {
+                LazySegment::Made(RowSegment::CellSlab { fragment, position, .. }) => {
                     let (position, rows) = (position + rows.start, rows.end - rows.start);
-                    Segment::CellSlab { fragment: *fragment, position, rows }
+                    RowSegment::CellSlab { fragment: *fragment, position, rows }
                 }
-                LazySegment::Made(Segment::Scattered(list)) => {
-                    Segment::Scattered(list.part(rows.start / SCATTERED_ROWS, rows.end - rows.start))
+                LazySegment::Made(RowSegment::Scattered(list)) => {
+                    RowSegment::Scattered(list.part(rows.start / SCATTERED_ROWS, rows.end - rows.start))
                 }
                 // Such a segment is never cut.
-                LazySegment::Made(Segment::Interleaved(_)) | LazySegment::ToMake { .. } => return None,
+                LazySegment::Made(RowSegment::Interleaved(_)) | LazySegment::ToMake { .. } => return None,
             };
             Some(Arc::new(LazySegment::Made(piece)))
         }
@@ -90,25 +90,25 @@ fn rows_that_fit(segment: &LazySegment, cells: &[FragmentCells], row: u64, room:
     let left = segment.most_rows() - row;
     match segment {
         _ if left <= room => left,
-        LazySegment::Made(Segment::CellSlab { fragment, position, .. }) => {
+        LazySegment::Made(RowSegment::CellSlab { fragment, position, .. }) => {
             let Some(cells) = cells.get(*fragment as usize) else { return 0 };
             let at = position + row;
             cells.positions_of(cells.place_of(at.saturating_add(room))).start.saturating_sub(at)
         }
-        LazySegment::Made(Segment::Scattered(_)) => room / SCATTERED_ROWS * SCATTERED_ROWS,
-        LazySegment::Made(Segment::Interleaved(_)) | LazySegment::ToMake { .. } => 0,
+        LazySegment::Made(RowSegment::Scattered(_)) => room / SCATTERED_ROWS * SCATTERED_ROWS,
+        LazySegment::Made(RowSegment::Interleaved(_)) | LazySegment::ToMake { .. } => 0,
     }
 }
 
 /// Returns the fewest rows of a segment, from `row` on, that can be cut off as a piece.
 fn first_rows(segment: &LazySegment, cells: &[FragmentCells], row: u64) -> u64 {
     match segment {
-        LazySegment::Made(Segment::CellSlab { fragment, position, .. }) => {
+        LazySegment::Made(RowSegment::CellSlab { fragment, position, .. }) => {
             let at = position + row;
             cells.get(*fragment as usize).map_or(u64::MAX, |cells| cells.positions_of(cells.place_of(at)).end - at)
         }
-        LazySegment::Made(Segment::Scattered(_)) => SCATTERED_ROWS,
-        LazySegment::Made(Segment::Interleaved(_)) | LazySegment::ToMake { .. } => u64::MAX,
+        LazySegment::Made(RowSegment::Scattered(_)) => SCATTERED_ROWS,
+        LazySegment::Made(RowSegment::Interleaved(_)) | LazySegment::ToMake { .. } => u64::MAX,
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     use super::super::row_map::SegmentSource;
     use super::super::segments::Rows;
-    use super::super::store::Store;
+    use super::super::store::SpillStore;
     use super::*;
 
     /// Segments whose number of rows is unknown until they are made: the first few cells of a fragment.
@@ -139,8 +139,8 @@ mod tests {
             Ok(None)
         }
 
-        fn make(&self, number: usize) -> Result<Segment> {
-            Ok(Segment::CellSlab { fragment: 9, position: 1000 * number as u64, rows: self.0[number].0 })
+        fn make(&self, number: usize) -> Result<RowSegment> {
+            Ok(RowSegment::CellSlab { fragment: 9, position: 1000 * number as u64, rows: self.0[number].0 })
         }
 
         fn locate(&self, error: Error) -> Error {
@@ -176,13 +176,13 @@ mod tests {
                     let last = count - tiles.saturating_sub(1) * capacity;
                     let fragment = cells.len() as u32;
                     cells.push(FragmentCells::new(tiles, *capacity, if tiles > 0 { last } else { 1 }).unwrap());
-                    lazy.push(LazySegment::Made(Segment::CellSlab { fragment, position: 0, rows: *count }));
+                    lazy.push(LazySegment::Made(RowSegment::CellSlab { fragment, position: 0, rows: *count }));
                 } else {
                     lazy.push(LazySegment::new(source.clone(), of_source));
                     of_source += 1;
                 }
             }
-            let map = RowMap::of(lazy.into_iter().map(Arc::new).collect(), Arc::new(Store::new(0)));
+            let map = RowMap::of(lazy.into_iter().map(Arc::new).collect(), Arc::new(SpillStore::new(0)));
             let parts = cut(&map, &cells, most);
             let mut all = Vec::new();
             let mut before = 0;
@@ -195,7 +195,7 @@ mod tests {
                 all.extend(rows(&own));
                 // A slab begins and ends at the boundaries of tiles.
                 for segment in own.segments() {
-                    if let LazySegment::Made(Segment::CellSlab { fragment, position, rows }) = &**segment {
+                    if let LazySegment::Made(RowSegment::CellSlab { fragment, position, rows }) = &**segment {
                         let cells = &cells[*fragment as usize];
                         let end = position + rows;
                         prop_assert_eq!(cells.positions_of(cells.place_of(*position)).start, *position);

@@ -1,5 +1,5 @@
-//! Maps each row to its cell. The map has one segment after the other; those that must read cells are made when one of
-//! their rows is first read.
+//! Maps each row to its cell. The map is a list of segments. A segment for which cells must be read is made when one of its
+//! rows is first read.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,29 +8,29 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
-use super::segments::{RowBuffers, Rows, Segment};
-use super::store::Store;
+use super::segments::{RowBuffers, RowSegment, Rows};
+use super::store::SpillStore;
 use crate::array::context::single_flight::SingleFlight;
 use tilefs_threads;
 
-/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`Store`] for
+/// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`SpillStore`] for
 /// the segments that were made.
 pub struct RowMap {
     segments: Vec<Arc<LazySegment>>,
     /// The first row of each segment, and finally the end, as far as they are known.
     starts: RwLock<Vec<u64>>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
 }
 
 /// A segment of the map, already made or not yet.
 pub enum LazySegment {
-    Made(Segment),
+    Made(RowSegment),
     ToMake {
         /// The source that makes the segment, and the segment's number in it.
         source: Arc<dyn SegmentSource>,
         number: usize,
         rows: OnceLock<u64>,
-        made: SingleFlight<Segment>,
+        made: SingleFlight<RowSegment>,
     },
 }
 
@@ -52,7 +52,7 @@ pub trait SegmentSource: Send + Sync {
     ///
     /// # Errors
     /// Any damage in the data that determines which cells are its rows.
-    fn make(&self, number: usize) -> Result<Segment>;
+    fn make(&self, number: usize) -> Result<RowSegment>;
 
     /// Adds the location of the segments to an error.
     fn locate(&self, error: Error) -> Error;
@@ -100,7 +100,7 @@ impl LazySegment {
         }
     }
 
-    fn segment(&self) -> Result<&Segment> {
+    fn segment(&self) -> Result<&RowSegment> {
         match self {
             LazySegment::Made(segment) => Ok(segment),
             LazySegment::ToMake { source, number, rows, made } => made.get_or_make(|| {
@@ -118,12 +118,12 @@ impl LazySegment {
 
 impl RowMap {
     /// Returns the map of segments that are already made.
-    pub fn new(segments: Vec<Segment>, store: Arc<Store>) -> Self {
+    pub fn new(segments: Vec<RowSegment>, store: Arc<SpillStore>) -> Self {
         Self::of(segments.into_iter().map(LazySegment::Made).map(Arc::new).collect(), store)
     }
 
-    /// Returns the map of these segments. `store` keeps those that are made.
-    pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<Store>) -> Self {
+    /// Returns the map of these segments. `store` keeps the segments that are made.
+    pub fn of(segments: Vec<Arc<LazySegment>>, store: Arc<SpillStore>) -> Self {
         let mut starts = vec![0];
         let mut end = 0u64;
         for rows in segments.iter().map_while(|segment| segment.known_rows()) {
@@ -152,7 +152,7 @@ impl RowMap {
         self.count_telling(|_, _| ())
     }
 
-    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments, and of all.
+    /// As [`RowMap::count`]; calls `tell` after each segment with the number of finished segments and the number of all segments.
     ///
     /// # Errors
     /// As [`RowMap::count`].
@@ -178,7 +178,7 @@ impl RowMap {
     }
 
     /// Returns the store of the segments that were made.
-    pub fn store(&self) -> &Arc<Store> {
+    pub fn store(&self) -> &Arc<SpillStore> {
         &self.store
     }
 
@@ -187,9 +187,9 @@ impl RowMap {
     }
 
     /// Returns a segment if it is a cell slab. Reads nothing.
-    pub fn slab(&self, number: usize) -> Option<&Segment> {
+    pub fn slab(&self, number: usize) -> Option<&RowSegment> {
         match &**self.segments.get(number)? {
-            LazySegment::Made(slab @ Segment::CellSlab { .. }) => Some(slab),
+            LazySegment::Made(slab @ RowSegment::CellSlab { .. }) => Some(slab),
             _ => None,
         }
     }
@@ -199,7 +199,7 @@ impl RowMap {
     ///
     /// # Errors
     /// Any damage in the data that determines which cells are rows.
-    pub fn segment(&self, number: usize) -> Result<&Segment> {
+    pub fn segment(&self, number: usize) -> Result<&RowSegment> {
         let segment = self.segments.get(number).ok_or_else(past_the_end)?;
         let is_next = number.checked_sub(1).is_some_and(|before| self.segments[before].is_made());
         if !segment.is_made() && is_next {

@@ -12,9 +12,9 @@ use tilefs_threads::{self as threads, for_all};
 
 use super::row_map::{LazySegment, RowMap, SegmentSource};
 use super::segments::{
-    Address, InterleavedBlock, InterleavedRows, InterleavedSegment, SCATTERED_ROWS, ScatteredSegment, Segment,
+    Address, InterleavedBlock, InterleavedRows, InterleavedSegment, RowSegment, SCATTERED_ROWS, ScatteredSegment,
 };
-use super::store::Store;
+use super::store::SpillStore;
 use crate::array::SavedIndexes;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::query::Query;
@@ -100,7 +100,7 @@ impl SavedRows {
     /// `number` is its number in the map, `rows` its number of rows if that is known.
     pub fn lazy(
         self: &Arc<Self>,
-        store: &Arc<Store>,
+        store: &Arc<SpillStore>,
         number: usize,
         rows: Option<u64>,
         source: (Arc<dyn SegmentSource>, usize),
@@ -110,7 +110,7 @@ impl SavedRows {
     }
 
     /// Returns all segments of a map that was made at once, if they are saved.
-    pub fn whole(&self, store: &Store) -> Option<Vec<Segment>> {
+    pub fn whole(&self, store: &SpillStore) -> Option<Vec<RowSegment>> {
         let key = self.key_of_cut()?;
         let count = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
         let pieces = self.indexes().get(&key.of("pieces"), count)?;
@@ -129,16 +129,16 @@ impl SavedRows {
     pub fn keep_whole(&self, map: &RowMap) -> Result<()> {
         let Some(key) = self.key_of_cut() else { return Ok(()) };
         let size = |segment: &LazySegment| match segment {
-            LazySegment::Made(Segment::Scattered(list)) => list.rows.saturating_mul(size_of::<Address>() as u64),
-            LazySegment::Made(Segment::Interleaved(interleaved)) => interleaved.stored_bytes(),
-            LazySegment::Made(Segment::CellSlab { .. }) | LazySegment::ToMake { .. } => 0,
+            LazySegment::Made(RowSegment::Scattered(list)) => list.rows.saturating_mul(size_of::<Address>() as u64),
+            LazySegment::Made(RowSegment::Interleaved(interleaved)) => interleaved.stored_bytes(),
+            LazySegment::Made(RowSegment::CellSlab { .. }) | LazySegment::ToMake { .. } => 0,
         };
         let bytes = map.segments().iter().map(|segment| size(segment)).fold(0, u64::saturating_add);
         if bytes > self.indexes().most_of_one() {
             return Ok(());
         }
         let mut pieces = 0u64;
-        let mut keep = |segment: &Segment| -> Result<bool> {
+        let mut keep = |segment: &RowSegment| -> Result<bool> {
             let Some(bytes) = encode(segment, map.store())? else { return Ok(false) };
             self.indexes().put(&key.of(format_args!("piece {pieces}")), &bytes);
             pieces += 1;
@@ -147,10 +147,10 @@ impl SavedRows {
         for segment in map.segments() {
             let LazySegment::Made(segment) = &**segment else { return Ok(()) };
             let is_kept = match segment {
-                Segment::Scattered(list) => {
+                RowSegment::Scattered(list) => {
                     let parts = (0..list.rows.div_ceil(SCATTERED_ROWS)).step_by(SCATTERED_BLOCKS as usize);
                     let mut kept = parts
-                        .map(|block| keep(&Segment::Scattered(list.part(block, SCATTERED_BLOCKS * SCATTERED_ROWS))));
+                        .map(|block| keep(&RowSegment::Scattered(list.part(block, SCATTERED_BLOCKS * SCATTERED_ROWS))));
                     kept.try_fold(true, |all, kept| Ok::<bool, Error>(all && kept?))?
                 }
                 segment => keep(segment)?,
@@ -167,7 +167,7 @@ impl SavedRows {
 /// A segment that is loaded if it was saved, otherwise made and saved.
 struct SavedSegment {
     saved: Arc<SavedRows>,
-    store: Arc<Store>,
+    store: Arc<SpillStore>,
     number: usize,
     rows: Option<u64>,
     source: Arc<dyn SegmentSource>,
@@ -199,7 +199,7 @@ impl SegmentSource for SavedSegment {
         }
     }
 
-    fn make(&self, _: usize) -> Result<Segment> {
+    fn make(&self, _: usize) -> Result<RowSegment> {
         let (indexes, cells, key) = (self.saved.indexes(), &self.saved.query.cells, self.key());
         let most = self.most_rows(0);
         let decoded = |bytes: &[u8]| decode(bytes, cells, &self.store).filter(|segment| segment.rows() <= most);
@@ -220,16 +220,16 @@ impl SegmentSource for SavedSegment {
 }
 
 /// Encodes a segment; `None` if it is too large for an entry.
-fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
+fn encode(segment: &RowSegment, store: &SpillStore) -> Result<Option<Vec<u8>>> {
     let (mut out, mut buffer) = (Vec::new(), Vec::new());
     match segment {
-        Segment::CellSlab { fragment, position, rows } => {
+        RowSegment::CellSlab { fragment, position, rows } => {
             out.push(CELL_SLAB);
             out.extend(fragment.to_le_bytes());
             out.extend(position.to_le_bytes());
             out.extend(rows.to_le_bytes());
         }
-        Segment::Interleaved(interleaved) => {
+        RowSegment::Interleaved(interleaved) => {
             if interleaved.stored_bytes() > MOST_ENTRY as u64 {
                 return Ok(None);
             }
@@ -243,7 +243,7 @@ fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
                 out.extend(bytes);
             }
         }
-        Segment::Scattered(list) => {
+        RowSegment::Scattered(list) => {
             if list.rows.saturating_mul(size_of::<Address>() as u64) > MOST_ENTRY as u64 {
                 return Ok(None);
             }
@@ -261,7 +261,7 @@ fn encode(segment: &Segment, store: &Store) -> Result<Option<Vec<u8>>> {
 }
 
 /// Decodes a segment; `None` if the bytes are malformed, or name cells that do not exist.
-fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segment> {
+fn decode(bytes: &[u8], cells: &[FragmentCells], store: &SpillStore) -> Option<RowSegment> {
     let has = |fragment: u32, position: u64, count: u64| {
         let cells = cells.get(fragment as usize)?;
         (position.checked_add(count)? <= cells.count()).then_some(())
@@ -273,7 +273,7 @@ fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segmen
             let rows = cursor.u64("rows").ok()?;
             cursor.expect_end("a cell slab").ok()?;
             has(fragment, position, rows)?;
-            Some(Segment::CellSlab { fragment, position, rows })
+            Some(RowSegment::CellSlab { fragment, position, rows })
         }
         INTERLEAVED => {
             let (rows, fragments) = (cursor.u64("rows").ok()?, cursor.u64("fragments").ok()?);
@@ -292,7 +292,7 @@ fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segmen
                 blocks.push(InterleavedBlock { first_row, blob: store.put(stored.to_vec()).ok()? });
                 first_row = first_row.checked_add(block.rows)?;
             }
-            (first_row == rows).then_some(Segment::Interleaved(InterleavedSegment { fragments, blocks, rows }))
+            (first_row == rows).then_some(RowSegment::Interleaved(InterleavedSegment { fragments, blocks, rows }))
         }
         SCATTERED => {
             let (addresses, rest) = bytes.get(1..)?.as_chunks();
@@ -308,7 +308,7 @@ fn decode(bytes: &[u8], cells: &[FragmentCells], store: &Store) -> Option<Segmen
                 }
                 blocks.push(store.put(std::mem::take(&mut block)).ok()?);
             }
-            Some(Segment::Scattered(ScatteredSegment::new(blocks, addresses.len() as u64)))
+            Some(RowSegment::Scattered(ScatteredSegment::new(blocks, addresses.len() as u64)))
         }
         _ => None,
     }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     /// Returns the cells of all rows of a segment; panics if it names a cell that no fragment has.
-    fn cells(segment: &Segment, store: &Store) -> Vec<(u32, u64)> {
+    fn cells(segment: &RowSegment, store: &SpillStore) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
         let visit = &mut |rows: Rows<'_>| {
             match rows {
@@ -352,7 +352,7 @@ mod tests {
         all
     }
 
-    fn interleaved(store: &Store, turns: &[(u8, bool)]) -> Segment {
+    fn interleaved(store: &SpillStore, turns: &[(u8, bool)]) -> RowSegment {
         let mut writer = InterleavedWriter::new(store, &[(0, 5), (1, 0), (2, 900), (1, 500)]);
         let mut left = [995, 500, 100, 500];
         for (part, is_row) in turns {
@@ -362,15 +362,15 @@ mod tests {
                 writer.push(part, *is_row).unwrap();
             }
         }
-        Segment::Interleaved(writer.finish().unwrap())
+        RowSegment::Interleaved(writer.finish().unwrap())
     }
 
-    fn scattered(store: &Store, list: &[(u32, u64)]) -> Segment {
+    fn scattered(store: &SpillStore, list: &[(u32, u64)]) -> RowSegment {
         let blocks = list.chunks(SCATTERED_ROWS as usize).map(|rows| {
             let bytes = rows.iter().flat_map(|cell| Address::new(cell.0, cell.1).unwrap().to_bits().to_le_bytes());
             store.put(bytes.collect()).unwrap()
         });
-        Segment::Scattered(ScatteredSegment::new(blocks.collect(), list.len() as u64))
+        RowSegment::Scattered(ScatteredSegment::new(blocks.collect(), list.len() as u64))
     }
 
     proptest! {
@@ -381,12 +381,12 @@ mod tests {
             list in prop::collection::vec((0u32..3, 0u64..1000), 0..300),
             repeated in 1usize..60,
         ) {
-            let (store, fragments) = (Store::new(usize::MAX), fragments(3));
+            let (store, fragments) = (SpillStore::new(usize::MAX), fragments(3));
             let list = list.repeat(repeated);
             for segment in [
                 interleaved(&store, &turns),
                 scattered(&store, &list),
-                Segment::CellSlab { fragment: 2, position: 3, rows: 997 },
+                RowSegment::CellSlab { fragment: 2, position: 3, rows: 997 },
             ] {
                 let bytes = encode(&segment, &store).unwrap().unwrap();
                 let read = decode(&bytes, &fragments, &store).unwrap();
@@ -406,7 +406,7 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             random in prop::collection::vec(any::<u8>(), 0..100),
         ) {
-            let (store, fragments) = (Store::new(usize::MAX), fragments(3));
+            let (store, fragments) = (SpillStore::new(usize::MAX), fragments(3));
             let mut bytes = encode(&interleaved(&store, &turns), &store).unwrap().unwrap();
             changes.iter().for_each(|(at, byte)| { let at = at.index(bytes.len()); bytes[at] = *byte; });
             for bytes in [bytes, random] {

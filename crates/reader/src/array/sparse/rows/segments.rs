@@ -1,9 +1,9 @@
-//! Maps each row to its cell: by slabs of consecutive cells of one fragment, and between them by blocks that tell for
-//! each row which fragment has the next cell.
+//! The segments of a map of rows, each in one of three forms: a slab of consecutive cells of one fragment, blocks of
+//! interleaved rows, or blocks of addresses.
 //!
-//! Such a block holds one code for every processed cell: the fragment whose next cell it is, and whether the cell is a
-//! row or dropped. The block lists the fragments that it takes cells from, and their positions at its beginning. So a
-//! block can be read on its own, and its codes only need to number the fragments of this block.
+//! A block of interleaved rows has one code for every processed cell: which fragment the cell is the next of, and whether
+//! the cell is a row or dropped. The block lists the fragments that it takes cells from, and the position of the first
+//! cell of each. So a block can be read on its own, and its codes only need to number the fragments of this block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
-use super::store::{Blob, Store};
+use super::store::{Blob, SpillStore};
 
 /// Codes of a block. With many fragments there are more, so that their positions do not outweigh the codes.
 const LEAST_CODES: usize = 16384;
@@ -27,7 +27,7 @@ const NOT_LISTED: u16 = u16::MAX;
 const STORED_PART: usize = 16;
 
 /// Consecutive rows of the map that are stored together.
-pub enum Segment {
+pub enum RowSegment {
     /// Consecutive cells of one fragment.
     CellSlab {
         fragment: u32,
@@ -180,7 +180,7 @@ impl CellCode {
     }
 }
 
-impl Segment {
+impl RowSegment {
     /// Visits some rows, numbered within the segment, in order. Each visit gets rows of one block.
     ///
     /// # Errors
@@ -188,34 +188,34 @@ impl Segment {
     pub fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Segment::CellSlab { fragment, position, .. } => {
+            RowSegment::CellSlab { fragment, position, .. } => {
                 let (position, rows) = (position + rows.start, rows.end - rows.start);
                 visit(Rows::CellSlab { fragment: *fragment, position, rows })
             }
-            Segment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
-            Segment::Scattered(list) => list.for_each(rows, store, buffers, visit),
+            RowSegment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
+            RowSegment::Scattered(list) => list.for_each(rows, store, buffers, visit),
         }
     }
 
     /// Returns the first row of each of its blocks, numbered within the segment; a cell slab has none.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
-            Segment::CellSlab { .. } => Box::new(std::iter::empty()),
-            Segment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
-            Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
+            RowSegment::CellSlab { .. } => Box::new(std::iter::empty()),
+            RowSegment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
+            RowSegment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
         }
     }
 
     pub fn rows(&self) -> u64 {
         match self {
-            Segment::CellSlab { rows, .. } => *rows,
-            Segment::Interleaved(interleaved) => interleaved.rows,
-            Segment::Scattered(list) => list.rows,
+            RowSegment::CellSlab { rows, .. } => *rows,
+            RowSegment::Interleaved(interleaved) => interleaved.rows,
+            RowSegment::Scattered(list) => list.rows,
         }
     }
 }
@@ -237,7 +237,7 @@ impl InterleavedSegment {
     fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -269,8 +269,8 @@ fn broken() -> Error {
 }
 
 impl InterleavedRows {
-    /// Replaces the rows by those of a stored block that takes cells of these fragments. Returns `None` if it is
-    /// malformed.
+    /// Decodes a stored block that takes cells of these fragments, in place of the previous rows. Returns `None` if the
+    /// block is malformed.
     pub(crate) fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
         let (parts, stored) = stored.split_first_chunk()?;
@@ -343,7 +343,7 @@ impl ScatteredSegment {
     fn for_each(
         &self,
         rows: Range<u64>,
-        store: &Store,
+        store: &SpillStore,
         buffers: &mut RowBuffers,
         visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -366,7 +366,7 @@ impl ScatteredSegment {
 
 /// Builds an [`InterleavedSegment`] code by code. Memory: 14 bytes per part, and one block.
 pub struct InterleavedWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     fragments: Arc<[u32]>,
     /// The position of each part after the codes in finished blocks.
     positions: Vec<u64>,
@@ -383,7 +383,7 @@ pub struct InterleavedWriter<'a> {
 impl<'a> InterleavedWriter<'a> {
     /// Starts a segment that chooses from cells of these fragments, from these positions on. A fragment may be listed
     /// more than once.
-    pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
+    pub fn new(store: &'a SpillStore, starts: &[(u32, u64)]) -> Self {
         let most_codes = most_codes(starts.len());
         InterleavedWriter {
             store,
@@ -503,14 +503,14 @@ fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<CellCode>) -> Option
 
 /// Builds a [`ScatteredSegment`] row by row.
 pub struct AddressWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     blocks: Vec<Blob>,
     block: Vec<u8>,
     rows: u64,
 }
 
 impl<'a> AddressWriter<'a> {
-    pub fn new(store: &'a Store) -> Self {
+    pub fn new(store: &'a SpillStore) -> Self {
         AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
     }
 
@@ -579,7 +579,7 @@ mod tests {
             asked in prop::collection::vec((any::<u64>(), 0u64..10_000), 8),
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
-            let store = Arc::new(Store::new(limit));
+            let store = Arc::new(SpillStore::new(limit));
             let starts: Vec<(u32, u64)> = (0..parts + others).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
             let mut writer = InterleavedWriter::new(&store, &starts);
             let mut next = starts.clone();
@@ -603,8 +603,8 @@ mod tests {
                 store.put(bytes.collect()).unwrap()
             });
             let scattered = ScatteredSegment::new(blocks.collect(), scattered.len() as u64);
-            let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
-            let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
+            let slab = RowSegment::CellSlab { fragment: 9, position: 5, rows: 3 };
+            let map = RowMap::new(vec![slab, RowSegment::Interleaved(interleaved), RowSegment::Scattered(scattered)], store);
             let count = map.count().unwrap();
             prop_assert_eq!(count, expected.len() as u64);
             for (first, wanted) in asked.into_iter().chain([(0, count)]) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use tilefs_format::error::{Error, Locate, Result};
 
 /// A store of blobs, each written once.
-pub struct Store {
+pub struct SpillStore {
     limit: usize,
     in_memory: AtomicUsize,
     spilled: Mutex<Option<Spilled>>,
@@ -37,10 +37,10 @@ struct Spilled {
     length: u64,
 }
 
-impl Store {
+impl SpillStore {
     /// Returns a store that keeps at most `limit` bytes in memory.
     pub fn new(limit: usize) -> Self {
-        Store { limit, in_memory: AtomicUsize::new(0), spilled: Mutex::new(None) }
+        SpillStore { limit, in_memory: AtomicUsize::new(0), spilled: Mutex::new(None) }
     }
 
     /// Stores a blob of less than 4 GiB.
@@ -90,7 +90,7 @@ impl Store {
         }
     }
 
-    /// Returns the bytes in memory, and those in the temporary file.
+    /// Returns the number of bytes in memory, and the number of bytes in the temporary file.
     pub fn sizes(&self) -> (usize, u64) {
         let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
         (self.in_memory.load(Ordering::Relaxed), spilled.as_ref().map_or(0, |spilled| spilled.length))
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_in_memory_goes_to_a_file() {
-        let store = Store::new(10);
+        let store = SpillStore::new(10);
         let blobs: Vec<(Vec<u8>, Blob)> = (1..6u8)
             .map(|number| {
                 let bytes = vec![number; usize::from(number)];

@@ -4,15 +4,15 @@
 /// Boxes of coordinates: a range of positions (both ends included) for each dimension. Memory: 16 bytes for each box
 /// and dimension.
 #[derive(Debug, Clone, Default)]
-pub struct Boxes {
+pub struct BoxList {
     dimensions: usize,
     ends: Vec<(u64, u64)>,
 }
 
-impl Boxes {
+impl BoxList {
     /// Returns an empty set of boxes with this many dimensions.
     pub fn new(dimensions: usize) -> Self {
-        Boxes { dimensions, ends: Vec::new() }
+        BoxList { dimensions, ends: Vec::new() }
     }
 
     /// Reserves room for exactly this many more boxes.
@@ -45,15 +45,15 @@ pub fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> bool {
 }
 
 /// Visits each pair of boxes that intersect once, in no particular order. `budget` limits the pairs that may be
-/// compared, and is lowered by those that were. Returns `false`, with not all pairs visited, if the budget does not
+/// compared, and is lowered by the number of compared pairs. Returns `false`, with not all pairs visited, if the budget does not
 /// suffice or there are more than 2^32 boxes.
 ///
-/// Time: sorting the boxes along each dimension, and comparing the pairs that intersect along the dimension where these
-/// are fewest.
-pub fn for_each_pair(boxes: &Boxes, budget: &mut u64, mut visit: impl FnMut(usize, usize)) -> bool {
+/// Time: sorting the boxes along each dimension, and comparing the pairs that intersect along the dimension along
+/// which the fewest do.
+pub fn for_each_pair(boxes: &BoxList, budget: &mut u64, mut visit: impl FnMut(usize, usize)) -> bool {
     let count = boxes.count();
     if count < 2 {
-        // Boxes without dimensions are not counted, and tell nothing.
+        // Boxes without dimensions are not counted, and show nothing.
         return boxes.dimensions > 0;
     }
     let fewest = (0..boxes.dimensions).map(|dimension| (pairs_along(boxes, dimension), dimension)).min();
@@ -74,9 +74,9 @@ pub fn for_each_pair(boxes: &Boxes, budget: &mut u64, mut visit: impl FnMut(usiz
     true
 }
 
-/// Returns the number of pairs that intersect along one dimension: all but those of which one ends before the other
-/// begins.
-fn pairs_along(boxes: &Boxes, dimension: usize) -> u64 {
+/// Returns the number of pairs of boxes that intersect along one dimension: the number of all pairs, minus the number of
+/// pairs in which one box ends before the other begins.
+fn pairs_along(boxes: &BoxList, dimension: usize) -> u64 {
     let own = || (0..boxes.count()).map(|number| boxes.ends(number)[dimension]);
     let mut highs: Vec<u64> = own().map(|ends| ends.1).collect();
     highs.sort_unstable();
@@ -99,7 +99,7 @@ mod tests {
             dimensions in 1usize..4,
             ends in prop::collection::vec((0u64..30, 0u64..6, 0u64..30, 0u64..30, 0u64..30, 0u64..3), 0..40),
         ) {
-            let mut boxes = Boxes::new(dimensions);
+            let mut boxes = BoxList::new(dimensions);
             for (a, b, c, d, e, f) in &ends {
                 boxes.push([(*a, a + b), (*c, c + d), (*e, e + f)].into_iter());
             }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn boxes_of_no_dimensions_say_nothing() {
-        let mut boxes = Boxes::new(0);
+        let mut boxes = BoxList::new(0);
         boxes.push([].into_iter());
         boxes.push([].into_iter());
         assert!(!for_each_pair(&boxes, &mut 100, |_, _| ()));

@@ -54,18 +54,18 @@ struct CellRange {
 }
 
 /// The ranges of selected cells.
-enum CellRanges<'a> {
+enum SelectedRanges<'a> {
     Chosen(&'a [CellRange]),
     Whole([CellRange; 1]),
 }
 
-impl Deref for CellRanges<'_> {
+impl Deref for SelectedRanges<'_> {
     type Target = [CellRange];
 
     fn deref(&self) -> &[CellRange] {
         match self {
-            CellRanges::Chosen(ranges) => ranges,
-            CellRanges::Whole(range) => range,
+            SelectedRanges::Chosen(ranges) => ranges,
+            SelectedRanges::Whole(range) => range,
         }
     }
 }
@@ -100,7 +100,7 @@ impl FragmentCells {
         Ok(self.with(intersection(&self.ranges(), &wanted.ranges())))
     }
 
-    /// Returns the cells at ascending ranges of positions, without those past the end.
+    /// Returns the cells at ascending ranges of positions, without positions past the end.
     pub fn at_positions(&self, positions: impl Iterator<Item = Range<u64>>) -> Self {
         let mut kept = Vec::new();
         for positions in positions {
@@ -134,11 +134,11 @@ impl FragmentCells {
         FragmentCells { capacity: self.capacity, all: self.all, chosen: (!is_whole).then(|| ranges.into()) }
     }
 
-    fn ranges(&self) -> CellRanges<'_> {
+    fn ranges(&self) -> SelectedRanges<'_> {
         match &self.chosen {
-            Some(ranges) => CellRanges::Chosen(ranges),
-            None if self.all == 0 => CellRanges::Chosen(&[]),
-            None => CellRanges::Whole([CellRange { cells: 0..self.all, before: 0, places_before: 0 }]),
+            Some(ranges) => SelectedRanges::Chosen(ranges),
+            None if self.all == 0 => SelectedRanges::Chosen(&[]),
+            None => SelectedRanges::Whole([CellRange { cells: 0..self.all, before: 0, places_before: 0 }]),
         }
     }
 

@@ -8,10 +8,10 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range as CoordinateRange, Scalar};
 
 use super::cells::FragmentCells;
-use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+use super::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
 use super::visible::CellFilter;
 use crate::array::Array;
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 
 /// Cells that are checked together.
 const BATCH_CELLS: u64 = 16384;
@@ -27,7 +27,7 @@ pub struct CoordinateCheck<'a> {
 }
 
 /// The previous cell, to compare the next one with.
-struct Before {
+struct CheckedCell {
     key: Vec<u64>,
     zeros: u64,
     columns: Vec<AxisColumn>,
@@ -39,14 +39,14 @@ impl<'a> CoordinateCheck<'a> {
     pub fn new(array: &'a Array, fragment: usize) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let (facts, schema) = (&outline.facts, array.schema());
-        let plan = KeyPlan::new(schema, CellOrder::Global)?;
+        let plan = KeyPlan::new(schema, KeyOrder::Global)?;
         let cells = FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells)?;
         // A fragment that was consolidated with the times of its cells also holds the older cells of a coordinate.
         let may_repeat = schema.allows_duplicates || facts.has_timestamps || plan.is_rounded();
         Ok(CoordinateCheck { array, fragment, plan, cells, may_repeat })
     }
 
-    /// Checks the cells of one tile, and that they follow those of the previous tile. Memory: one batch.
+    /// Checks the cells of one tile, and that they follow the cells of the previous tile. Memory: one batch.
     ///
     /// # Errors
     /// The first damage in these cells, or in the data that is needed to read them.
@@ -64,14 +64,14 @@ impl<'a> CoordinateCheck<'a> {
             has_versions: self.may_repeat,
         };
         let own = self.cells.positions_of(tile);
-        let mut stream = Stream::new(&source, own.start.saturating_sub(1)..own.end, BATCH_CELLS, true);
+        let mut stream = KeyStream::new(&source, own.start.saturating_sub(1)..own.end, BATCH_CELLS, true);
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         let mut before = None;
         if own.start > 0 {
             match stream.read(&mut batch, &mut buffers) {
                 Ok(_) => self.check_unique(&batch, &own, &mut before)?,
                 // An error in the last cell of the previous tile is reported by the check of that tile.
-                Err(_) => stream = Stream::new(&source, own.clone(), BATCH_CELLS, true),
+                Err(_) => stream = KeyStream::new(&source, own.clone(), BATCH_CELLS, true),
             }
         }
         while stream.read(&mut batch, &mut buffers)? {
@@ -97,7 +97,7 @@ impl<'a> CoordinateCheck<'a> {
     }
 
     /// Checks that no cell has the coordinates of the previous one, unless repetitions are allowed.
-    fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<Before>) -> Result<()> {
+    fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<CheckedCell>) -> Result<()> {
         if self.may_repeat {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl<'a> CoordinateCheck<'a> {
         }
         if let Some(last) = batch.count.checked_sub(1) {
             let columns = batch.columns.iter().map(|column| column.only(last)).collect();
-            *before = Some(Before { key: batch.key(last, words).to_vec(), zeros: batch.zeros(last), columns });
+            *before = Some(CheckedCell { key: batch.key(last, words).to_vec(), zeros: batch.zeros(last), columns });
         }
         Ok(())
     }

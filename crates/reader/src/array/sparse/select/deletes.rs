@@ -169,10 +169,13 @@ impl<'a> FragmentCondition<'a> {
         if let Some(number) = schema.dimensions.iter().position(|dimension| dimension.name == value.field) {
             let dimension = &schema.dimensions[number];
             let column = match dimension.is_variable() {
-                true => Column::Var(self.var_cells(&string_tiles(array, fragment, number)?, cells)?),
+                true => ComparedCells::Var(self.var_cells(&string_tiles(array, fragment, number)?, cells)?),
                 false => {
                     let file = FixedFile::of_dimension(array, fragment, number)?;
-                    Column::Fixed(fixed_cells(&file, cells, dimension.datatype.size())?, dimension.datatype.size())
+                    ComparedCells::Fixed(
+                        fixed_cells(&file, cells, dimension.datatype.size())?,
+                        dimension.datatype.size(),
+                    )
                 }
             };
             return column.test(value, dimension.datatype).map(Some);
@@ -200,11 +203,11 @@ impl<'a> FragmentCondition<'a> {
             Some(size) => {
                 let tiles = folder.tiles(own, field, FieldFile::Data)?;
                 let bytes = fixed_cells(&FixedFile::Own { tiles, cell_size: size }, cells, size)?;
-                Column::Fixed(bytes, size).test(value, attribute.datatype)?
+                ComparedCells::Fixed(bytes, size).test(value, attribute.datatype)?
             }
             None => {
                 let tiles = folder.var_tiles(own, field, attribute.datatype.size())?;
-                Column::Var(self.var_cells(&tiles, cells)?).test(value, attribute.datatype)?
+                ComparedCells::Var(self.var_cells(&tiles, cells)?).test(value, attribute.datatype)?
             }
         };
         // A comparison with null is never true, so any comparison deletes the cells that are null.
@@ -240,15 +243,15 @@ fn fixed_cells(file: &FixedFile, cells: TileCells, size: usize) -> Result<Vec<u8
 }
 
 /// The cells that a condition compares.
-enum Column {
+enum ComparedCells {
     /// The cells, and the size of one.
     Fixed(Vec<u8>, usize),
     Var(AxisColumn),
 }
 
-impl Column {
+impl ComparedCells {
     fn test(&self, condition: &ValueCondition, datatype: Datatype) -> Result<Vec<bool>> {
-        if let Column::Fixed(_, size) = self
+        if let ComparedCells::Fixed(_, size) = self
             && datatype.kind() != Kind::Bytes
             && *size != datatype.size()
         {
@@ -259,7 +262,9 @@ impl Column {
             return Ok(self.cells().map(|cell| is_member(condition, cell, datatype) == is_wanted).collect());
         }
         match self {
-            Column::Fixed(bytes, _) if datatype.kind() != Kind::Bytes => Ok(test_numbers(bytes, condition, datatype)),
+            ComparedCells::Fixed(bytes, _) if datatype.kind() != Kind::Bytes => {
+                Ok(test_numbers(bytes, condition, datatype))
+            }
             _ => Ok(self.cells().map(|cell| holds(condition, |value| Some(cell.cmp(value)))).collect()),
         }
     }
@@ -267,8 +272,10 @@ impl Column {
     /// Iterates over the bytes of each cell.
     fn cells(&self) -> Box<dyn Iterator<Item = &[u8]> + '_> {
         match self {
-            Column::Fixed(bytes, size) => Box::new(bytes.chunks_exact((*size).max(1))),
-            Column::Var(column) => Box::new((0..column.offsets.len().saturating_sub(1)).map(|cell| column.text(cell))),
+            ComparedCells::Fixed(bytes, size) => Box::new(bytes.chunks_exact((*size).max(1))),
+            ComparedCells::Var(column) => {
+                Box::new((0..column.offsets.len().saturating_sub(1)).map(|cell| column.text(cell)))
+            }
         }
     }
 }

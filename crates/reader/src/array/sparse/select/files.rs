@@ -19,7 +19,7 @@ use crate::array::tiles::reader::{TileReader, add_pieces};
 use crate::array::tiles::unit::{TileUnit, drop_untouched};
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan};
 use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};
-use crate::read::{Batches, Decoding, Fetcher, Piece};
+use crate::read::{Batches, Decoding, Fetcher, UnitCopy};
 
 /// Returns the coordinates along each dimension of the cells of one tile of a sparse fragment.
 ///
@@ -227,7 +227,7 @@ impl FixedFile {
         cells: TileCells,
         units: &'u [TileUnit],
         out: &'o mut [u8],
-        pieces: &mut Vec<Piece<'u, 'o, TileUnit>>,
+        pieces: &mut Vec<UnitCopy<'u, 'o, TileUnit>>,
     ) -> Result<()> {
         add_pieces(units, self.start(cells), out, pieces)
     }

@@ -1,5 +1,5 @@
-//! The cells of each fragment that may be rows: those that a selection, the deletes and the time keep, and a stream of
-//! them in stored order.
+//! The cells of each fragment that may be rows: the cells that a selection, the deletes and the time keep, and a stream
+//! of these cells in stored order.
 
 pub mod box_join;
 pub mod cells;

@@ -14,9 +14,9 @@ use tilefs_threads::{self as threads, cancellation};
 use super::cells::TileCells;
 use super::files::FixedFile;
 use super::query::Query;
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::stream::{FragmentSource, read_column};
-use crate::array::order::key::{AxisColumn, CellOrder, KeyPlan};
+use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 use crate::read::{Batches, Decoding};
 
 /// Maximum number of cells whose coordinates are fetched together: 4 MiB at 8 bytes per coordinate.
@@ -50,7 +50,7 @@ pub fn narrowed(query: &Query) -> Result<Option<Query>> {
     }
 }
 
-fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
+fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query>> {
     let with_cells = (0..query.cells.len()).filter(|&fragment| query.cells[fragment].count() > 0);
     let sources: Vec<FragmentSource<'_>> = with_cells.map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
     let mut stretches = Vec::new();
@@ -59,7 +59,7 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
     }
     let (context, path) = (query.array.context(), query.array.path());
     let ranges = AtomicUsize::new(0);
-    let select = |stretch: Stretch<'_>| {
+    let select = |stretch: CellStretch<'_>| {
         if ranges.load(Ordering::Relaxed) > MAX_RANGES {
             return (stretch.source.fragment, Ok(Vec::new()));
         }
@@ -81,7 +81,7 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
     let cells = query.cells.iter().zip(positions).map(|(cells, positions)| cells.at_positions(positions.into_iter()));
     Ok(Some(Query {
         array: query.array.clone(),
-        plan: KeyPlan::new(query.array.schema(), CellOrder::Global)?,
+        plan: KeyPlan::new(query.array.schema(), KeyOrder::Global)?,
         deletes: query.deletes.clone(),
         selection: query.selection.clone(),
         cells: cells.collect(),
@@ -91,7 +91,7 @@ fn narrow(query: &Query, selection: &Selection) -> Result<Option<Query>> {
 }
 
 /// Consecutive cells of consecutive tiles of a fragment.
-struct Stretch<'a> {
+struct CellStretch<'a> {
     source: &'a FragmentSource<'a>,
     positions: Range<u64>,
     /// The dimensions along which the boxes of their tiles do not show that all cells are selected.
@@ -101,8 +101,8 @@ struct Stretch<'a> {
 /// Cuts the cells of a fragment into stretches. Skips tiles without selected cells.
 fn add_stretches<'a>(
     source: &'a FragmentSource<'a>,
-    selection: &Selection,
-    stretches: &mut Vec<Stretch<'a>>,
+    selection: &CoordinateSelection,
+    stretches: &mut Vec<CellStretch<'a>>,
 ) -> Result<()> {
     let cells = source.array.context().budget().fetched_coordinates() / size_of::<u64>();
     let most = CELLS_AT_ONCE.min((cells / WAITING_THREADS) as u64).max(BATCH_CELLS);
@@ -124,18 +124,18 @@ fn add_stretches<'a>(
             {
                 last.positions.end = positions.end;
             }
-            _ => stretches.push(Stretch { source, positions, tested: tested.clone() }),
+            _ => stretches.push(CellStretch { source, positions, tested: tested.clone() }),
         }
     }
     Ok(())
 }
 
-impl Stretch<'_> {
+impl CellStretch<'_> {
     /// Returns the positions of the selected cells.
     ///
     /// # Errors
     /// Any damage in the coordinates; those of the storage.
-    fn selected(&self, selection: &Selection) -> Result<Vec<Range<u64>>> {
+    fn selected(&self, selection: &CoordinateSelection) -> Result<Vec<Range<u64>>> {
         if self.tested.is_empty() {
             return Ok(vec![self.positions.clone()]);
         }
@@ -163,7 +163,7 @@ impl Stretch<'_> {
     /// Tests some cells of one tile, from `position` on, and adds the positions of the selected ones.
     fn test(
         &self,
-        selection: &Selection,
+        selection: &CoordinateSelection,
         cells: TileCells,
         position: u64,
         selected: &mut Vec<Range<u64>>,

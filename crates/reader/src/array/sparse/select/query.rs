@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 
-use super::box_join::{Boxes, for_each_pair};
+use super::box_join::{BoxList, for_each_pair};
 use super::cells::{CellSlab, FragmentCells, TileCells};
 use super::deletes::Delete;
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::stream::FragmentSource;
 use super::visible::CellFilter;
 use crate::array::order::axis::Scale;
@@ -57,7 +57,7 @@ pub struct Query {
     pub array: Arc<Array>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
-    pub selection: Option<Selection>,
+    pub selection: Option<CoordinateSelection>,
     /// For each fragment that is visible in the array, the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
     /// Whether these cells are exactly the selected ones.
@@ -92,7 +92,7 @@ impl RowCount {
 }
 
 impl Query {
-    /// Returns what footers tell about the number of rows. Every cell is a row if no cell is deleted or filtered, and
+    /// Returns the number of rows as far as it is known from the footers. Every cell is a row if no cell is deleted or filtered, and
     /// no two fragments can have coordinates in common.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Query {
 
     /// Returns whether the boxes of some fragments show that no two have coordinates in common.
     fn are_apart<I: Iterator<Item = usize>>(&self, fragments: impl Fn() -> I) -> Result<bool> {
-        let mut boxes = Boxes::new(self.joined_dimensions().count());
+        let mut boxes = BoxList::new(self.joined_dimensions().count());
         boxes.reserve(fragments().count());
         for fragment in fragments() {
             if !self.has_reliable_box(fragment)? {
@@ -146,7 +146,7 @@ impl Query {
     /// Returns the range of positions that a fragment's footer allows for its cells along each of the
     /// [`Query::joined_dimensions`]; `None` if it has no box, or one that leaves the domain.
     pub fn box_of_fragment(&self, fragment: usize) -> Result<Option<Vec<(u64, u64)>>> {
-        self.joined_dimensions().map(|dimension| self.told_range(fragment, dimension)).collect()
+        self.joined_dimensions().map(|dimension| self.range_in_footer(fragment, dimension)).collect()
     }
 
     /// Returns the lowest and the highest position along a numeric dimension that a fragment's footer allows for its cells.
@@ -155,7 +155,7 @@ impl Query {
     ///
     /// # Errors
     /// Any damage in the footer.
-    pub fn told_range(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
+    pub fn range_in_footer(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
         let outline = self.array.outline(fragment)?;
         let range = outline.facts.non_empty_range(dimension);
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };

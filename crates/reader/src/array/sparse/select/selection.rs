@@ -3,7 +3,7 @@
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 
-use crate::array::order::axis::Axis;
+use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::AxisColumn;
 
 /// Coordinates of one dimension from low to high, both included.
@@ -19,12 +19,12 @@ pub struct CoordinateRange {
 
 /// The selected coordinates along each dimension of an array. A cell is selected if all its coordinates are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
-    axes: Vec<AxisSelection>,
+pub struct CoordinateSelection {
+    axes: Vec<AxisRanges>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum AxisSelection {
+enum AxisRanges {
     All,
     /// Ranges of positions, sorted by their low ends.
     Positions(Vec<StridedRange>),
@@ -56,51 +56,51 @@ pub enum Share {
     All,
 }
 
-impl Selection {
+impl CoordinateSelection {
     /// Builds a selection from a list of ranges for each dimension; `None` selects all of a dimension. Ranges may
     /// overlap, and reach past the domain.
     ///
     /// # Errors
     /// [`Error::Usage`] for ranges of another type than the dimension, a step of 0, or a step other than 1 on
     /// dimensions that are not integers, dates or times.
-    pub fn new(axes: &[Axis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+    pub fn new(axes: &[KeyAxis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         if axes.len() != wanted.len() {
             return Err(Error::usage(format!("{} ranges for {} dimensions", wanted.len(), axes.len())));
         }
         let axes = axes.iter().zip(wanted).map(|(axis, ranges)| match ranges {
-            None => Ok(AxisSelection::All),
+            None => Ok(AxisRanges::All),
             Some(ranges) if axis.is_text() => texts(axis, ranges),
             Some(ranges) => positions(axis, ranges),
         });
-        Ok(Selection { axes: axes.collect::<Result<_>>()? })
+        Ok(CoordinateSelection { axes: axes.collect::<Result<_>>()? })
     }
 
     /// Returns whether the selection limits the coordinates along a dimension.
     pub fn restricts(&self, dimension: usize) -> bool {
-        self.axes[dimension] != AxisSelection::All
+        self.axes[dimension] != AxisRanges::All
     }
 
     /// Returns the selected position along a dimension, if there is exactly one.
     pub fn only_position(&self, dimension: usize) -> Option<u64> {
         match &self.axes[dimension] {
-            AxisSelection::Positions(ranges) => match ranges.as_slice() {
+            AxisRanges::Positions(ranges) => match ranges.as_slice() {
                 [range] if range.low == range.high => Some(range.low),
                 _ => None,
             },
-            AxisSelection::All | AxisSelection::Texts(_) => None,
+            AxisRanges::All | AxisRanges::Texts(_) => None,
         }
     }
 
     /// Clears in `chosen` the cells that are not selected by their coordinates along one dimension.
     pub fn apply(&self, dimension: usize, column: &AxisColumn, chosen: &mut [bool]) {
         match &self.axes[dimension] {
-            AxisSelection::All => {}
-            AxisSelection::Positions(ranges) => {
+            AxisRanges::All => {}
+            AxisRanges::Positions(ranges) => {
                 for (chosen, position) in chosen.iter_mut().zip(&column.positions) {
                     *chosen &= holds(ranges, *position);
                 }
             }
-            AxisSelection::Texts(ranges) => {
+            AxisRanges::Texts(ranges) => {
                 for (cell, chosen) in chosen.iter_mut().enumerate() {
                     *chosen &= TextRange::of(ranges, column.text(cell)).is_some();
                 }
@@ -110,7 +110,7 @@ impl Selection {
 
     /// Finds the dimensions along which cells must be tested, because the box of their tile does not show that all are
     /// selected. Returns `false` if it shows that none is.
-    pub fn find_tested(&self, axes: &[Axis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
+    pub fn find_tested(&self, axes: &[KeyAxis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
         tested.clear();
         let mut is_surely_all = true;
         for (number, ((selection, axis), range)) in self.axes.iter().zip(axes).zip(ranges).enumerate() {
@@ -131,7 +131,7 @@ impl Selection {
     }
 
     /// Returns which of the cells in a box are selected, as far as the box determines it.
-    pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
+    pub fn share<'a>(&self, axes: &[KeyAxis], ranges: impl Iterator<Item = &'a Range>) -> Share {
         let mut share = Share::All;
         for ((selection, axis), range) in self.axes.iter().zip(axes).zip(ranges) {
             match selection.share(axis, range) {
@@ -144,12 +144,12 @@ impl Selection {
     }
 }
 
-impl AxisSelection {
-    fn share(&self, axis: &Axis, range: &Range) -> Share {
+impl AxisRanges {
+    fn share(&self, axis: &KeyAxis, range: &Range) -> Share {
         let range = axis.possible(range);
         match (self, &range.low, &range.high) {
-            (AxisSelection::All, ..) => Share::All,
-            (AxisSelection::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
+            (AxisRanges::All, ..) => Share::All,
+            (AxisRanges::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
                 // The last range that begins before the box ends.
                 let begun = ranges.partition_point(|range| range.low <= *high);
                 match ranges[..begun].last() {
@@ -158,7 +158,7 @@ impl AxisSelection {
                     _ => Share::None,
                 }
             }
-            (AxisSelection::Positions(ranges), low, high) => {
+            (AxisRanges::Positions(ranges), low, high) => {
                 let (Some(low), Some(high)) = (axis.position(low), axis.position(high)) else { return Share::Some };
                 let covers = |range: &StridedRange| range.step == 1 && high <= range.high;
                 if reaching(ranges, low, high).any(covers) {
@@ -213,7 +213,7 @@ impl TextRange {
     }
 }
 
-fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
+fn texts(axis: &KeyAxis, wanted: &[CoordinateRange]) -> Result<AxisRanges> {
     let end = |end: &Option<Scalar>, range| match end {
         None => Ok(None),
         Some(Scalar::Text(text)) => Ok(Some(text.clone())),
@@ -237,10 +237,10 @@ fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
         }
         meet
     });
-    Ok(AxisSelection::Texts(ranges))
+    Ok(AxisRanges::Texts(ranges))
 }
 
-fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
+fn positions(axis: &KeyAxis, ranges: &[CoordinateRange]) -> Result<AxisRanges> {
     let mut strided = Vec::new();
     for wanted in ranges {
         let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
@@ -258,7 +258,7 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
         strided.push(StridedRange { low, high, step: wanted.step, reach: 0 });
     }
     if strided.iter().any(|range| range.step == 1 && range.low == 0 && range.high == axis.last()) {
-        return Ok(AxisSelection::All);
+        return Ok(AxisRanges::All);
     }
     strided.sort_by_key(|range| range.low);
     let mut reach = 0;
@@ -266,10 +266,10 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
         reach = range.high.max(reach);
         range.reach = reach;
     }
-    Ok(AxisSelection::Positions(strided))
+    Ok(AxisRanges::Positions(strided))
 }
 
-fn wrong(axis: &Axis, range: &CoordinateRange) -> Error {
+fn wrong(axis: &KeyAxis, range: &CoordinateRange) -> Error {
     let end = |end: &Option<Scalar>| end.as_ref().map_or_else(|| "any".to_owned(), Scalar::to_string);
     let (low, high) = (end(&range.low), end(&range.high));
     Error::usage(format!("no range of {}: {low} to {high} by {}", axis.name, range.step))
@@ -296,8 +296,8 @@ mod tests {
         }
     }
 
-    fn axis() -> Axis {
-        Axis::new(&dimension(), &Pipeline::default()).unwrap()
+    fn axis() -> KeyAxis {
+        KeyAxis::new(&dimension(), &Pipeline::default()).unwrap()
     }
 
     fn wanted(low: i64, high: i64, step: u64) -> CoordinateRange {
@@ -316,7 +316,7 @@ mod tests {
         ) {
             let axes = [axis()];
             let wanted = ranges.iter().map(|(low, length, step)| wanted(*low, low + length, *step));
-            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let selection = CoordinateSelection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |value: i64| {
                 ranges.iter().any(|&(low, length, step)| (low..=low + length).contains(&value) && (value - low) % step as i64 == 0)
             };
@@ -347,7 +347,7 @@ mod tests {
             };
             let float = |low, high| Range { low: Scalar::Float64(low), high: Scalar::Float64(high) };
             let dimension = Dimension { datatype: Datatype::Float64, domain: Some(float(-0.4, 10.3)), ..dimension() };
-            let axes = [Axis::new(&dimension, &filters).unwrap()];
+            let axes = [KeyAxis::new(&dimension, &filters).unwrap()];
             // Integers that do not fit in a byte lose their high bits.
             let stored = |value: f64| match byte_width {
                 1 => f64::from((value / scale).round() as i64 as i8),
@@ -355,7 +355,7 @@ mod tests {
             };
             let shown: Vec<f64> = written.iter().map(|value| stored(*value) * scale).collect();
             let wanted = CoordinateRange { low: Some(Scalar::Float64(low)), high: Some(Scalar::Float64(high)), step: 1 };
-            let selection = Selection::new(&axes, &[Some(vec![wanted])]).unwrap();
+            let selection = CoordinateSelection::new(&axes, &[Some(vec![wanted])]).unwrap();
             let mut column = AxisColumn::default();
             let bytes: Vec<u8> = shown.iter().flat_map(|value| value.to_le_bytes()).collect();
             axes[0].positions(&bytes, &mut column.positions).unwrap();
@@ -383,10 +383,10 @@ mod tests {
                 high: high.clone().map(Scalar::Text),
                 step: 1,
             });
-            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
-            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let axes = [KeyAxis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }, &Pipeline::default()).unwrap()];
+            let selection = CoordinateSelection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
-            let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
+            let AxisRanges::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
             prop_assert!(texts.windows(2).all(|two| !two[0].reaches(&two[1].low)));
             for text in all_texts() {
                 prop_assert_eq!(TextRange::of(texts, &text).is_some(), expected(&text), "{:?}", text);
@@ -414,16 +414,17 @@ mod tests {
 
     #[test]
     fn the_whole_domain_restricts_nothing() {
-        let restricts = |ranges: Vec<CoordinateRange>| Selection::new(&[axis()], &[Some(ranges)]).unwrap().restricts(0);
+        let restricts =
+            |ranges: Vec<CoordinateRange>| CoordinateSelection::new(&[axis()], &[Some(ranges)]).unwrap().restricts(0);
         assert!(!restricts(vec![wanted(-5, 20, 1)]) && !restricts(vec![wanted(3, 4, 1), wanted(-9, 99, 1)]));
         assert!(restricts(vec![wanted(-4, 20, 1)]) && restricts(vec![wanted(-5, 20, 2)]) && restricts(Vec::new()));
     }
 
     #[test]
     fn a_step_of_nothing_is_refused() {
-        assert!(Selection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
         let open = CoordinateRange { high: None, ..wanted(0, 3, 1) };
-        assert!(Selection::new(&[axis()], &[Some(vec![open])]).is_err());
-        assert!(Selection::new(&[axis()], &[]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[Some(vec![open])]).is_err());
+        assert!(CoordinateSelection::new(&[axis()], &[]).is_err());
     }
 }

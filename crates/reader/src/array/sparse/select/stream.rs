@@ -14,9 +14,9 @@ use tilefs_threads::cancellation;
 
 use super::cells::{FragmentCells, TileCells};
 use super::files::{FixedFile, append_strings, string_tiles};
-use super::selection::Selection;
+use super::selection::CoordinateSelection;
 use super::visible::{CellFilter, CellVisibility};
-use crate::array::order::axis::Axis;
+use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::{AxisColumn, KeyPlan};
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::{Array, TileBoxes};
@@ -27,7 +27,7 @@ pub struct FragmentSource<'a> {
     pub fragment: usize,
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,
-    pub selection: Option<&'a Selection>,
+    pub selection: Option<&'a CoordinateSelection>,
     /// Whether `cells` are exactly the selected ones.
     pub is_narrowed: bool,
     /// The time of cells that have no time of their own.
@@ -77,7 +77,7 @@ pub struct StreamBuffers {
 }
 
 /// Reads some of a fragment's cells in batches.
-pub struct Stream<'a> {
+pub struct KeyStream<'a> {
     source: &'a FragmentSource<'a>,
     left: Range<u64>,
     batch_cells: u64,
@@ -90,10 +90,10 @@ pub struct Stream<'a> {
     has_loose_ties: bool,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> KeyStream<'a> {
     /// Returns a stream of the cells at these positions, at most `batch_cells` at once.
     pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
-        Stream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
+        KeyStream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
     }
 
     pub fn source(&self) -> &'a FragmentSource<'a> {
@@ -230,7 +230,7 @@ impl FragmentSource<'_> {
         error.in_fragment(self.array.fragment_name(self.fragment)).in_array(self.array.path())
     }
 
-    /// Returns whether an order other than that of `plan` is certainly damage: see [`Stream::disorder`].
+    /// Returns whether an order other than that of `plan` is certainly damage: see [`KeyStream::disorder`].
     pub fn is_strictly_ordered(&self) -> bool {
         self.plan.is_exact() && !self.plan.is_rounded() && self.version() >= ORDERED_SINCE
     }
@@ -350,13 +350,13 @@ pub(crate) fn read_column(
     Ok(())
 }
 
-/// Adds the tile and the cell to an error that only has the cell's index among those read together.
+/// Adds the tile and the cell to an error that only has the cell's index among the cells read together.
 fn place_in_tile(error: Error, cells: TileCells) -> Error {
     let cell = error.place().and_then(|place| place.offset).unwrap_or(0);
     Error::damaged(format!("tile {}, cell {}: a coordinate outside the domain", cells.tile, cells.first + cell))
 }
 
-fn find_negative_zeros(axis: &Axis, number: usize, bytes: &[u8], negative_zeros: &mut Vec<u64>) {
+fn find_negative_zeros(axis: &KeyAxis, number: usize, bytes: &[u8], negative_zeros: &mut Vec<u64>) {
     let size = axis.datatype.size();
     let is_negative_zero = |cell: &[u8]| cell.last() == Some(&0x80) && cell[..size - 1].iter().all(|byte| *byte == 0);
     if !bytes.chunks_exact(size).any(is_negative_zero) {

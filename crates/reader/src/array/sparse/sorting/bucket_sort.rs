@@ -6,7 +6,7 @@ use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
 use crate::array::sparse::rows::segments::Address;
-use crate::array::sparse::rows::store::{Blob, Store};
+use crate::array::sparse::rows::store::{Blob, SpillStore};
 use tilefs_threads;
 
 /// The bits of a key that choose one of 256 buckets.
@@ -92,14 +92,14 @@ fn two_words(cell: &[u8; 16]) -> (u64, Address) {
 
 /// Cells whose keys have the same first bits, in the order in which they were added.
 #[derive(Debug, Default)]
-struct Bucket {
+struct KeyBucket {
     blobs: Vec<Blob>,
 }
 
 /// The buckets of cells, in the order of their keys.
 #[derive(Debug)]
-pub struct Buckets {
-    buckets: Vec<Bucket>,
+pub struct KeyBuckets {
+    buckets: Vec<KeyBucket>,
     layout: CellLayout,
     /// The last bits of keys, by which the cells of a bucket are yet to be sorted.
     bits: u32,
@@ -107,27 +107,27 @@ pub struct Buckets {
 
 /// Distributes cells among buckets.
 pub struct BucketWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     layout: CellLayout,
     bits: u32,
     /// The cells of each bucket that are not in the store yet.
     pieces: Vec<Vec<u8>>,
     piece_bytes: usize,
-    buckets: Vec<Bucket>,
+    buckets: Vec<KeyBucket>,
 }
 
 impl<'a> BucketWriter<'a> {
     /// Returns a writer into `store`. It holds at most about `most_bytes` of cells itself.
-    pub fn new(store: &'a Store, layout: CellLayout, most_bytes: usize) -> Self {
+    pub fn new(store: &'a SpillStore, layout: CellLayout, most_bytes: usize) -> Self {
         Self::by_bits(store, layout, layout.key_bits, most_bytes)
     }
 
     /// As [`BucketWriter::new`], for keys that differ only in their last `bits`.
-    fn by_bits(store: &'a Store, layout: CellLayout, bits: u32, most_bytes: usize) -> Self {
+    fn by_bits(store: &'a SpillStore, layout: CellLayout, bits: u32, most_bytes: usize) -> Self {
         let count = 1 << BUCKET_BITS.min(bits);
         let piece_bytes = (most_bytes / count).clamp(layout.size(), PIECE_BYTES) / layout.size() * layout.size();
         let mut buckets = Vec::new();
-        buckets.resize_with(count, Bucket::default);
+        buckets.resize_with(count, KeyBucket::default);
         let bits = bits.saturating_sub(BUCKET_BITS);
         BucketWriter { store, layout, bits, pieces: vec![Vec::new(); count], piece_bytes, buckets }
     }
@@ -156,23 +156,23 @@ impl<'a> BucketWriter<'a> {
 
     /// # Errors
     /// [`Error::Io`] from the temporary file.
-    pub fn finish(mut self) -> Result<Buckets> {
+    pub fn finish(mut self) -> Result<KeyBuckets> {
         for number in 0..self.pieces.len() {
             if !self.pieces[number].is_empty() {
                 self.close(number)?;
             }
         }
-        Ok(Buckets { buckets: self.buckets, layout: self.layout, bits: self.bits })
+        Ok(KeyBuckets { buckets: self.buckets, layout: self.layout, bits: self.bits })
     }
 }
 
-impl Bucket {
+impl KeyBucket {
     fn cells(&self, layout: CellLayout) -> usize {
         self.blobs.iter().map(Blob::length).sum::<usize>() / layout.size()
     }
 
     /// Visits the bytes of the cells piece by piece, in the order in which they were added.
-    fn for_each_piece(&self, store: &Store, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn for_each_piece(&self, store: &SpillStore, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut buffer = Vec::new();
         self.blobs.iter().try_for_each(|blob| {
             cancellation::check()?;
@@ -180,7 +180,7 @@ impl Bucket {
         })
     }
 
-    fn sorted(&self, store: &Store, layout: CellLayout) -> Result<Vec<Address>> {
+    fn sorted(&self, store: &SpillStore, layout: CellLayout) -> Result<Vec<Address>> {
         let count = self.cells(layout);
         if layout.address_bits.is_some() {
             let mut words: Vec<u64> = Vec::with_capacity(count);
@@ -201,29 +201,29 @@ impl Bucket {
     }
 }
 
-impl Buckets {
+impl KeyBuckets {
     /// Adds the cells of other buckets of the same keys, behind the own ones.
-    pub fn append(&mut self, behind: Buckets) {
+    pub fn append(&mut self, behind: KeyBuckets) {
         for (bucket, mut behind) in self.buckets.iter_mut().zip(behind.buckets) {
             bucket.blobs.append(&mut behind.blobs);
         }
     }
 
-    /// Visits all cells sorted by their keys; those with the same key in the order in which they were added. Each thread
+    /// Visits all cells sorted by their keys, and cells with the same key in the order in which they were added. Each thread
     /// takes at most about `most_bytes` of memory. Buckets that need more are divided into smaller ones in `store`.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
     pub fn for_each(
         self,
-        store: &Store,
+        store: &SpillStore,
         most_bytes: usize,
         visit: &mut dyn FnMut(&[Address]) -> Result<()>,
     ) -> Result<()> {
         let (layout, bits, most) = (self.layout, self.bits, (most_bytes / SORTED_BYTES).max(1));
         let mut left = self.buckets.into_iter().filter(|bucket| !bucket.blobs.is_empty()).peekable();
         while left.peek().is_some() {
-            let group: Vec<Bucket> = left.by_ref().take(threads::decoding().max(1)).collect();
+            let group: Vec<KeyBucket> = left.by_ref().take(threads::decoding().max(1)).collect();
             let sorted = for_all(group.len(), |number| {
                 let bucket = &group[number];
                 (bucket.cells(layout) <= most).then(|| bucket.sorted(store, layout)).transpose()
@@ -248,9 +248,9 @@ impl Buckets {
 
 /// Visits the cells of a bucket in the order in which they were added.
 fn visit_all(
-    bucket: &Bucket,
+    bucket: &KeyBucket,
     layout: CellLayout,
-    store: &Store,
+    store: &SpillStore,
     visit: &mut dyn FnMut(&[Address]) -> Result<()>,
 ) -> Result<()> {
     let mut addresses = Vec::new();
@@ -345,7 +345,7 @@ mod tests {
             let mask = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
             let layout = if is_narrow { CellLayout::new(bits, 5, 400) } else { CellLayout { address_bits: None, ..CellLayout::new(bits, 5, 400) } };
             let mut cells: Vec<(u64, Address)> = keys.iter().enumerate().map(|(number, key)| (key & mask, address(number))).collect();
-            let store = Store::new(limit);
+            let store = SpillStore::new(limit);
             let mut buckets = BucketWriter::new(&store, layout, most_bytes).finish().unwrap();
             for share in cells.chunks(share) {
                 let mut writer = BucketWriter::new(&store, layout, most_bytes);

@@ -8,14 +8,14 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use crate::array::sparse::rows::segments::Address;
-use crate::array::sparse::rows::store::{Blob, Store};
+use crate::array::sparse::rows::store::{Blob, SpillStore};
 
 /// Bytes of records that are written, and later read, together. A merge holds this much of every run in memory.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// A cell to sort by its key, then by its rank.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Record {
+pub struct SortRecord {
     /// Compared as unsigned bytes.
     pub key: Vec<u8>,
     pub rank: u64,
@@ -30,10 +30,10 @@ pub struct SortedRun {
 
 /// Collects records, and sorts them into runs.
 pub struct SortedRunWriter<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     most_bytes: usize,
     /// The records of the current run, unsorted.
-    entries: Vec<Entry>,
+    entries: Vec<SortEntry>,
     /// The parts of keys that do not fit in an entry.
     tails: Vec<u8>,
     runs: Vec<SortedRun>,
@@ -41,7 +41,7 @@ pub struct SortedRunWriter<'a> {
 
 /// An entry for sorting a record. It holds most keys whole.
 #[derive(Clone, Copy)]
-struct Entry {
+struct SortEntry {
     /// The first bytes of the key, padded with zeros.
     head: u128,
     /// The offset in `tails` of the rest of the key.
@@ -54,7 +54,7 @@ struct Entry {
 /// Bytes of a key that an entry holds.
 const HEAD: usize = size_of::<u128>();
 
-impl Entry {
+impl SortEntry {
     fn tail<'a>(&self, tails: &'a [u8]) -> &'a [u8] {
         let start = self.tail as usize;
         let length = (self.key_bytes as usize).saturating_sub(HEAD);
@@ -69,7 +69,7 @@ impl Entry {
 
 impl<'a> SortedRunWriter<'a> {
     /// Returns a writer that sorts at most `most_bytes` at once, and spills runs into `store`.
-    pub fn new(store: &'a Store, most_bytes: usize) -> Self {
+    pub fn new(store: &'a SpillStore, most_bytes: usize) -> Self {
         // Offsets into the tails have 32 bits.
         let most_bytes = most_bytes.min(1 << 30);
         SortedRunWriter { store, most_bytes, entries: Vec::new(), tails: Vec::new(), runs: Vec::new() }
@@ -77,18 +77,18 @@ impl<'a> SortedRunWriter<'a> {
 
     /// # Errors
     /// [`Error::Io`] from the temporary file; [`Error::Unsupported`] for keys of more than a gibibyte.
-    pub fn push(&mut self, record: &Record) -> Result<()> {
+    pub fn push(&mut self, record: &SortRecord) -> Result<()> {
         let (head, tail) = record.key.split_at(record.key.len().min(HEAD));
         if tail.len() > 1 << 30 {
             return Err(Error::unsupported(format!("coordinates of {} bytes", record.key.len())));
         }
-        let added = tail.len() + size_of::<Entry>();
-        if self.entries.len() * size_of::<Entry>() + self.tails.len() + added > self.most_bytes {
+        let added = tail.len() + size_of::<SortEntry>();
+        if self.entries.len() * size_of::<SortEntry>() + self.tails.len() + added > self.most_bytes {
             self.close()?;
         }
         let mut padded = [0; HEAD];
         padded[..head.len()].copy_from_slice(head);
-        self.entries.push(Entry {
+        self.entries.push(SortEntry {
             head: u128::from_be_bytes(padded),
             tail: self.tails.len() as u32,
             key_bytes: record.key.len() as u32,
@@ -139,11 +139,11 @@ impl<'a> SortedRunWriter<'a> {
 ///
 /// # Errors
 /// Those of `visit`, [`Error::Io`] from the temporary file.
-pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&Record) -> Result<()>) -> Result<()> {
+pub fn merge(store: &SpillStore, runs: &[SortedRun], mut visit: impl FnMut(&SortRecord) -> Result<()>) -> Result<()> {
     let mut readers: Vec<SortedRunReader<'_>> = runs.iter().map(|run| SortedRunReader::new(store, run)).collect();
     let mut next = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
-        let mut record = Record::default();
+        let mut record = SortRecord::default();
         if reader.read(&mut record)? {
             next.push(Reverse((record, number)));
         }
@@ -161,7 +161,7 @@ pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&Record) -
 
 /// Reads the records of a run in order.
 struct SortedRunReader<'a> {
-    store: &'a Store,
+    store: &'a SpillStore,
     blobs: std::slice::Iter<'a, Blob>,
     buffer: Vec<u8>,
     bytes: Vec<u8>,
@@ -169,12 +169,12 @@ struct SortedRunReader<'a> {
 }
 
 impl<'a> SortedRunReader<'a> {
-    fn new(store: &'a Store, run: &'a SortedRun) -> Self {
+    fn new(store: &'a SpillStore, run: &'a SortedRun) -> Self {
         SortedRunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
     }
 
     /// Reads the next record; returns `false` at the end.
-    fn read(&mut self, record: &mut Record) -> Result<bool> {
+    fn read(&mut self, record: &mut SortRecord) -> Result<bool> {
         if self.at == self.bytes.len() {
             let Some(blob) = self.blobs.next() else { return Ok(false) };
             self.bytes.clear();
@@ -185,7 +185,7 @@ impl<'a> SortedRunReader<'a> {
         Ok(true)
     }
 
-    fn parse(&mut self, record: &mut Record) -> Option<()> {
+    fn parse(&mut self, record: &mut SortRecord) -> Option<()> {
         let rest = self.bytes.get(self.at..)?;
         let before = rest.len();
         let (length, rest) = rest.split_first_chunk()?;
@@ -214,14 +214,14 @@ mod tests {
             most_bytes in prop_oneof![Just(0usize), Just(500), Just(1 << 20)],
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
-            let store = Store::new(limit);
+            let store = SpillStore::new(limit);
             // Random keys of which none is a prefix of another, as the keys of cells are.
-            let records = keys.into_iter().zip(0..).map(|((text, rank), number)| Record {
+            let records = keys.into_iter().zip(0..).map(|((text, rank), number)| SortRecord {
                 key: [text.as_bytes(), &[0, 0]].concat(),
                 rank: 1000 * rank + number,
                 address: Address::new(number as u32, number).unwrap(),
             });
-            let mut records: Vec<Record> = records.collect();
+            let mut records: Vec<SortRecord> = records.collect();
             let mut runs = Vec::new();
             for part in records.chunks(70) {
                 let mut writer = SortedRunWriter::new(&store, most_bytes);

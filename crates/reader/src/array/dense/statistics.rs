@@ -7,20 +7,20 @@ use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 
 use super::column::DenseColumn;
-use super::pieces::Source;
+use super::pieces::PieceSource;
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
+use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
 use crate::array::folder::outline::FieldFile;
 
-/// Returns bounds of the values of an attribute in cells of a selection.
-pub struct CellSummary {
+/// The statistics of an attribute in the cells of a selection: bounds of its values, from metadata alone.
+pub struct CellStatistics {
     view: Arc<DenseView>,
     column: DenseColumn,
     attribute: usize,
 }
 
-impl CellSummary {
+impl CellStatistics {
     /// Returns `None` for attributes without recorded bounds.
     ///
     /// # Errors
@@ -32,21 +32,21 @@ impl CellSummary {
         };
         let size = wanted.cell_size().unwrap_or(8);
         let column = DenseColumn::new(view.clone(), selection, attribute, FieldFile::Data, vec![0; size])?;
-        Ok(Some(CellSummary { view, column, attribute }))
+        Ok(Some(CellStatistics { view, column, attribute }))
     }
 
     /// Returns bounds of the non-null values of some cells; `None` if they are not known.
     ///
     /// # Errors
     /// Any damage in the metadata with these bounds.
-    pub fn bounds(&self, cells: Range<u64>) -> Result<Option<LeastAndGreatest>> {
+    pub fn bounds(&self, cells: Range<u64>) -> Result<Option<ValueBounds>> {
         let array = self.view.array();
         let attribute = &array.schema().attributes[self.attribute];
-        let mut bounds = Bounds::new(attribute.datatype);
+        let mut bounds = BoundsOfCells::new(attribute.datatype);
         self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
             match piece.source {
                 _ if !bounds.is_known() => {}
-                Source::Tile { fragment, tile } => {
+                PieceSource::Tile { fragment, tile } => {
                     if !array.outline(fragment)?.facts.dense {
                         bounds.add_unknown();
                     } else if bounds.is_new(fragment, tile) {
@@ -54,8 +54,8 @@ impl CellSummary {
                     }
                 }
                 // Nulls are ignored.
-                Source::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
-                Source::Fill => {
+                PieceSource::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
+                PieceSource::Fill => {
                     let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;
                     bounds.add(fill.clone(), fill);
                 }

@@ -1,5 +1,6 @@
-//! Marks the cells with a value that a format with nulls can hold: not null; for enumerations, a code with a label; for
-//! dates and durations, not "not a time"; for others, not a value that the writer chose for missing ones.
+//! Which cells of a column have a value that a format with nulls can hold. A cell has none if it is null, if it is a code
+//! without a label, if it is a date or a duration that is "not a time", or if it has the value that the writer chose for
+//! missing cells.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +14,8 @@ use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 use crate::number;
 
-/// One byte for each cell of a column, 0 if it has no such value.
-pub struct Presence {
+/// The validity of a column: one byte for each cell, 0 if the cell has no such value.
+pub struct Validity {
     values: Arc<dyn Content>,
     datatype: Datatype,
     missing: Missing,
@@ -28,7 +29,7 @@ pub struct Presence {
 
 /// The values that count as missing.
 enum Missing {
-    /// All numbers except those from 0 to below this one.
+    /// Numbers below 0, and numbers from this one on.
     WithoutLabel(i128),
     /// The least number, which means "not a time" for dates and durations.
     NotATime,
@@ -36,7 +37,7 @@ enum Missing {
     This(Vec<u8>),
 }
 
-impl Presence {
+impl Validity {
     /// Marks the cells of a column of codes that have a label and are not null.
     ///
     /// A code without a label is logged, once per column, unless it is the fill value or -1, which pandas writes for
@@ -65,7 +66,7 @@ impl Presence {
 
     fn new(column: &Column, missing: Missing) -> Self {
         let datatype = column.field.datatype;
-        Presence {
+        Validity {
             values: column.values.clone(),
             datatype,
             missing,
@@ -114,12 +115,12 @@ impl Presence {
 impl Column {
     /// Makes the cells with these bytes null; cells are single values.
     pub fn with_missing(self, value: &[u8]) -> Self {
-        let validity = Arc::new(Presence::of_other_than(&self, value));
+        let validity = Arc::new(Validity::of_other_than(&self, value));
         self.with_validity(validity)
     }
 }
 
-impl Content for Presence {
+impl Content for Validity {
     fn len(&self) -> u64 {
         self.values.len() / self.datatype.size() as u64
     }
@@ -164,29 +165,29 @@ mod tests {
     #[test]
     fn codes_need_a_label_and_dates_a_time() {
         let column = codes(200);
-        let present = Presence::of_codes(&column, column.field.labels.as_ref().unwrap());
+        let present = Validity::of_codes(&column, column.field.labels.as_ref().unwrap());
         assert_eq!(read_all(&present)[..8], [1, 0, 0, 0, 1, 1, 0, 0]);
         assert_random_access(&present);
         // The code 2 has no label; -1 and the fill value mean that there is none.
         assert!(present.is_logged.load(Ordering::Relaxed));
         for (code, fill, is_logged) in [(0xff, vec![0x80], false), (0x80, vec![0x80], false), (0x80, vec![], true)] {
             let column = Column::fixed(column.field.clone().with_fill(fill), vec![1], Arc::new(vec![code]));
-            let present = Presence::of_codes(&column, column.field.labels.as_ref().unwrap());
+            let present = Validity::of_codes(&column, column.field.labels.as_ref().unwrap());
             assert_eq!(read_all(&present), [0]);
             assert_eq!(present.is_logged.load(Ordering::Relaxed), is_logged, "{code}");
         }
         let dates = [0, i64::MIN, -1, i64::MAX].map(i64::to_le_bytes).concat();
         let column = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![4], Arc::new(dates));
-        assert_eq!(read_all(&Presence::of_times(&column)), [1, 0, 1, 1]);
+        assert_eq!(read_all(&Validity::of_times(&column)), [1, 0, 1, 1]);
         let column = column.with_validity(Arc::new(vec![2, 1, 0, 1]));
-        assert_eq!(read_all(&Presence::of_times(&column)), [1, 0, 0, 1]);
+        assert_eq!(read_all(&Validity::of_times(&column)), [1, 0, 0, 1]);
     }
 
     #[test]
     fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let column = sources.column(codes(200));
-            Arc::new(Presence::of_codes(&column, column.field.labels.as_ref().unwrap()))
+            Arc::new(Validity::of_codes(&column, column.field.labels.as_ref().unwrap()))
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Summaries of rows from the metadata of fragments: the row at which each tile begins, and the bounds of its values.
+//! Statistics of rows, from the metadata of fragments: the row at which each tile begins, and bounds of its values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,61 +7,53 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::rows::segments::{Rows, Segment};
+use super::rows::segments::{RowSegment, Rows};
 use super::view::SparseView;
-use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
+use crate::array::FieldId;
+use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
 
-/// A dimension or an attribute, by its number in the array's schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldOfRows {
-    /// A dimension, by its number.
-    Dimension(usize),
-    /// An attribute, by its number.
-    Attribute(usize),
-}
-
-/// Returns bounds of the values of a field in rows of a view, from metadata alone.
+/// The statistics of a field of the rows of a view: bounds of its values, from metadata alone.
 ///
 /// The boxes of tiles bound coordinates; the minimum and maximum that writers record for each tile bound the values of
 /// attributes.
-pub struct RowSummary {
+pub struct RowStatistics {
     view: Arc<SparseView>,
-    field: FieldOfRows,
+    field: FieldId,
     datatype: Datatype,
 }
 
-impl RowSummary {
+impl RowStatistics {
     /// Returns `None` for fields without recorded bounds.
-    pub fn new(view: Arc<SparseView>, field: FieldOfRows) -> Option<Self> {
+    pub fn new(view: Arc<SparseView>, field: FieldId) -> Option<Self> {
         let schema = view.array().schema();
         let datatype = match field {
-            FieldOfRows::Dimension(number) => schema.dimensions.get(number)?.datatype,
-            FieldOfRows::Attribute(number) => {
+            FieldId::Dimension(number) => schema.dimensions.get(number)?.datatype,
+            FieldId::Attribute(number) => {
                 schema.attributes.get(number).filter(|attribute| are_recorded(attribute))?.datatype
             }
         };
-        Some(RowSummary { view, field, datatype })
+        Some(RowStatistics { view, field, datatype })
     }
 
     /// Returns bounds of the values in `rows` that are not null; `None` if they are not known.
     ///
     /// # Errors
     /// Any damage in the metadata that record them.
-    pub fn bounds(&self, rows: Range<u64>) -> Result<Option<LeastAndGreatest>> {
-        let mut bounds = Bounds::new(self.datatype);
+    pub fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
+        let mut bounds = BoundsOfCells::new(self.datatype);
         self.view.for_each_tile(rows, |fragment, tile| {
             if !bounds.is_known() || !bounds.is_new(fragment, tile) {
                 return Ok(());
             }
             match self.field {
-                FieldOfRows::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
-                FieldOfRows::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
+                FieldId::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
+                FieldId::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
             }
         })?;
         bounds.finish()
     }
 
-    fn add_box(&self, bounds: &mut Bounds, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
+    fn add_box(&self, bounds: &mut BoundsOfCells, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
         let array = self.view.array();
         // Older writers ordered times before 1970 after all others.
         if array.outline(fragment)?.facts.version < SIGNED_TIMES_SINCE && self.datatype.is_datetime() {
@@ -91,7 +83,7 @@ impl SparseView {
         while end > rows.start {
             let segment = map.segment_of(end - 1)?;
             let own = map.rows_of(segment)?;
-            let Some(Segment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
+            let Some(RowSegment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
                 return Ok(Some(end - 1));
             };
             let cells = &self.query()?.cells[*fragment as usize];

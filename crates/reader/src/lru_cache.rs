@@ -6,11 +6,10 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-use lru::LruCache;
 use tilefs_format::error::Result;
 
 /// Recently used values by key. Some of the latest are never evicted, however much memory they take.
-pub struct Recent<K: Hash + Eq, V> {
+pub struct LruCache<K: Hash + Eq, V> {
     kept: Mutex<Kept<K, V>>,
     /// Maximum number of values, and maximum size of all together in bytes.
     most: usize,
@@ -22,14 +21,14 @@ pub struct Recent<K: Hash + Eq, V> {
 /// The cached values.
 pub struct Kept<K: Hash + Eq, V> {
     /// Each value with its size in bytes.
-    values: LruCache<K, (V, usize)>,
+    values: lru::LruCache<K, (V, usize)>,
     bytes: usize,
     /// Evicted values, which are dropped after the lock is released: dropping one may be expensive, or wait for other
     /// locks.
     gone: Vec<V>,
 }
 
-impl<K: Hash + Eq, V: Clone> Recent<K, V> {
+impl<K: Hash + Eq, V: Clone> LruCache<K, V> {
     /// Creates a cache of at most this many values.
     pub fn new(most: usize) -> Self {
         Self::with_bytes(most, usize::MAX)
@@ -37,13 +36,13 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
 
     /// Creates a cache of at most this many values, with at most this many bytes together.
     pub fn with_bytes(most: usize, most_bytes: usize) -> Self {
-        let kept = Kept { values: LruCache::unbounded(), bytes: 0, gone: Vec::new() };
-        Recent { kept: Mutex::new(kept), most: most.max(1), most_bytes, least: 1 }
+        let kept = Kept { values: lru::LruCache::unbounded(), bytes: 0, gone: Vec::new() };
+        LruCache { kept: Mutex::new(kept), most: most.max(1), most_bytes, least: 1 }
     }
 
     /// Keeps this many values, however much memory they take; the default is one.
     pub fn at_least(self, least: usize) -> Self {
-        Recent { most: self.most.max(least), least: least.max(1), ..self }
+        LruCache { most: self.most.max(least), least: least.max(1), ..self }
     }
 
     /// Returns the value of a key.
@@ -164,7 +163,7 @@ mod tests {
             steps in prop::collection::vec((0u8..6, 0usize..40, 0u8..5), 0..60),
             most in 1usize..6, most_bytes in 0usize..90, least in 1usize..4
         ) {
-            let (recent, mut list) = (Recent::with_bytes(most, most_bytes).at_least(least), Vec::new());
+            let (recent, mut list) = (LruCache::with_bytes(most, most_bytes).at_least(least), Vec::new());
             let limits = [most.max(least), most_bytes, least];
             for (key, bytes, step) in steps {
                 match step {
@@ -194,7 +193,7 @@ mod tests {
 
     #[test]
     fn values_that_grow_push_others_out() {
-        let recent = Recent::with_bytes(9, 10);
+        let recent = LruCache::with_bytes(9, 10);
         recent.change(|kept| kept.put("a", 1, 5));
         recent.change(|kept| kept.put("b", 2, 5));
         recent.change(|kept| kept.resize(&"a", |value| 5 + value));
@@ -203,7 +202,7 @@ mod tests {
 
     #[test]
     fn values_are_made_once_and_errors_are_not_kept() {
-        let recent = Recent::new(2);
+        let recent = LruCache::new(2);
         assert!(recent.get_or_make(1, || Err(Error::damaged("no"))).is_err());
         assert_eq!(recent.get_or_make(1, || Ok('a')).unwrap(), 'a');
         assert_eq!(recent.get_or_make(1, || Err(Error::damaged("made before"))).unwrap(), 'a');
