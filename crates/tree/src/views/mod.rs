@@ -13,6 +13,7 @@ pub mod described;
 pub mod files;
 pub mod grid;
 pub mod headers;
+pub mod json_lines;
 pub mod labels;
 pub mod lines;
 pub mod matrix_market;
@@ -49,6 +50,7 @@ pub static VIEWS: &[&View] = &[
     &grid::GRID,
     &text_tables::TSV,
     &text_tables::CSV,
+    &json_lines::JSON_LINES,
     &matrix_market::MATRIX_MARKET,
     &datasets::NETCDF,
     &datasets::NETCDF4,
