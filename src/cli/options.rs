@@ -13,7 +13,7 @@ use tilefs_threads::address_space;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
-use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, View};
+use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -285,16 +285,15 @@ impl NamedSlices {
 
 impl Views {
     pub fn shown(&self) -> ShownViews {
-        self.show.iter().fold(ShownViews::NONE, |shown, more| shown.and(*more))
+        self.show.iter().fold(ShownViews::NONE, ShownViews::and)
     }
 }
 
 /// Returns the parser of the name of a view, or of all.
 fn shown_views() -> impl TypedValueParser<Value = ShownViews> {
-    let names = View::NAMED.iter().map(|(name, _)| *name).chain([ALL_VIEWS]);
-    PossibleValuesParser::new(names).map(|typed| {
-        let view = View::NAMED.iter().find(|(name, _)| *name == typed);
-        view.map_or(ShownViews::ALL, |(_, view)| ShownViews::NONE.with(*view))
+    PossibleValuesParser::new(views::words().chain([ALL_VIEWS])).map(|typed| {
+        let word = views::words().find(|word| *word == typed);
+        word.map_or(ShownViews::ALL, |word| ShownViews::NONE.with(word))
     })
 }
 

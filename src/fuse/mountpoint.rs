@@ -10,7 +10,7 @@ use super::detach::{self, Detach};
 use super::error::MountError;
 use super::mount_table;
 use super::sys::{self, ProbeResult};
-use tilefs_tree::texts::shell_word;
+use tilefs_tree::node::quoting::shell_word;
 
 /// Maximum number of links to follow before they count as circular, as in the kernel.
 const MAX_LINKS: usize = 40;

@@ -2,36 +2,27 @@
 //!
 //! Nothing is served as a type that a browser runs: the files of a filestore array may be anybody's.
 
-/// Types by ending. The first match counts.
-const TYPES: [(&str, &str); 16] = [
+use tilefs_tree::views::media_type;
+
+/// Types by ending, of files that are not views. The first match counts.
+const TYPES: [(&str, &str); 6] = [
     (".json", "application/json"),
     (".txt", "text/plain; charset=utf-8"),
-    (".hdr", "text/plain; charset=utf-8"),
-    (".nhdr", "text/plain; charset=utf-8"),
-    (".mhd", "text/plain; charset=utf-8"),
     (".prom", "text/plain; version=0.0.4"),
-    (".tsv", "text/tab-separated-values; charset=utf-8"),
-    (".csv", "text/csv; charset=utf-8"),
-    (".parquet", "application/vnd.apache.parquet"),
-    (".arrow", "application/vnd.apache.arrow.file"),
-    (".nc", "application/x-netcdf"),
-    (".h5", "application/x-hdf5"),
     (".h5ad", "application/x-hdf5"),
-    (".tif", "image/tiff"),
     (".png", "image/png"),
     (".jpg", "image/jpeg"),
 ];
 
-/// The type of everything else.
-const BYTES: &str = "application/octet-stream";
-
 /// Returns the media type of a file.
 pub fn of_file(name: &str) -> &'static str {
-    TYPES.iter().find(|(ending, _)| name.ends_with(ending)).map_or(BYTES, |(_, kind)| kind)
+    TYPES.iter().find(|(ending, _)| name.ends_with(ending)).map_or_else(|| media_type(name), |(_, kind)| kind)
 }
 
 #[cfg(test)]
 mod tests {
+    use tilefs_tree::views::view::BYTES;
+
     use super::*;
 
     #[test]

@@ -12,7 +12,8 @@ use super::answer::Question;
 use super::application;
 use super::path::{TreePath, decode, encode_name, escape_markup};
 use super::site::{Failure, Site};
-use tilefs_tree::texts::shell_word;
+use tilefs_tree::node::quoting::shell_word;
+use tilefs_tree::views::web_commands;
 use tilefs_tree::{EntryKind, Folder, Node};
 
 /// Maximum number of bytes of a text that is shown on the page.
@@ -273,20 +274,7 @@ fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'
     if known.iter().any(|path| path == ZARR) {
         commands.extend(zarr_code(folder, &at(ZARR), description).map(|(about, code)| (about, python(code))));
     }
-    if let Some(image) = known.iter().find(|path| path.starts_with("tiff/") && path.ends_with(".tif")) {
-        commands.push(("As a raster in GDAL", format!("gdalinfo {}", shell_word(&format!("/vsicurl/{}", at(image))))));
-    }
-    if known.iter().any(|path| path == "parquet/cells.parquet") {
-        let query = format!("FROM '{}' LIMIT 5", at("parquet/cells.parquet"));
-        commands.push(("As a table in DuckDB", format!("duckdb -c {}", shell_word(&query))));
-    }
-    if let Some(array) = known.iter().find(|path| path.starts_with("npy/") && path.ends_with(".npy")) {
-        let code = format!(
-            "import io, numpy, urllib.request; print(numpy.load(io.BytesIO(urllib.request.urlopen({:?}).read())))",
-            at(array)
-        );
-        commands.push(("In NumPy", python(code)));
-    }
+    commands.extend(web_commands(&known, &at));
     commands.push((
         "All files as a folder, with the package davfs2",
         format!("mount -t davfs -o ro {} MNT", shell_word(url)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
-use tilefs_export::text::{Measured, Style, grid, lines, table};
+use tilefs_export::text::{Measured, Style, grid, json_lines, lines, table};
 use tilefs_export::{Column, Content, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
@@ -207,6 +207,7 @@ fn write_tables(folder: &Path) {
         let made = |columns: &[Column]| Measured::new(table(columns, style).unwrap().table).unwrap();
         write(folder, &format!("cells.{extension}"), &made(&columns));
     }
+    write(folder, "cells.jsonl", &Measured::new(json_lines(&columns, |_| false).unwrap().table).unwrap());
     columns[1] = texts("text, \"quoted\"", &text.map(|text| if text == "it's" { "zero\0byte" } else { text }));
     for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
         let made = Measured::new(table(&columns[..2], style).unwrap().table).unwrap();
@@ -257,6 +258,43 @@ for file, separator in files:
     zeros(pandas.read_csv('with_zeros.' + file[-3:], sep=separator, keep_default_na=False)[name])
 "#;
     python(folder.path(), "pandas", &format!("{COMPARE}{script}"));
+}
+
+/// Integers of 64 bits are strings of digits, and infinities and not-a-number strings that all readers cast to doubles.
+#[test]
+fn jq_duckdb_and_pandas_read_the_table_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+import shutil, subprocess
+columns = ['id', name, 'unsigned', 'float', 'day', 'instant', 'kind']
+def check(rows):
+    assert [list(row) for row in rows] == [columns] * len(rows), rows
+    integer = lambda value: None if value is None else int(value)
+    same([integer(row['id']) for row in rows], 'id')
+    same([integer(row['unsigned']) for row in rows], 'unsigned')
+    same([row['float'] if row['float'] is None else float(row['float']) for row in rows], 'float')
+    for column in 'day', 'instant', 'kind':
+        same([row[column] for row in rows], column)
+    same([row[name] for row in rows], 'text')
+
+check([json.loads(line) for line in open('cells.jsonl', encoding='utf-8')])
+if shutil.which('jq'):
+    out = subprocess.run(['jq', '-c', '.', 'cells.jsonl'], check=True, capture_output=True, text=True).stdout
+    check([json.loads(line) for line in out.split('\n')[:-1]])
+d = pandas.read_json('cells.jsonl', lines=True, dtype=False, convert_dates=False, precise_float=True)
+check([{key: None if not isinstance(value, str) and pandas.isna(value) else value for key, value in row.items()}
+       for row in d.to_dict('records')])
+types = {'id': 'BIGINT', name: 'VARCHAR', 'unsigned': 'UBIGINT', 'float': 'DOUBLE', 'day': 'DATE',
+         'instant': 'TIMESTAMP', 'kind': 'VARCHAR'}
+d = duckdb.sql(f"from read_json('cells.jsonl', columns={types!r})")
+rows = [dict(zip(d.columns, row)) for row in d.fetchall()]
+for row in rows:
+    row['day'] = row['day'] and str(row['day'])
+    row['instant'] = row['instant'].isoformat(timespec='milliseconds')
+check(rows)
+"#;
+    python(folder.path(), "pandas, duckdb", &format!("{COMPARE}{script}"));
 }
 
 #[test]

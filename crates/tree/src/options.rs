@@ -1,7 +1,7 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
 pub use crate::domains::vcf::lists::VariantLists;
-use crate::texts::shown::ShownViews;
+use crate::node::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_storage::{CloudOptions, Links};
 

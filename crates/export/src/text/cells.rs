@@ -48,6 +48,11 @@ impl ColumnCells {
         })
     }
 
+    /// Returns the name of the column.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the number of elements of each cell, if it is the same for all.
     pub fn each(&self) -> Option<u64> {
         match self.count {

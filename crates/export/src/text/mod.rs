@@ -3,6 +3,7 @@
 
 pub(crate) mod cells;
 mod from_front;
+mod json;
 pub mod matrix_market;
 mod measured;
 mod row_writer;
@@ -103,6 +104,56 @@ pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
 /// Like [`table`], without the row of names.
 pub fn table_without_header(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     tabulated(columns, style, false)
+}
+
+/// Returns an object in JSON for each cell of several columns with the same number of cells, one per line, under the names
+/// of the columns. `is_within_doubles` tells of a column of integers of 64 bits, by its number, whether all of them are
+/// known to be within 2^53: then they are numbers, otherwise strings.
+pub fn json_lines(columns: &[Column], is_within_doubles: impl Fn(usize) -> bool) -> FormatResult<Tabulated> {
+    let rows = columns.first().map_or(0, Column::cells);
+    let (mut texts, mut left_out) = (Vec::new(), Vec::new());
+    for (number, column) in columns.iter().enumerate() {
+        column.check()?;
+        let field = &column.field;
+        if column.cells() != rows {
+            return Err(Unrepresentable::new(format!("{}: not the same number of rows as the others", field.name)));
+        }
+        match TableColumn::new(column, Style::JsonLines, json_labels(field)?) {
+            Ok(text) => {
+                let mut key = if texts.is_empty() { vec![b'{'] } else { Vec::new() };
+                json::append_string(field.name.as_bytes(), &mut key).map_err(|_| not_utf8(&field.name))?;
+                key.push(b':');
+                texts.push(text.in_json(key, field.datatype.size() == 8 && !is_within_doubles(number)));
+            }
+            Err(reason) => left_out.push((field.name.clone(), reason)),
+        }
+    }
+    if texts.is_empty() {
+        return Err(Unrepresentable::new("no column has a text form"));
+    }
+    let separator = Style::JsonLines.separator();
+    Ok(Tabulated { table: Arc::new(Table::new(Vec::new(), texts, rows, separator)), left_out })
+}
+
+/// Returns the label of each code as JSON, if a cell is one code.
+fn json_labels(field: &Field) -> FormatResult<Option<Vec<Vec<u8>>>> {
+    let Some(labels) = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1)) else { return Ok(None) };
+    let mut shown = Vec::with_capacity(labels.values.len());
+    let is_text = labels.datatype.kind() == Kind::Bytes;
+    let printer = value::Printer::new(&Field::new(&field.name, labels.datatype), None).map(value::Printer::in_table);
+    for (label, text) in labels.values.iter().zip(labels.shown()) {
+        let mut out = Vec::new();
+        match &printer {
+            Ok(printer) if !is_text => printer.append_json(label, labels.datatype.size() == 8, &mut out),
+            _ => json::append_string(&text, &mut out).map_err(|_| not_utf8(&field.name))?,
+        }
+        shown.push(out);
+    }
+    Ok(Some(shown))
+}
+
+fn not_utf8(name: &str) -> Unrepresentable {
+    Unrepresentable::new(format!("{name}: a label or a name that is not UTF-8"))
 }
 
 fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult<Tabulated> {

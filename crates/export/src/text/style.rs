@@ -7,13 +7,15 @@
 /// Texts of more bytes than this are always quoted, so that they need not be scanned first.
 pub const LONG: usize = 64 << 10;
 
-/// The separator of a table's columns.
+/// The form of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Tabs. Only texts that need quotes have them, so that `cut`, `awk` and `sort` see the others without quotes.
     Tsv,
     /// Commas. All texts are quoted, so that readers that guess types leave `007` and `true` as they are.
     Csv,
+    /// A JSON object per row, whose keys are the names of the columns; see [`super::json`].
+    JsonLines,
 }
 
 impl Style {
@@ -21,7 +23,15 @@ impl Style {
     pub fn separator(self) -> u8 {
         match self {
             Style::Tsv => b'\t',
-            Style::Csv => b',',
+            Style::Csv | Style::JsonLines => b',',
+        }
+    }
+
+    /// Returns the end of a row.
+    pub(crate) fn end_of_row(self) -> &'static [u8] {
+        match self {
+            Style::Tsv | Style::Csv => b"\n",
+            Style::JsonLines => b"}\n",
         }
     }
 

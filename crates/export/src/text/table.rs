@@ -8,11 +8,12 @@
 
 use std::cmp::Ordering;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
+use super::json::{self, NotUtf8};
 use super::style::{self, LONG, Style};
 use super::text_rows::{Position, TextRows};
 use super::value::Printer;
@@ -29,6 +30,7 @@ pub struct Table {
     columns: Vec<TableColumn>,
     rows: u64,
     separator: u8,
+    end_of_row: &'static [u8],
     /// Number of rows written together; 0 if a single value of fixed size is too long for that.
     rows_of_batch: u64,
 }
@@ -38,8 +40,12 @@ pub(super) struct TableColumn {
     cells: ColumnCells,
     printer: Printer,
     style: Style,
-    /// Whether a cell may have several numbers, separated by spaces.
+    /// Whether a cell may have several numbers.
     is_list: bool,
+    /// The text before each cell: in JSON, its key.
+    before: Vec<u8>,
+    /// Whether integers are strings in JSON.
+    is_quoted: bool,
 }
 
 /// The values of a few rows, in reusable buffers.
@@ -63,7 +69,14 @@ impl TableColumn {
     pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?.in_table();
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
-        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
+        let (before, is_quoted) = (Vec::new(), false);
+        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list, before, is_quoted })
+    }
+
+    /// Sets the text before each cell in JSON, and whether integers are strings.
+    pub fn in_json(mut self, before: Vec<u8>, is_quoted: bool) -> Self {
+        (self.before, self.is_quoted) = (before, is_quoted);
+        self
     }
 
     /// Reads the cells of `count` rows from `first` into the buffers; `loaded.elements` must be filled already.
@@ -75,14 +88,21 @@ impl TableColumn {
     }
 
     /// Appends a loaded cell.
-    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) {
+    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> json::Result<()> {
+        out.extend_from_slice(&self.before);
         if loaded.validity.get(row) == Some(&0) {
-            return;
+            if self.style == Style::JsonLines {
+                out.extend_from_slice(b"null");
+            }
+            return Ok(());
         }
         let size = self.cells.size as usize;
         let from = (loaded.elements[row] - loaded.elements[0]) as usize * size;
         let to = (loaded.elements[row + 1] - loaded.elements[0]) as usize * size;
         let values = &loaded.values[from..to];
+        if self.style == Style::JsonLines {
+            return self.append_json(values, out);
+        }
         if self.printer.is_text() {
             self.style.append_text(self.text(values), out);
         } else if self.is_list || self.printer.is_hex() {
@@ -92,6 +112,79 @@ impl TableColumn {
         } else {
             self.printer.append(values, out);
         }
+        Ok(())
+    }
+
+    /// Appends a whole cell as JSON.
+    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> json::Result<()> {
+        if self.printer.is_text() {
+            return json::append_string(self.text(values), out);
+        }
+        self.append_ends(false, out);
+        self.append_json_elements(values, true, out);
+        self.append_ends(true, out);
+        Ok(())
+    }
+
+    /// Appends elements of a cell as JSON, or base64 of a blob; `from_first` tells whether they include the first.
+    fn append_json_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) {
+        if self.printer.is_hex() {
+            return json::append_base64(values, out);
+        }
+        for (number, value) in values.chunks_exact(self.cells.size as usize).enumerate() {
+            if number > 0 || !from_first {
+                out.push(b',');
+            }
+            self.printer.append_json(value, self.is_quoted, out);
+        }
+    }
+
+    /// Appends what begins or ends a text, a blob or an array in JSON.
+    fn append_ends(&self, is_end: bool, out: &mut Vec<u8>) {
+        match (self.printer.is_run(), self.is_list, is_end) {
+            (true, ..) => out.push(b'"'),
+            (false, true, false) => out.push(b'['),
+            (false, true, true) => out.push(b']'),
+            (false, false, _) => {}
+        }
+    }
+
+    /// Appends a part of a cell that is too long for memory, and returns the number of its elements.
+    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> json::Result<u64> {
+        if self.style != Style::JsonLines {
+            if is_first {
+                self.append_quote(false, out);
+            }
+            self.append_elements(if is_last { self.text(values) } else { values }, is_first, out);
+            if is_last {
+                self.append_quote(false, out);
+            }
+            return Ok(values.len() as u64 / self.cells.size);
+        }
+        if is_first {
+            self.append_ends(false, out);
+        }
+        let mut length = values.len();
+        if self.printer.is_text() {
+            let text = if is_last { json::check(self.text(values))? } else { json::whole_characters(values)? };
+            json::append_within_string(text, out);
+            length = if is_last { length } else { text.len() };
+        } else {
+            if self.printer.is_hex() && !is_last {
+                length -= length % json::GROUP;
+            }
+            self.append_json_elements(values.get(..length).unwrap_or(values), is_first, out);
+        }
+        if is_last {
+            self.append_ends(true, out);
+        }
+        Ok(length as u64 / self.cells.size)
+    }
+
+    /// Returns the error of a text that JSON cannot hold.
+    fn not_utf8(&self, row: u64) -> Error {
+        let what = format!("the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes");
+        Error::unsupported(what).in_field(self.cells.name())
     }
 
     /// Returns the text of a value, or of the end of a long one.
@@ -128,10 +221,11 @@ impl TableColumn {
 impl Table {
     /// Creates the table. All columns have `rows` cells.
     pub(super) fn new(header: Vec<u8>, columns: Vec<TableColumn>, rows: u64, separator: u8) -> Self {
+        let end_of_row = columns.first().map_or(Style::Tsv, |column| column.style).end_of_row();
         let widest = columns.iter().map(|column| column.cells.each().unwrap_or(0).saturating_mul(column.cells.size));
         let that_fit = LONG as u64 / widest.max().unwrap_or(0).max(1);
         let rows_of_batch = (MAX_CELLS / columns.len().max(1) as u64).clamp(1, MAX_ROWS).min(that_fit);
-        Table { header, columns, rows, separator, rows_of_batch }
+        Table { header, columns, rows, separator, end_of_row, rows_of_batch }
     }
 
     /// Reads as many rows as fit, at most `most`, and returns their number; 0 if a cell is longer than that.
@@ -154,16 +248,16 @@ impl Table {
         Ok(count)
     }
 
-    fn append_rows(&self, count: usize, scratch: &LoadedRows, out: &mut Vec<u8>) {
+    fn append_rows(&self, first: u64, count: usize, scratch: &LoadedRows, out: &mut Vec<u8>) -> Result<()> {
         for row in 0..count {
             for (column, loaded) in self.columns.iter().zip(&scratch.columns) {
-                column.append(loaded, row, out);
+                column.append(loaded, row, out).map_err(|NotUtf8| column.not_utf8(first + row as u64))?;
                 out.push(self.separator);
             }
-            if let Some(last) = out.last_mut() {
-                *last = b'\n';
-            }
+            out.pop();
+            out.extend_from_slice(self.end_of_row);
         }
+        Ok(())
     }
 
     /// Appends one cell, or the part of it that is read at a time.
@@ -178,7 +272,7 @@ impl Table {
         }
         if (end - start) * size <= LONG as u64 {
             column.load(at.row, 1, loaded)?;
-            column.append(loaded, 0, out);
+            column.append(loaded, 0, out).map_err(|NotUtf8| column.not_utf8(at.row))?;
         } else {
             // Treat a part of at least one element as a cell of its own.
             let from = start + at.element;
@@ -186,20 +280,24 @@ impl Table {
             loaded.elements.clear();
             loaded.elements.extend([from, to]);
             column.load(at.row, 1, loaded)?;
+            if at.element == 0 {
+                out.extend_from_slice(&column.before);
+            }
             if loaded.validity.first() != Some(&0) {
-                if at.element == 0 {
-                    column.append_quote(false, out);
-                }
-                let values = if to < end { &*loaded.values } else { column.text(&loaded.values) };
-                column.append_elements(values, at.element == 0, out);
+                let written = column.append_long(&loaded.values, at.element == 0, to == end, out);
+                let written = written.map_err(|NotUtf8| column.not_utf8(at.row))?;
                 if to < end {
-                    return Ok(Position { element: to - start, ..at });
+                    return Ok(Position { element: at.element + written, ..at });
                 }
-                column.append_quote(false, out);
+            } else if column.style == Style::JsonLines {
+                out.extend_from_slice(b"null");
             }
         }
         let is_last = number + 1 == self.columns.len();
-        out.push(if is_last { b'\n' } else { self.separator });
+        match is_last {
+            true => out.extend_from_slice(self.end_of_row),
+            false => out.push(self.separator),
+        }
         Ok(match is_last {
             true => Position { row: at.row + 1, ..Position::default() },
             false => Position { column: at.column + 1, element: 0, ..at },
@@ -228,7 +326,7 @@ impl TextRows for Table {
         if at.column == 0 && at.element == 0 {
             let count = self.load(at.row, end - at.row, scratch)?;
             if count > 0 {
-                self.append_rows(count as usize, scratch, out);
+                self.append_rows(at.row, count as usize, scratch, out)?;
                 return Ok(Position { row: at.row + count, ..Position::default() });
             }
         }

@@ -505,3 +505,83 @@ proptest! {
         }
     }
 }
+
+fn json(columns: &[Column]) -> Measured {
+    Measured::new(json_lines(columns, |_| false).unwrap().table).unwrap()
+}
+
+#[test]
+fn rows_are_json_objects() {
+    let valid = || Arc::new(vec![1u8, 1, 0]) as Arc<dyn Content>;
+    let of = |name: &str, datatype, values| Column::fixed(Field::new(name, datatype), vec![3], values);
+    let floats = [0.5f64, f64::NEG_INFINITY, f64::NAN];
+    let days = [19_753i64, i64::MIN, 0];
+    let blob = Field::new("blob", Datatype::Blob).with_values_per_cell(Some(2));
+    let pair = Field::new("pair", Datatype::Float32).with_values_per_cell(Some(2));
+    let columns = [
+        of("small", Datatype::Int32, le([1i32, -2, i32::MAX].map(i32::to_le_bytes))),
+        of("large", Datatype::UInt64, le([1u64, u64::MAX, 0].map(u64::to_le_bytes))).with_validity(valid()),
+        of("float", Datatype::Float64, le(floats.map(f64::to_le_bytes))),
+        of("is", Datatype::Bool, Arc::new(vec![0, 1, 1])),
+        of("day", Datatype::DateTimeDay, le(days.map(i64::to_le_bytes))),
+        Column::fixed(blob, vec![3], Arc::new(vec![0, 255, 1, 2, 3, 4])),
+        Column::fixed(pair, vec![3], le([1f32, 2.0, -0.0, f32::NAN, 0.1, 1e30].map(f32::to_le_bytes))),
+        strings("a \"b\"", Datatype::StringUtf8, &["é\n\u{1}\\".as_bytes(), b"", b"x"]),
+        labelled("kind", &[b"T cell", b"B"], &[1, 0, 5]),
+    ];
+    let content = json(&columns);
+    let text = text_of(&content);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        r#"{"small":1,"large":"1","float":0.5,"is":false,"day":"2024-01-31","blob":"AP8=","pair":[1.0,2.0],"a \"b\"":"é\n\u0001\\","kind":"B"}"#
+    );
+    assert_eq!(
+        lines[1],
+        r#"{"small":-2,"large":"18446744073709551615","float":"-Infinity","is":true,"day":null,"blob":"AQI=","pair":[-0.0,"NaN"],"a \"b\"":"","kind":"T cell"}"#
+    );
+    assert!(
+        lines[2].contains(r#""large":null,"float":"NaN""#) && lines[2].ends_with(r#""kind":null}"#),
+        "{}",
+        lines[2]
+    );
+    for line in lines {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+    assert_random_access(&content);
+    let numbers = json_lines(&columns[1..2], |_| true).unwrap().table;
+    assert_eq!(
+        text_of(&Measured::new(numbers).unwrap()),
+        "{\"large\":1}\n{\"large\":18446744073709551615}\n{\"large\":null}\n"
+    );
+}
+
+#[test]
+fn long_values_in_json_are_cut_between_characters() {
+    let long = "a".to_owned() + &"é\"".repeat(style::LONG);
+    let bytes: Vec<u8> = (0..style::LONG * 2 + 5).map(|number| number as u8).collect();
+    let list: Vec<u8> = vec![7; style::LONG + 3];
+    let columns = [
+        strings("text", Datatype::StringUtf8, &[long.as_bytes(), b"short"]),
+        strings("blob", Datatype::Blob, &[&bytes, b"\0"]),
+        strings("list", Datatype::UInt8, &[&list, b""]),
+    ];
+    let content = json(&columns);
+    let text = text_of(&content);
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["text"], long.as_str());
+    assert_eq!(first["list"].as_array().unwrap().len(), list.len());
+    use base64::Engine;
+    assert_eq!(base64::engine::general_purpose::STANDARD.decode(first["blob"].as_str().unwrap()).unwrap(), bytes);
+    assert_eq!(text.lines().nth(1).unwrap(), r#"{"text":"short","blob":"AA==","list":[]}"#);
+    assert_random_access(&content);
+}
+
+#[test]
+fn json_of_what_is_not_utf8_is_an_error() {
+    let cut = [b"x".repeat(style::LONG), b"\xc3".to_vec()].concat();
+    for text in [&b"\xff"[..], b"\xc3", &cut] {
+        let column = strings("a", Datatype::StringAscii, &[text]);
+        assert!(Measured::new(json_lines(&[column], |_| false).unwrap().table).is_err());
+    }
+}

@@ -135,6 +135,30 @@ impl Printer {
         }
     }
 
+    /// Appends one value as JSON: a number, a string or `null`. `is_quoted` tells whether integers of 64 bits are strings.
+    /// The labels of the printer are JSON.
+    pub fn append_json(&self, value: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
+        let mut append_quoted = |text: &[u8]| {
+            out.push(b'"');
+            out.extend_from_slice(text);
+            out.push(b'"');
+        };
+        let float = match self.kind {
+            PrinterKind::Float32 => f64::from(f32::from_bits(unsigned(value) as u32)),
+            PrinterKind::Float64 => f64::from_bits(unsigned(value)),
+            _ => 0.0,
+        };
+        match &self.kind {
+            PrinterKind::Label(_) => out.extend_from_slice(self.label(value).unwrap_or(b"null")),
+            PrinterKind::Time if unsigned(value) as i64 == i64::MIN => out.extend_from_slice(b"null"),
+            PrinterKind::Time => self.value(value, append_quoted),
+            PrinterKind::Signed | PrinterKind::Unsigned if is_quoted => self.value(value, append_quoted),
+            _ if float.is_nan() => append_quoted(b"NaN"),
+            _ if float.is_infinite() => append_quoted(if float > 0.0 { b"Infinity" } else { b"-Infinity" }),
+            _ => self.append(value, out),
+        }
+    }
+
     fn label(&self, code: &[u8]) -> Option<&[u8]> {
         let PrinterKind::Label(labels) = &self.kind else { return None };
         let code = number::integer(self.datatype, code).and_then(|code| usize::try_from(code).ok());

@@ -12,7 +12,6 @@ use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
 use crate::domains;
 use crate::fields::FieldFolder;
-use crate::fields::builder::{FileList, FolderBuilder};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::rasters::image_part;
@@ -20,9 +19,11 @@ use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::select::time;
 use crate::texts::{
-    AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, FragmentsTsv, readme, schema_json,
-    schema_text, views_txt,
+    AxisSummary, CellsSummary, CoveredBox, Description, FragmentFacts, FragmentsTsv, readme, schema_json, schema_text,
+    views_txt,
 };
+use crate::views::builder::{FileList, FolderBuilder};
+use crate::views::described::EXPLANATION;
 
 /// The unlisted folder of information about the tree itself.
 pub const OWN: &str = ".tilefs";
@@ -70,12 +71,12 @@ impl Explanations {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
-            builder.add(name, Format::Explanation, None, file);
+            builder.add(name, &EXPLANATION, None, file);
         }
         if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
             let array = fields.subarray.array().clone();
             let file = LazyFile::text(fields.modified, move || fragments_text(&array));
-            builder.add("fragments.tsv", Format::Explanation, None, file);
+            builder.add("fragments.tsv", &EXPLANATION, None, file);
         }
         if explanations.kind == FieldFolderKind::Whole {
             let this = explanations.clone();

@@ -23,10 +23,8 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
 use crate::domains::{self, TableView};
-use crate::fields::builder::FolderBuilder;
 use crate::fields::enums;
 use crate::fields::meta;
-use crate::fields::rasters;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::Node;
@@ -37,6 +35,7 @@ use crate::options::OpenOptions;
 use crate::select::{self, Addressing, DimensionBounds};
 use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::views;
+use crate::views::builder::FolderBuilder;
 use crate::views::labels;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
@@ -214,7 +213,7 @@ fn dense_folder(
         subarray: Arc::new(DenseSubarray::new(dense, selection)),
         names,
         modified,
-        shown: options.shown,
+        shown: options.shown.clone(),
         table_view: None,
     };
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
@@ -232,7 +231,7 @@ fn sparse_folder(
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
         let (names, table_view) = (names.clone(), table_view.clone());
-        let fields = FieldFolder { subarray, names, modified, shown: options.shown, table_view };
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), table_view };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
@@ -266,27 +265,13 @@ pub(super) fn fields_folder(
     kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
-    let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown);
+    let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));
     let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {
         domains::add_to_array(&mut builder, fields.subarray.array(), fields.modified)?;
     }
-    let is_dense = !fields.schema().is_sparse();
-    for attribute in fields.attributes() {
-        fields.add_raw(&mut builder, attribute);
-        views::add_lines(&mut builder, fields, attribute);
-        if is_dense {
-            rasters::add_headers(&mut builder, fields, attribute);
-        }
-    }
-    builder.add_folder("dims", true, |dims| {
-        for dimension in fields.dimensions() {
-            fields.add_raw(dims, dimension);
-            views::add_lines(dims, fields, dimension);
-        }
-    });
-    views::add_folders(&mut builder, fields, is_slice);
+    views::add_to(&mut builder, fields, is_slice);
     let array = fields.subarray.array();
     add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
     explanations.set_files(builder.file_list());

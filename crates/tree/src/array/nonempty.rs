@@ -59,7 +59,7 @@ impl NonEmptyFolder {
             subarray,
             names: self.names.clone(),
             modified: self.modified,
-            shown: self.options.shown,
+            shown: self.options.shown.clone(),
             table_view: None,
         };
         tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)

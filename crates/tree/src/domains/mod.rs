@@ -16,9 +16,9 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
-use crate::fields::builder::FolderBuilder;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
+use crate::views::builder::FolderBuilder;
 
 pub use vcf::view::TableView;
 

@@ -15,12 +15,12 @@ use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
 use tilefs_reader::array::Array;
 
-use crate::fields::builder::FolderBuilder;
 use crate::fields::lines::Lines;
 use crate::node::hex::hex;
 use crate::node::lazy::LazyFile;
 use crate::node::names::FileNames;
-use crate::texts::Format;
+use crate::views::builder::FolderBuilder;
+use crate::views::described::LABELS;
 
 /// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.
 const LABEL_OVERHEAD: usize = 48;
@@ -42,7 +42,7 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
             let (array, name) = (array.clone(), name.to_owned());
             let file = files.give(&name, &[".txt"]);
             let content = LazyFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
-            enums.add(format!("{file}.txt"), Format::Labels, None, content);
+            enums.add(format!("{file}.txt"), &LABELS, None, content);
         }
     });
 }

@@ -1,6 +1,6 @@
 //! The raw files of attributes and dimensions: values, offsets, validity, and headers.
 
-pub mod builder;
+pub mod columns;
 pub(crate) mod coordinates;
 pub mod enums;
 pub mod lines;
@@ -25,13 +25,10 @@ use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::domains::TableView;
-use crate::fields::builder::FolderBuilder;
-use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
-use crate::texts::Format;
-use crate::texts::shown::{ShownViews, View};
+use crate::node::shown::ShownViews;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]
@@ -125,7 +122,7 @@ impl FieldFolder {
     }
 
     /// Returns the number of cells in a field's files, if known without reading.
-    fn known_cells(&self, field: FieldId) -> Option<u64> {
+    pub fn known_cells(&self, field: FieldId) -> Option<u64> {
         let shape = self.subarray.known_shape()?;
         match field {
             FieldId::Dimension(axis) if !self.schema().is_sparse() => shape.get(axis).copied(),
@@ -146,8 +143,8 @@ impl FieldFolder {
     }
 
     /// Like [`FieldFolder::listing`], for a file that is listed only if its view is shown.
-    pub fn listing_if_shown(&self, view: View, sizing: Sizing) -> Listing {
-        if self.shown.has(view) { self.listing(sizing) } else { Listing::Never }
+    pub fn listing_if(&self, is_shown: bool, sizing: Sizing) -> Listing {
+        if is_shown { self.listing(sizing) } else { Listing::Never }
     }
 
     /// Like [`FieldFolder::listing`], for a file of the stored values of one field.
@@ -192,44 +189,5 @@ impl FieldFolder {
         let FieldId::Attribute(number) = id else { return false };
         let attribute = &self.schema().attributes[number];
         attribute.enumeration.is_some() && attribute.cell_count == CellValNum::Fixed(1)
-    }
-
-    /// Adds the raw files of a field.
-    pub fn add_raw(&self, builder: &mut FolderBuilder, id: FieldId) {
-        let field = self.describe(id);
-        let cells = self.known_cells(id);
-        let extension = of_datatype(field.datatype);
-        let stem = self.names.of_field(id);
-        let user_name = self.user_name(id);
-        let name = Some(user_name.as_ref());
-        let format = match id {
-            FieldId::Attribute(_) => Format::Raw,
-            FieldId::Dimension(_) => Format::Coordinates,
-        };
-        let described = |file: LazyFile, describe: fn(&Self, FieldId) -> ExtendedAttributes| {
-            let this = self.clone();
-            file.described_by(move || describe(&this, id))
-        };
-        let listing = self.listing(Sizing::Count);
-        let values = described(self.file(move |fields| fields.subarray.values(id)), xattrs::of_values);
-        let values = with_cells(values, cells, field.cell_size());
-        builder.add_with(format!("{stem}.{extension}"), format, name, values, self.listing_of_values(id));
-        if field.values_per_cell.is_none() {
-            let offsets = described(self.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets);
-            let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
-            builder.add_with(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets, listing.clone());
-        }
-        if field.nullable {
-            let validity = described(self.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity);
-            let validity = with_cells(validity, cells, Some(1));
-            builder.add_with(format!("{stem}.valid.u8"), Format::Validity, name, validity, listing);
-        }
-    }
-}
-
-fn with_cells(file: LazyFile, cells: Option<u64>, cell_size: Option<u64>) -> LazyFile {
-    match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
-        Some(length) => file.with_length(length),
-        None => file,
     }
 }

@@ -1,18 +1,13 @@
-//! Dense attributes as rasters: their properties, and the small companion files that tell programs how to read the raw
-//! file.
+//! Dense attributes as rasters: what the metadata of an array tell of them.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use tilefs_export::column::FormatResult;
-use tilefs_export::column::extension::of_datatype;
 use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::geo::pam::{Band, Pam};
 use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};
 use tilefs_export::geo::projjson;
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
-use tilefs_export::raster::{envi, sidecar};
-use tilefs_export::{Column, Field, Metadatum, number};
+use tilefs_export::{Field, Metadatum, number};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
@@ -20,18 +15,16 @@ use tilefs_reader::array::MetadataItem;
 use tilefs_reader::array::dense::AxisRange;
 use tilefs_storage::StoreKey;
 
-use crate::cells::{FieldId, column};
+use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::fields::builder::FolderBuilder;
 use crate::fields::coordinates::{AxisCoordinates, Coordinates};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::missing;
 use crate::fields::notes::Notes;
-use crate::node::lazy::LazyFile;
 use crate::node::names::dimension_names;
 use crate::select::Addressing;
-use crate::texts::{Format, ImagePart};
+use crate::texts::ImagePart;
 
 /// The metadata key under which GDAL describes a raster.
 const GDAL_METADATA: &str = "_gdal";
@@ -44,51 +37,6 @@ const GDAL_FILE: &str = ".tdb.aux.xml";
 
 /// Maximum size in bytes of such a description.
 const MAX_GDAL_FILE: u64 = 16 << 20;
-
-/// Writes the header of an image whose raw file has the given name.
-type ImageHeader = fn(&Column, &Scene, &str) -> FormatResult<Vec<u8>>;
-
-/// Adds the ENVI header, and the optional `.vrt`, `.nhdr` and `.mhd`.
-pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let field = fields.describe(id);
-    let rank = fields.schema().dimensions.len();
-    let stem = fields.names.of_field(id);
-    let data_file = format!("{stem}.{}", of_datatype(field.datatype));
-
-    let name = format!("{data_file}.hdr");
-    match envi::check(&field, rank) {
-        Err(reason) => builder.leave_out(&name, reason),
-        Ok(()) => {
-            builder.add(name, Format::EnviHeader, Some(&fields.user_name(id)), header(fields, id, envi::header));
-        }
-    }
-    let is_raster = sidecar::check_vrt(&field, rank).is_ok();
-    let is_image = sidecar::check_image(&field, rank).is_ok();
-    let others: [(bool, &str, Format, ImageHeader); 3] = [
-        (is_raster, "vrt", Format::VirtualRaster, sidecar::vrt),
-        (is_image, "nhdr", Format::Sidecar, sidecar::nhdr),
-        (is_image && sidecar::can_mhd_name(&data_file), "mhd", Format::Sidecar, sidecar::mhd),
-    ];
-    for (_, extension, format, write) in others.into_iter().filter(|(fits, ..)| *fits) {
-        let data = data_file.clone();
-        let file = header(fields, id, move |column, scene| write(column, scene, &data));
-        builder.add_unlisted(format!("{stem}.{extension}"), format, Some(&fields.user_name(id)), file);
-    }
-}
-
-/// Returns a file that `write` makes from the column and its properties as a raster.
-fn header(
-    fields: &FieldFolder,
-    id: FieldId,
-    write: impl Fn(&Column, &Scene) -> FormatResult<Vec<u8>> + Send + Sync + 'static,
-) -> LazyFile {
-    fields.file(move |fields| {
-        let rasters = Rasters::of(fields)?;
-        let field = rasters.describe(id)?;
-        let scene = rasters.scene(id, &field)?;
-        Ok(Arc::new(write(&column(&*fields.subarray, id, field)?, &scene)?))
-    })
-}
 
 /// The metadata of an array about its fields, and about the fields as rasters.
 pub struct Rasters<'a> {

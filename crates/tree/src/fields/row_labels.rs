@@ -10,8 +10,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use crate::cells::FieldId;
 use crate::cells::label_search::{LabelValues, label_values};
 use crate::fields::FieldFolder;
+use crate::fields::columns::column_of;
 use crate::select::bounds::integer_ends;
-use crate::views::column_of;
 
 /// Returns a column for each label of a sparse array whose values are single numbers, dates or texts. Rows at
 /// coordinates without a label are null. Texts are labels of codes, as those of an enumeration.

@@ -33,8 +33,7 @@ use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::options::OpenOptions;
-use crate::texts::shown::View;
-use crate::views::zarr::{ZARR, ZarrOfMembers};
+use crate::views::zarr::{ZARR, ZARR_VIEW, ZarrOfMembers};
 use crate::views::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of information about a group.
@@ -221,7 +220,7 @@ impl Folder for GroupFolder {
         let names = members.names.iter().flatten().map(String::as_str);
         let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
         let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
-        let zarr = self.options.shown.has(View::Zarr).then_some(ZARR);
+        let zarr = ZARR_VIEW.is_shown(&self.options.shown).then_some(ZARR);
         let mut views = Vec::new();
         for domain in &*self.domains {
             // A member of that name hides the view.

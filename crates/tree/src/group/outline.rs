@@ -15,11 +15,11 @@ use tilefs_reader::group::Group;
 
 use crate::array::size_text;
 use crate::group::texts::NEITHER;
+use crate::node::quoting::in_line;
 use crate::objects::directory::Directory;
 use crate::objects::open_folder;
 use crate::objects::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};
 use crate::options::OpenOptions;
-use crate::texts::in_line;
 
 /// The metadata key under which TileDB-SOMA stores the type of an object.
 const SOMA_TYPE: &str = "soma_object_type";

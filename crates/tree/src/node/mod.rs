@@ -8,7 +8,9 @@ pub mod lazy;
 pub(crate) mod listing;
 pub mod names;
 pub mod opened_later;
+pub mod quoting;
 pub mod recent;
+pub mod shown;
 pub mod suggest;
 
 use std::collections::HashSet;

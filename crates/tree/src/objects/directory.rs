@@ -23,10 +23,10 @@ use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::names::{FileNames, OF_DIRECTORIES};
 use crate::node::opened_later::{OpenedLater, source_of};
+use crate::node::quoting::{heading, in_line, list_of_folders};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::open_folder;
 use crate::options::OpenOptions;
-use crate::texts::{heading, in_line, list_of_folders};
 
 const README: &str = "README.txt";
 

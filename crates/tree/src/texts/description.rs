@@ -1,6 +1,5 @@
 //! The information about an array, or a slice of one, from which its explanatory files are written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tilefs_export::{Labels, Metadatum};
@@ -11,9 +10,8 @@ use tilefs_reader::array::TimeWindow;
 use tilefs_reader::array::dense::AxisSelection;
 use tilefs_reader::array::sparse::RowCount;
 
-use super::format::Format;
 use crate::domains::soma::Element;
-use crate::node::listing::Listing;
+use crate::views::files::{FileFacts, Files};
 
 /// An array, or a slice of one, as its folder shows it.
 pub struct Description<'a> {
@@ -94,66 +92,6 @@ pub struct AxisSummary {
     pub last: Option<Scalar>,
     /// The difference between consecutive coordinates; `None` if it varies.
     pub step: Option<i64>,
-}
-
-/// One file, or several of the same name in as many slices.
-#[derive(Debug, Clone)]
-pub struct FileFacts {
-    /// Relative to the folder of the description.
-    pub path: String,
-    pub format: Format,
-    /// The user's name of its attribute or dimension; `None` for several or none.
-    pub field: Option<String>,
-    /// `None` if it would have to be counted.
-    pub bytes: Option<u64>,
-    /// Whether `ls` shows it in its folder.
-    pub listing: Listing,
-    /// Whether `ls` shows its folder.
-    pub is_folder_listed: bool,
-}
-
-impl FileFacts {
-    /// Returns whether `ls` shows it.
-    pub fn is_listed(&self) -> bool {
-        self.is_folder_listed && self.listing.is_listed()
-    }
-
-    /// Returns whether opening it may take a pass over very many cells.
-    pub fn is_slow(&self) -> bool {
-        matches!(self.listing, Listing::If(_)) && !self.listing.is_listed()
-    }
-}
-
-/// The files of a folder, indexed by field because there may be many.
-#[derive(Debug, Clone, Default)]
-pub struct Files {
-    all: Vec<FileFacts>,
-    by_field: HashMap<String, Vec<usize>>,
-}
-
-impl Files {
-    pub fn new(all: Vec<FileFacts>) -> Self {
-        let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
-        for (number, file) in all.iter().enumerate() {
-            if let Some(field) = &file.field {
-                match by_field.get_mut(field) {
-                    Some(numbers) => numbers.push(number),
-                    None => drop(by_field.insert(field.clone(), vec![number])),
-                }
-            }
-        }
-        Files { all, by_field }
-    }
-
-    /// Returns all files, in the order in which they should be named.
-    pub fn iter(&self) -> impl Iterator<Item = &FileFacts> {
-        self.all.iter()
-    }
-
-    /// Returns the files of a field, in the same order.
-    pub fn of_field(&self, field: &str) -> impl Iterator<Item = &FileFacts> {
-        self.by_field.get(field).into_iter().flatten().filter_map(|&number| self.all.get(number))
-    }
 }
 
 impl Description<'_> {

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::ArraySchema;
 
-use super::quoting::in_line;
+use crate::node::quoting::in_line;
 use crate::select::range_text;
 use crate::select::time;
 

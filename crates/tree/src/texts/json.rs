@@ -13,13 +13,14 @@ use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, Dimensi
 use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
 
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
 use crate::select::coordinate_text;
 use crate::select::time;
+use crate::views::files::FileFacts;
 
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
 /// replaced by their number of labels: `enums/` has them.
@@ -241,7 +242,7 @@ fn optional_scalar(datatype: Datatype, scalar: Option<&Scalar>) -> Value {
 fn file(file: &FileFacts) -> Value {
     let mut all = Map::new();
     all.insert("path".to_owned(), file.path.clone().into());
-    all.insert("format".to_owned(), file.format.facts().name.into());
+    all.insert("format".to_owned(), file.view.name.into());
     if let Some(field) = &file.field {
         all.insert("field".to_owned(), field.clone().into());
     }

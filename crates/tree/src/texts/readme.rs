@@ -4,15 +4,21 @@ use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
 
-use super::commands::{IN_NONEMPTY, called, commands};
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
-use super::format::Format;
-use super::quoting::{heading, in_line};
+use super::commands::{IN_NONEMPTY, commands};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::size::{counted, rows_text};
 use super::value::datatype_text;
 use crate::node::names::dimension_names;
+use crate::node::quoting::{heading, in_line};
 use crate::select::range_text;
 use crate::select::time;
+use crate::views::commands::called;
+use crate::views::files::FileFacts;
+use crate::views::lines::LINES;
+use crate::views::parquet::{PARQUET, PARQUET_MICROSECONDS};
+use crate::views::raw::{COORDINATES, OFFSETS, RAW, VALIDITY};
+use crate::views::zarr::ZARR_VIEW;
+use crate::views::{VIEWS, View};
 
 /// Maximum number of attributes or dimensions that are named; schema.txt has them all.
 const MAX_FIELDS: usize = 40;
@@ -140,8 +146,8 @@ fn fields(description: &Description<'_>) -> String {
 
 /// Returns the raw files and coordinate files of a field.
 fn paths(description: &Description<'_>, field: &str) -> String {
-    let basic = [Format::Raw, Format::Coordinates, Format::Offsets, Format::Lines, Format::Validity];
-    let files = description.files_of(field).filter(|file| file.is_listed() && basic.contains(&file.format));
+    let basic: [&View; 5] = [&RAW, &COORDINATES, &OFFSETS, &LINES, &VALIDITY];
+    let files = description.files_of(field).filter(|file| file.is_listed() && basic.contains(&file.view));
     files.map(|file| in_line(&file.path)).collect::<Vec<_>>().join("  ")
 }
 
@@ -169,23 +175,22 @@ fn which_file(description: &Description<'_>) -> String {
         Some(written) => (&**written, IN_NONEMPTY),
         None => (description, ""),
     };
-    let mut formats: Vec<Format> = shown.files.iter().map(|file| file.format).collect();
-    formats.sort_unstable();
-    formats.dedup();
+    let mut jobs: Vec<_> = VIEWS.iter().filter_map(|view| Some((view.job?, *view))).collect();
+    jobs.sort_by_key(|(job, _)| job.place);
     let mut text = String::new();
-    for format in formats {
-        let Some(job) = format.facts().job else { continue };
-        let files = || shown.files.iter().filter(|file| file.format == format);
+    for (job, view) in jobs {
+        let files = || shown.files.iter().filter(|file| file.view == view);
         // Prefer values to a mask of nulls.
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
-        let job = match format {
-            // With dates that Spark does not support.
-            Format::Parquet if shown.files.iter().any(|file| file.format == Format::ParquetMicroseconds) => {
-                "Tables and queries: DuckDB, Polars, pandas"
-            }
-            Format::Zarr if description.annotated().is_some() => "Annotated data: anndata, scanpy",
-            _ => job,
+        // With dates that Spark does not support.
+        let has_nanoseconds = || shown.files.iter().any(|file| file.view == &PARQUET_MICROSECONDS);
+        let job = if view == &PARQUET && has_nanoseconds() {
+            "Tables and queries: DuckDB, Polars, pandas"
+        } else if view == &ZARR_VIEW && description.annotated().is_some() {
+            "Annotated data: anndata, scanpy"
+        } else {
+            job.task
         };
         let path = in_line(opened(&first.path));
         let others = if files().nth(1).is_some() { "  ..." } else { "" };
@@ -223,7 +228,7 @@ fn copies(description: &Description<'_>) -> String {
         );
     }
     let listed = || description.files.iter().filter(|file| file.is_listed());
-    let holds = |file: &&FileFacts| file.is_listed() && file.format.facts().holds_values;
+    let holds = |file: &&FileFacts| file.is_listed() && file.view.holds_values;
     // A netCDF file or a table holds all attributes, a raw file one.
     let of_all: Vec<&FileFacts> = description.files.iter().filter(|file| file.field.is_none()).filter(holds).collect();
     let count = |one: &Attribute| description.files_of(&one.name).filter(holds).count() + of_all.len();
@@ -290,8 +295,10 @@ mod tests {
 
     use super::*;
     use crate::node::listing::Listing;
-    use crate::texts::description::{Files, ImagePart};
+    use crate::texts::description::ImagePart;
     use crate::texts::testing;
+    use crate::views::files::Files;
+    use crate::views::{arrow, described, grid, matrix_market, parquet};
 
     #[test]
     fn a_dense_array() {
@@ -388,20 +395,20 @@ data.i64.hdr: ENVI has no dates
         schema.attributes[0].enumeration = Some("kinds".to_owned());
         let mut description = testing::sparse(&schema);
         description.cells = CellsSummary::Sparse { rows: Some(RowCount::Exactly(1234)), non_empty: None, matrix: None };
-        let unlisted = |path: &str, format, field: Option<&str>| FileFacts {
+        let unlisted = |path: &str, view: &'static View, field: Option<&str>| FileFacts {
             path: path.to_owned(),
-            format,
+            view,
             field: field.map(str::to_owned),
             bytes: None,
             listing: Listing::Never,
             is_folder_listed: true,
         };
         let more = [
-            unlisted("arrow/cells.arrow", Format::Arrow, None),
-            unlisted("parquet/cells.parquet", Format::Parquet, None),
-            unlisted("text/a.mtx", Format::MatrixMarket, Some("a")),
-            unlisted("text/a.txt", Format::Grid, Some("a")),
-            unlisted("enums/kinds.txt", Format::Labels, None),
+            unlisted("arrow/cells.arrow", &arrow::ARROW, None),
+            unlisted("parquet/cells.parquet", &parquet::PARQUET, None),
+            unlisted("text/a.mtx", &matrix_market::MATRIX_MARKET, Some("a")),
+            unlisted("text/a.txt", &grid::GRID, Some("a")),
+            unlisted("enums/kinds.txt", &described::LABELS, None),
         ];
         description.files = Arc::new(Files::new(description.files.iter().cloned().chain(more).collect()));
         let text = readme(&description);

@@ -8,9 +8,9 @@ use tilefs_reader::array::sparse::RowCount;
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::filters::pipeline_text;
 use super::json::layout_name;
-use super::quoting::{in_line, quoted};
 use super::value::{datatype_text, values_text};
 use crate::node::names::{dimension_name, dimension_names};
+use crate::node::quoting::{in_line, quoted};
 use crate::select::time;
 use crate::select::{coordinate_text, range_text};
 

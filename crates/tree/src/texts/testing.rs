@@ -10,8 +10,9 @@ use tilefs_format::schema::{ArraySchema, CellValNum, fixture};
 use tilefs_reader::array::TimeWindow;
 
 use super::description::*;
-use super::format::Format;
 use crate::node::listing::Listing;
+use crate::views::files::{FileFacts, Files};
+use crate::views::{View, datasets, grid, headers, lines, npy, raw, text_tables};
 
 /// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text
 /// `it's`.
@@ -33,10 +34,10 @@ pub fn dense_schema() -> ArraySchema {
     schema
 }
 
-fn file(path: &str, format: Format, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
+fn file(path: &str, view: &'static View, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
     FileFacts {
         path: path.to_owned(),
-        format,
+        view,
         field: field.map(str::to_owned),
         bytes,
         listing: Listing::Always,
@@ -73,19 +74,19 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         last_commit: Some(1_706_696_000_000),
         fragments: 3,
         files: files([
-            file("temp.f32", Format::Raw, Some("temp"), Some(20_000)),
-            file("temp.f32.hdr", Format::EnviHeader, Some("temp"), Some(300)),
-            FileFacts { listing: Listing::Never, ..file("temp.vrt", Format::VirtualRaster, Some("temp"), Some(600)) },
-            file("data.i64", Format::Raw, Some(""), Some(40_000)),
-            file("it's.bytes", Format::Raw, Some("it's"), None),
-            file("it's.offsets.u64", Format::Offsets, Some("it's"), Some(40_008)),
-            file("it's.txt", Format::Lines, Some("it's"), None),
-            file("it's.valid.u8", Format::Validity, Some("it's"), Some(5000)),
-            file("dims/y.i32", Format::Coordinates, Some("y"), Some(400)),
-            file("dims/x.i32", Format::Coordinates, Some("x"), Some(200)),
-            file("npy/temp.npy", Format::Npy, Some("temp"), Some(20_128)),
-            file("text/temp.txt", Format::Grid, Some("temp"), Some(80_000)),
-            file("netcdf/array.nc", Format::NetCdf, None, Some(60_500)),
+            file("temp.f32", &raw::RAW, Some("temp"), Some(20_000)),
+            file("temp.f32.hdr", &headers::ENVI, Some("temp"), Some(300)),
+            FileFacts { listing: Listing::Never, ..file("temp.vrt", &headers::VRT, Some("temp"), Some(600)) },
+            file("data.i64", &raw::RAW, Some(""), Some(40_000)),
+            file("it's.bytes", &raw::RAW, Some("it's"), None),
+            file("it's.offsets.u64", &raw::OFFSETS, Some("it's"), Some(40_008)),
+            file("it's.txt", &lines::LINES, Some("it's"), None),
+            file("it's.valid.u8", &raw::VALIDITY, Some("it's"), Some(5000)),
+            file("dims/y.i32", &raw::COORDINATES, Some("y"), Some(400)),
+            file("dims/x.i32", &raw::COORDINATES, Some("x"), Some(200)),
+            file("npy/temp.npy", &npy::NPY, Some("temp"), Some(20_128)),
+            file("text/temp.txt", &grid::GRID, Some("temp"), Some(80_000)),
+            file("netcdf/array.nc", &datasets::NETCDF, None, Some(60_500)),
         ]),
         not_listed: Arc::new(vec![("data.i64.hdr".to_owned(), "ENVI has no dates".to_owned())]),
         enumerations: vec![Arc::new(labels)],
@@ -129,11 +130,11 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         last_commit: None,
         fragments: 1,
         files: files([
-            file("a.f64", Format::Raw, Some("a"), None),
-            file("b.bytes", Format::Raw, Some("b"), None),
-            file("b.txt", Format::Lines, Some("b"), None),
-            file("dims/rows.i32", Format::Coordinates, Some("rows"), None),
-            file("text/cells.tsv", Format::Tsv, None, None),
+            file("a.f64", &raw::RAW, Some("a"), None),
+            file("b.bytes", &raw::RAW, Some("b"), None),
+            file("b.txt", &lines::LINES, Some("b"), None),
+            file("dims/rows.i32", &raw::COORDINATES, Some("rows"), None),
+            file("text/cells.tsv", &text_tables::TSV, None, None),
         ]),
         not_listed: Arc::default(),
         enumerations: Vec::new(),

@@ -8,9 +8,9 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 
-use super::quoting::quoted;
 use crate::fields::meta::number_json;
 use crate::node::hex::hex;
+use crate::node::quoting::quoted;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
 /// replace the rest.

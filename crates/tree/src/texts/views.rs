@@ -1,7 +1,9 @@
 //! `.tilefs/views.txt`: every form in which an array can be read, listed or not, with the programs that read it.
 
-use super::description::{Description, FileFacts};
-use super::quoting::in_line;
+use super::description::Description;
+use crate::node::quoting::in_line;
+use crate::views::files::FileFacts;
+use crate::views::folders_of_parts;
 
 /// The column at which names end, unless they are longer.
 const NAMES: usize = 32;
@@ -11,14 +13,7 @@ pub fn views_txt(description: &Description<'_>) -> String {
     let mut lines: Vec<String> = description.files.iter().map(of_file).collect();
     let mut add = |name: &str, what: &str| lines.push(line(name, what));
     if description.has_one_axis() {
-        for (name, what) in [
-            ("text/parts/", "the table as text in files of a million rows (.tsv, .csv)"),
-            ("text/parts-without-header/", "the same without names of columns: cat text/parts-without-header/*"),
-            ("arrow/parts/", "the table in Arrow files of a million rows"),
-            ("parquet/parts/", "the table in Parquet files of a million rows"),
-        ] {
-            add(name, what);
-        }
+        folders_of_parts().iter().for_each(|(name, about)| add(name, about));
     }
     match description.schema.is_sparse() {
         true => add("by-row/", "all of these, rows sorted by coordinates"),
@@ -42,7 +37,7 @@ pub fn line(name: &str, what: &str) -> String {
 }
 
 fn of_file(file: &FileFacts) -> String {
-    line(&file.path, file.format.facts().reader)
+    line(&file.path, file.view.reader)
 }
 
 #[cfg(test)]

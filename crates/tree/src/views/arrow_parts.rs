@@ -11,9 +11,10 @@ use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
 use crate::fields::{FieldFolder, FieldNames};
+use crate::node::shown::ShownViews;
 use crate::options::Extent;
 use crate::select::Addressing;
-use crate::texts::shown::ShownViews;
+use crate::views::arrow::arrow_of;
 use crate::views::parts::part_of;
 use crate::views::tables;
 
@@ -76,6 +77,6 @@ impl ArrowParts {
     /// locates cells, and in offsets.
     pub fn part(&self, number: usize) -> Result<Arc<dyn Content>> {
         let subarray = part_of(&self.fields.subarray, number)?;
-        tables::arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref())
+        arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref())
     }
 }

@@ -15,14 +15,15 @@ use tilefs_reader::array::dense::Selection;
 
 use crate::cells::FieldId;
 use crate::cells::dense::DenseSubarray;
-use crate::fields::builder::FolderBuilder;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
+use crate::node::shown::ShownViews;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
-use crate::texts::shown::ShownViews;
-use crate::views;
+use crate::views::builder::FolderBuilder;
+use crate::views::lines::LINES;
+use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 
 /// Returns the folder of a whole array.
 type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;
@@ -116,7 +117,8 @@ fn add_values(
     let subarray = Arc::new(subarray);
     let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, table_view: None };
     let attribute = FieldId::Attribute(opened.attribute);
-    fields.add_raw(builder, attribute);
-    views::add_lines(builder, &fields, attribute);
+    for view in [&RAW, &OFFSETS, &VALIDITY, &LINES] {
+        view.add_of_field(builder, &fields, attribute);
+    }
     Ok(())
 }

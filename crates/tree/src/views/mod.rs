@@ -1,257 +1,266 @@
-//! The folders of formats: the same values as files of other kinds.
+//! The views of an array: each is a form in which its cells can be read, and each has one file here, which says all
+//! about it. [`VIEWS`] is the list from which everything that names views is made: folders, `--show`, README.txt,
+//! `.tilefs/views.txt`, schema.json, the manual, media types and the page of a server.
 
+pub mod arrow;
 pub mod arrow_parts;
-pub(crate) mod chunk_series;
+pub mod builder;
+pub mod chunk_series;
+pub mod column_major;
+pub mod commands;
+pub mod datasets;
+pub mod described;
+pub mod files;
+pub mod grid;
+pub mod headers;
+pub mod json_lines;
 pub mod labels;
+pub mod lines;
+pub mod matrix_market;
+pub mod npy;
+pub mod parquet;
 pub mod parts;
+pub mod raw;
 pub mod tables;
-pub(crate) mod tiff;
-pub(crate) mod zarr;
-pub(crate) mod zarr2;
+pub mod text_tables;
+pub mod tiff;
+pub mod view;
+pub mod zarr;
+pub mod zarr2;
 
-use std::sync::Arc;
+pub use view::View;
 
-use tilefs_export::column::extension::of_datatype;
-use tilefs_export::column::{AuxiliaryCoordinates, Columns};
-use tilefs_export::content::padded::longest;
-use tilefs_export::hdf5::{Form, hdf5};
-use tilefs_export::netcdf::netcdf;
-use tilefs_export::npy::{self, Order};
-use tilefs_export::text;
-use tilefs_export::{Column, Content};
-use tilefs_format::error::{Error, Result};
-
-use crate::cells::{FieldId, Subarray, column};
+use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::fields::builder::FolderBuilder;
-use crate::fields::enums;
-use crate::fields::rasters::{self, Rasters};
-use crate::fields::whole_units::in_whole_units;
-use crate::node::listing::Sizing;
-use crate::texts::Format;
-use crate::texts::shown::View;
-use crate::views::tables::measured;
+use crate::views::builder::FolderBuilder;
+use crate::views::parts::PartsFolder;
+use crate::views::view::{Add, BYTES, Parts, Shown};
 
-/// Adds the folders of all formats that can hold any of the fields.
-pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    let is_sparse = fields.schema().is_sparse();
-    let all = || fields.attributes().chain(fields.dimensions());
-    explain_absence(builder, fields);
-    builder.add_folder("npy", true, |npy| all().for_each(|id| add_npy(npy, fields, id)));
-    builder.add_folder("text", true, |texts| {
-        all().for_each(|id| add_grid(texts, fields, id));
-        tables::add_texts(texts, fields);
-    });
-    builder.add_folder("netcdf", true, |netcdf| {
-        if !is_sparse && fields.subarray.known_shape().is_some_and(|shape| shape.contains(&0)) {
-            return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
-        }
-        netcdf.add_with("array.nc", Format::NetCdf, None, fields.file(netcdf_content), fields.listing_of_all());
-    });
-    builder.add_folder("netcdf4", fields.shown.has(View::Other), |folder| {
-        add_hdf5(folder, fields, "array.nc", Form::NetCdf4);
-    });
-    builder
-        .add_folder("hdf5", fields.shown.has(View::Other), |folder| add_hdf5(folder, fields, "array.h5", Form::Plain));
-    builder.add_folder("arrow", fields.shown.has(View::Arrow), |folder| tables::add_arrow(folder, fields));
-    builder.add_folder("parquet", fields.shown.has(View::Parquet), |folder| tables::add_parquet(folder, fields));
-    zarr::add_to(builder, fields, is_slice);
-    if !is_sparse {
-        builder.add_folder("tiff", fields.shown.has(View::Tiff), |pictures| tiff::add_to(pictures, fields));
-        builder.add_folder("F", fields.shown.has(View::Other), |column_major| {
-            fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
-        });
-    }
-}
+/// All views. A folder has its files in this order, and the folders of an array are in the order of their first views.
+pub static VIEWS: &[&View] = &[
+    &raw::RAW,
+    &raw::COORDINATES,
+    &raw::OFFSETS,
+    &raw::VALIDITY,
+    &lines::LINES,
+    &headers::ENVI,
+    &headers::VRT,
+    &headers::SIDECAR,
+    &npy::NPY,
+    &grid::GRID,
+    &text_tables::TSV,
+    &text_tables::CSV,
+    &json_lines::JSON_LINES,
+    &matrix_market::MATRIX_MARKET,
+    &datasets::NETCDF,
+    &datasets::NETCDF4,
+    &datasets::HDF5,
+    &arrow::ARROW,
+    &parquet::PARQUET,
+    &parquet::PARQUET_MICROSECONDS,
+    &zarr::ZARR_VIEW,
+    &zarr2::ZARR2_VIEW,
+    &tiff::TIFF,
+    &tiff::RASTER_METADATA,
+    &column_major::COLUMN_MAJOR,
+    &described::ORIGINAL,
+    &described::LABELS,
+    &described::EXPLANATION,
+];
 
-/// Records why an array has no views that only arrays of another kind have.
-fn explain_absence(builder: &mut FolderBuilder, fields: &FieldFolder) {
-    if fields.schema().is_sparse() {
-        for name in ["tiff", "F"] {
-            builder.folder.explain_absence(name, "only dense arrays have it; the cells of this one are rows of tables");
-        }
-    }
-    if !fields.has_one_axis() {
-        let reason = tables::no_tables(fields);
-        ["arrow", "parquet"].iter().for_each(|name| builder.folder.explain_absence(name, &reason));
-    }
-}
-
-/// Adds the lines of a text of variable length, beside its raw files.
-pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if text::check_lines(&fields.describe(id)).is_ok() {
-        let name = format!("{}.txt", fields.names.of_field(id));
-        let file = fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?));
-        builder.add_with(name, Format::Lines, Some(&fields.user_name(id)), file, fields.listing_of_values(id));
-    }
-}
-
-fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let name = format!("{}.npy", fields.names.of_field(id));
-    match npy::check(&fields.describe(id)) {
-        Err(reason) => builder.leave_out(&name, reason),
-        Ok(()) => {
-            let file = fields.file(move |fields| Ok(npy::npy(&column_of(fields, id)?, Order::RowMajor)?));
-            builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
-        }
-    }
-    // Whether each cell has a value, even if NumPy cannot hold the values themselves.
-    if fields.describe(id).nullable {
-        let name = format!("{}.valid.npy", fields.names.of_field(id));
-        let file = fields.file(move |fields| Ok(npy::validity(&column_of(fields, id)?, Order::RowMajor)?));
-        builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
-    }
-}
-
-/// Adds the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
-/// no fixed width.
-fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if text::check_grid(&fields.describe(id)).is_err() {
-        return;
-    }
-    let in_lines = fields.has_one_axis() && fields.has_labels(id);
-    let file = fields.file(move |fields| {
-        let column = labelled_column_of(fields, id)?;
-        // Labels of several numbers have no text, so codes are shown.
-        if in_lines && column.field.labels.is_some() {
-            let table = text::label_lines(&column)?;
-            return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
-        }
-        Ok(text::grid(&column)?)
-    });
-    let name = format!("{}.txt", fields.names.of_field(id));
-    let (format, sizing) = if in_lines { (Format::Lines, Sizing::Cells) } else { (Format::Grid, Sizing::Count) };
-    builder.add_with(name, format, Some(&fields.user_name(id)), file, fields.listing(sizing));
-}
-
-/// Adds the raw file in column-major order and its NumPy form.
-fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let field = fields.describe(id);
-    if field.values_per_cell.is_none() {
-        return;
-    }
-    let values = move |fields: &FieldFolder| -> Result<Arc<dyn Content>> {
-        let values = fields.subarray.column_major_values(id)?;
-        values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
+/// Returns the words of `--show`, each once.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    let word = |view: &View| match view.shown {
+        Shown::With(word) => Some(word),
+        Shown::Always | Shown::WithAll | Shown::Never => None,
     };
-    let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
-    let raw = fields.file(values);
-    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
-    if npy::check(&field).is_ok() {
-        let file = fields.file(move |fields| {
-            let column = Column { values: values(fields)?, ..column_of(fields, id)? };
-            Ok(npy::npy(&column, Order::ColumnMajor)?)
-        });
-        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), file);
-    }
+    let words: Vec<&str> = VIEWS.iter().filter_map(|view| word(view)).collect();
+    let is_first = |(place, word): &(usize, &'static str)| words.iter().position(|other| other == word) == Some(*place);
+    let first: Vec<&str> = words.iter().copied().enumerate().filter(is_first).map(|(_, word)| word).collect();
+    first.into_iter()
 }
 
-fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
-    let columns = columns_of_all(fields, Texts::Measured)?;
-    Ok(netcdf(&columns)?.file.content)
+/// Returns the media type of a file of this name.
+pub fn media_type(name: &str) -> &'static str {
+    let ends = |file: &&str| file.rsplit_once('.').is_some_and(|(_, ending)| name.ends_with(&format!(".{ending}")));
+    let view = VIEWS.iter().find(|view| view.media_type != BYTES && view.files.iter().any(|file| ends(&file)));
+    view.map_or(BYTES, |view| view.media_type)
 }
 
-/// Adds an HDF5 file of all fields.
-fn add_hdf5(folder: &mut FolderBuilder, fields: &FieldFolder, name: &str, form: Form) {
-    let file = fields.file(move |fields| hdf5(&columns_of_all(fields, Texts::Unmeasured)?, form));
-    let format = match form {
-        Form::NetCdf4 => Format::NetCdf4,
-        Form::Plain => Format::Hdf5,
-    };
-    folder.add_with(name, format, None, file, fields.listing_of_all());
+/// Returns the command on the page of a server for the views of which a folder has these paths, each with what it does.
+/// `url` returns the address of a path.
+pub fn web_commands(paths: &[String], url: impl Fn(&str) -> String) -> Vec<(&'static str, String)> {
+    let mut found: Vec<_> = VIEWS
+        .iter()
+        .filter_map(|view| {
+            let web = view.web.as_ref()?;
+            let (folder, ending) = (format!("{}/", view.folder), view.files.first()?.trim_start_matches("NAME"));
+            let path = paths.iter().find(|path| path.starts_with(&folder) && path.ends_with(ending))?;
+            Some((web.place, web.about, (web.write)(&url(path))))
+        })
+        .collect();
+    found.sort_by_key(|(place, ..)| *place);
+    found.into_iter().map(|(_, about, command)| (about, command)).collect()
 }
 
-/// Whether a format pads texts, and therefore needs the length of the longest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Texts {
-    Measured,
-    Unmeasured,
-}
-
-/// Returns all fields with their coordinates, metadata and georeference, for formats that can hold them all.
-fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
-    let fields = &rasters::without_padding(fields)?;
-    let rasters = Rasters::of(fields)?;
-    // An earlier mount may have saved the length of a field's longest text.
-    let field_column = |id: FieldId| -> Result<Column> {
-        let mut column = column(&*fields.subarray, id, rasters.describe_all(id)?)?;
-        if let Some(offsets) = text_offsets(&column).filter(|_| texts == Texts::Measured) {
-            column.longest = saved_longest(&*fields.subarray, id, offsets)?;
-        }
-        Ok(column)
-    };
-    let label_column = |column: Column| if texts == Texts::Measured { padded(column) } else { Ok(column) };
-    let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
-    let sparse = fields.schema().is_sparse();
-    // The coordinates of the cells are then those of an axis.
-    let has_one_dimension = sparse && fields.dimensions().count() == 1;
-    for (axis, id) in fields.dimensions().enumerate() {
-        let coordinates = rasters.coordinates(axis)?;
-        dimensions.push(match coordinates.main {
-            Some(labels) => label_column(in_whole_units(labels)?)?,
-            None if has_one_dimension => in_whole_units(field_column(id)?)?,
-            None => field_column(id)?,
-        });
-        for coordinates in coordinates.auxiliary {
-            auxiliary.push(AuxiliaryCoordinates { axis, column: label_column(coordinates)? });
+/// Returns the folders of views, each once.
+fn folders() -> Vec<&'static str> {
+    let mut folders = Vec::new();
+    for folder in VIEWS.iter().map(|view| view.folder).filter(|folder| !folder.is_empty()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
         }
     }
-    Ok(Columns {
-        sparse,
-        dimensions,
-        auxiliary,
-        attributes: fields.attributes().map(field_column).collect::<Result<_>>()?,
-        metadata: rasters.notes.of_array.clone(),
-        georeference: rasters.georeference_of_all()?,
-    })
+    folders
 }
 
-/// Returns the column with the length of its longest text.
-pub(super) fn padded(mut column: Column) -> Result<Column> {
-    if let Some(offsets) = text_offsets(&column) {
-        column.longest = longest(offsets)?;
-    }
-    Ok(column)
+fn in_folder(folder: &str) -> impl Iterator<Item = &'static View> {
+    VIEWS.iter().copied().filter(move |view| view.folder == folder)
 }
 
-/// Returns the offsets of a column of texts of variable length.
-fn text_offsets(column: &Column) -> Option<&dyn Content> {
-    let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
-    column.offsets.as_deref().filter(|_| is_text)
-}
-
-/// Returns the length in bytes of the longest text of a field, possibly saved by an earlier mount; `None` if finding it
-/// takes too long.
-fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) -> Result<Option<u64>> {
-    let saved = &subarray.array().context().saved;
-    let key = subarray.saved_key()?.map(|key| key.of(format_args!("longest of {id:?}")));
-    let decode = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
-    if let Some(longest) = key.and_then(|key| saved.get(&key, decode)) {
-        return Ok(Some(longest));
-    }
-    let found = longest(offsets)?;
-    if let Some(longest) = found {
-        saved.note_measured((offsets.len() / size_of::<u64>() as u64).saturating_sub(1));
-        if let Some(key) = key {
-            saved.put(&key, &longest.to_le_bytes());
+/// Returns the paths of the folders of parts, each with what it contains.
+pub fn folders_of_parts() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for folder in folders() {
+        for (name, parts) in by_folder(in_folder(folder)) {
+            let endings: Vec<String> = parts.iter().map(|part| format!(".{}", part.ending)).collect();
+            let about = parts.first().map_or("", |part| part.about).replace("ENDINGS", &endings.join(", "));
+            found.push((format!("{folder}/{name}/"), about));
         }
     }
-    Ok(found)
+    found
 }
 
-/// Returns a column of a field.
-///
-/// # Errors
-/// As for [`column`].
-pub(super) fn column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
-    column(&*fields.subarray, id, fields.describe(id))
-}
-
-/// Returns a column of a field, with the labels of its enumeration.
-pub(super) fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
-    let mut field = fields.describe(id);
-    if let FieldId::Attribute(number) = id {
-        field.labels = enums::labels(fields.subarray.array(), number)?;
+/// Returns the parts of tables by the names of their folders.
+fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, Vec<&'static Parts>)> {
+    let mut found: Vec<(&str, Vec<&Parts>)> = Vec::new();
+    for part in views.flat_map(|view| view.parts) {
+        match found.iter_mut().find(|(folder, _)| *folder == part.folder) {
+            Some((_, parts)) => parts.push(part),
+            None => found.push((part.folder, vec![part])),
+        }
     }
-    column(&*fields.subarray, id, field)
+    found
+}
+
+/// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
+pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
+    fields.attributes().for_each(|id| add_beside(builder, fields, id));
+    builder.add_folder("dims", true, |dims| fields.dimensions().for_each(|id| add_beside(dims, fields, id)));
+    for folder in folders() {
+        add_folder(builder, fields, folder, is_slice);
+    }
+}
+
+/// Adds the files beside those of a field.
+fn add_beside(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    in_folder("").for_each(|view| view.add_of_field(builder, fields, id));
+}
+
+/// Adds a folder of views, or records why an array does not have it.
+fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'static str, is_slice: bool) {
+    let (mut fitting, mut absent): (Vec<&View>, Vec<(&View, String)>) = (Vec::new(), Vec::new());
+    for view in in_folder(folder) {
+        match (view.fits)(fields) {
+            Ok(()) => fitting.push(view),
+            Err(reason) => absent.push((view, reason)),
+        }
+    }
+    if let (true, Some((_, reason))) = (fitting.is_empty(), absent.first()) {
+        return builder.folder.explain_absence(folder, reason);
+    }
+    for view in &fitting {
+        if let Add::Whole(add) = view.add {
+            return add(builder, fields, is_slice);
+        }
+    }
+    let is_listed = fitting.iter().any(|view| view.is_shown(&fields.shown));
+    builder.add_folder(folder, is_listed, |inner| {
+        for id in fields.attributes().chain(fields.dimensions()) {
+            fitting.iter().for_each(|view| view.add_of_field(inner, fields, id));
+        }
+        for view in &fitting {
+            if let Add::OfArray(add) = view.add {
+                add(inner, fields);
+            }
+        }
+        for (name, parts) in by_folder(fitting.iter().copied()) {
+            let Some(first) = parts.first() else { continue };
+            let forms = parts.iter().map(|part| (part.ending, part.make)).collect();
+            inner.add_parts(name, PartsFolder::new(fields.clone(), (first.sizing)(fields), forms));
+        }
+        for (view, reason) in &absent {
+            view.files.iter().for_each(|name| inner.folder.explain_absence(name, reason));
+        }
+    });
+}
+
+/// Returns the reason if an array is sparse: its cells are rows, and not places along several axes.
+fn only_dense(fields: &FieldFolder) -> Result<(), String> {
+    match fields.schema().is_sparse() {
+        true => Err("only dense arrays have it; the cells of this one are rows of tables".to_owned()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+    use std::{env, fs};
+
+    use super::*;
+    use crate::node::names::OF_ARRAYS;
+
+    #[test]
+    fn each_view_has_a_name_and_a_place_of_its_own() {
+        let names: HashSet<&str> = VIEWS.iter().map(|view| view.name).collect();
+        assert_eq!(names.len(), VIEWS.len());
+        let places: Vec<u8> = VIEWS.iter().filter_map(|view| Some(view.job?.place)).collect();
+        assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len());
+        for folder in folders() {
+            assert!(OF_ARRAYS.contains(&folder), "an attribute called {folder} would hide the folder");
+        }
+        assert!(words().all(|word| words().filter(|other| *other == word).count() == 1));
+    }
+
+    #[test]
+    fn the_ending_of_a_name_tells_the_media_type() {
+        assert_eq!(media_type("t2m.tif"), "image/tiff");
+        assert_eq!(media_type("000000000000000.parquet"), "application/vnd.apache.parquet");
+        assert_eq!(media_type("t2m.f32.hdr"), view::TEXT);
+        assert_eq!((media_type("t2m.vrt"), media_type("a.tif.aux.xml"), media_type("tif")), (BYTES, BYTES, BYTES));
+    }
+
+    /// Returns the entries of the manual about all views.
+    fn manual() -> String {
+        let escape = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+        let mut text = String::new();
+        for view in VIEWS {
+            let folder = if view.folder.is_empty() { String::new() } else { format!("{}/", view.folder) };
+            let paths: Vec<String> = view.files.iter().map(|file| escape(&format!("{folder}{file}"))).collect();
+            let shown = match view.shown {
+                Shown::Always => String::new(),
+                Shown::With(word) => format!("; listed with \\-\\-show {word}"),
+                Shown::WithAll => "; listed with \\-\\-show all".to_owned(),
+                Shown::Never => "; never listed".to_owned(),
+            };
+            text += &format!(".TP\n.IR {}\n{}{shown}\n", paths.join(" \", \" "), escape(view.reader));
+        }
+        text
+    }
+
+    /// `TILEFS_ACCEPT=yes` rewrites the section of the manual.
+    #[test]
+    fn the_manual_lists_every_view() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../man/tilefs-paths.7");
+        let page = fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(".SH ALL VIEWS\n").unwrap();
+        let (listed, after) = rest.split_once(".SH ").unwrap();
+        if env::var_os("TILEFS_ACCEPT").is_some_and(|accept| accept == "yes") {
+            fs::write(&path, format!("{before}.SH ALL VIEWS\n{}.SH {after}", manual())).unwrap();
+            return;
+        }
+        assert_eq!(listed, manual(), "TILEFS_ACCEPT=yes rewrites the section");
+    }
 }

@@ -20,6 +20,9 @@ use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 /// The name of the folder.
 pub const PARTS: &str = "parts";
 
+/// The folder of parts that can be concatenated: no part begins with a row of names.
+pub const PARTS_WITHOUT_HEADER: &str = "parts-without-header";
+
 /// Digits of a part's name: enough for the rows of any table.
 const DIGITS: usize = 15;
 
@@ -27,13 +30,13 @@ const DIGITS: usize = 15;
 const MAX_LISTED_PARTS: u64 = 1024;
 
 /// Makes the file of the rows of one part.
-pub type MakeFile = dyn Fn(&FieldFolder) -> LazyFile + Send + Sync;
+pub type MakeFile = fn(&FieldFolder) -> LazyFile;
 
 /// A folder of the parts of a table in one format. Memory: a number for each part, once determined.
 pub struct PartsFolder {
     fields: FieldFolder,
     /// The end of the names that are listed, and of others; each with a function that makes the files.
-    formats: Vec<(&'static str, Box<MakeFile>)>,
+    formats: Vec<(&'static str, MakeFile)>,
     /// The data on which the size of a part depends.
     sizing: Sizing,
     starts: SingleFlight<Vec<u64>>,
@@ -42,7 +45,7 @@ pub struct PartsFolder {
 impl PartsFolder {
     /// Creates the parts of the table that `fields` show. Listed names end with the first of the `formats`; files in
     /// others are found by name.
-    pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
+    pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, MakeFile)>) -> Self {
         PartsFolder { fields, formats, sizing, starts: SingleFlight::new() }
     }
 

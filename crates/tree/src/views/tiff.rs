@@ -9,32 +9,72 @@ use tilefs_format::error::Result;
 
 use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;
-use crate::fields::builder::FolderBuilder;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
-use crate::texts::Format;
+use crate::node::quoting::shell_word;
+use crate::views::builder::FolderBuilder;
+use crate::views::only_dense;
+use crate::views::view::{Add, Job, Shown, View, WebCommand};
 
-/// Adds an image for each attribute of a dense array that can be one.
-pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
-    for id in fields.attributes() {
-        let name = format!("{}.tif", fields.names.of_field(id));
-        match check(&fields.describe(id), fields.schema().dimensions.len()) {
-            Err(reason) => builder.leave_out(&name, reason),
-            Ok(()) => {
-                let file = fields.file(move |fields| picture(fields, id));
-                builder.add(name.clone(), Format::Tiff, Some(&fields.user_name(id)), file);
-                let beside = fields.clone();
-                // If the metadata cannot be read, the image itself reports the error.
-                let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
-                let text = fields.file(move |fields| {
-                    let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
-                    Ok(Arc::new(text.into_bytes()))
-                });
-                let (format, listing) = (Format::RasterMetadata, Listing::If(Arc::new(is_listed)));
-                builder.add_with(format!("{name}.aux.xml"), format, Some(&fields.user_name(id)), text, listing);
-            }
+/// BigTIFF.
+pub static TIFF: View = View {
+    name: "BigTIFF",
+    folder: "tiff",
+    files: &["NAME.tif"],
+    media_type: "image/tiff",
+    reader: "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
+    job: Some(Job::new(15, "Pictures, maps: rasterio, ImageMagick, tifffile")),
+    holds_values: true,
+    shown: Shown::With("tiff"),
+    fits: only_dense,
+    add: Add::OfFields(add),
+    web: Some(WebCommand { place: 1, about: "As a raster in GDAL", write: gdal_url }),
+    ..View::PLAIN
+};
+
+/// GDAL's file of metadata beside a raster.
+pub static RASTER_METADATA: View = View {
+    name: "GDAL metadata",
+    folder: "tiff",
+    files: &["NAME.tif.aux.xml"],
+    reader: "what the TIFF beside it cannot hold: GDAL, QGIS, rasterio",
+    shown: Shown::With("tiff"),
+    fits: only_dense,
+    add: Add::OfFields(add_metadata),
+    ..View::PLAIN
+};
+
+/// Adds the image of an attribute, if it can be one.
+fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    if matches!(id, FieldId::Dimension(_)) {
+        return;
+    }
+    let name = format!("{}.tif", fields.names.of_field(id));
+    match check(&fields.describe(id), fields.schema().dimensions.len()) {
+        Err(reason) => builder.leave_out(&name, reason),
+        Ok(()) => {
+            let file = fields.file(move |fields| picture(fields, id));
+            builder.add(name, &TIFF, Some(&fields.user_name(id)), file);
         }
     }
+}
+
+/// Adds the file beside the image of an attribute.
+fn add_metadata(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    let is_image = check(&fields.describe(id), fields.schema().dimensions.len()).is_ok();
+    if matches!(id, FieldId::Dimension(_)) || !is_image {
+        return;
+    }
+    let beside = fields.clone();
+    // If the metadata cannot be read, the image itself reports the error.
+    let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
+    let text = fields.file(move |fields| {
+        let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
+        Ok(Arc::new(text.into_bytes()))
+    });
+    let name = format!("{}.tif.aux.xml", fields.names.of_field(id));
+    let listing = Listing::If(Arc::new(is_listed));
+    builder.add_with(name, &RASTER_METADATA, Some(&fields.user_name(id)), text, listing);
 }
 
 /// The text of a file that says nothing, for programs that look for it by name.
@@ -58,4 +98,8 @@ fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
     let cells: Arc<dyn SpacedBoxes> = Arc::new(DenseBoxes::new(subarray.clone(), id, field)?);
     let key = subarray.saved_key()?.map(|key| key.of(format_args!("{id:?}")));
     Ok(tiff(&cells, &scene, OverviewStore::new(subarray.array().context().clone(), key))?)
+}
+
+fn gdal_url(url: &str) -> String {
+    format!("gdalinfo {}", shell_word(&format!("/vsicurl/{url}")))
 }

@@ -7,23 +7,24 @@ use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use tilefs_export::zarr::anndata::{self, Matrix};
-use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, second};
+use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::domains::soma::{self, Element, MatrixAxis};
 use crate::fields::FieldFolder;
-use crate::fields::builder::FolderBuilder;
 use crate::fields::meta;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::listing::Sizing;
 use crate::node::names::OF_GROUPS;
+use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::texts::Format;
+use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
-use crate::views::zarr2::{SecondVersion, ZARR2};
+use crate::views::commands::{Command, FileFinder};
+use crate::views::view::{Add, Job, Shown, Task, View};
 
 /// The name of the folder.
 pub const ZARR: &str = "zarr";
@@ -34,9 +35,24 @@ pub const ANNOTATED: &str = "AnnData";
 /// Maximum number of listed chunks along an axis; the others are found by name.
 const MAX_LISTED: u64 = 1 << 18;
 
+/// The whole as a group of Zarr, version 3.
+pub static ZARR_VIEW: View = View {
+    name: "Zarr",
+    folder: ZARR,
+    files: &[METADATA],
+    media_type: "application/json",
+    reader: "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
+    job: Some(Job::new(12, "Chunks on many cores: dask, xarray, Zarr")),
+    holds_values: true,
+    shown: Shown::With("zarr"),
+    add: Add::Whole(add),
+    commands: &[(Task::Chunks, open)],
+    ..View::PLAIN
+};
+
 /// Adds the Zarr group of an array, or of a slice of it: whole SOMA data frames and sparse matrices in AnnData's form,
 /// everything else as a group of columns.
-pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
+fn add(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
     let element = if is_slice { None } else { Element::of(fields.schema()) };
     for id in fields.attributes().chain(fields.dimensions()) {
         let field = fields.describe(id);
@@ -55,8 +71,21 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
         true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: element.is_some(), whole }),
         false => whole,
     };
-    builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, folder.clone());
-    builder.add_unlisted_whole(ZARR2, second::GROUP, Format::ZarrSecond, Arc::new(SecondVersion::new(folder)));
+    builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder);
+}
+
+fn open(finder: &FileFinder<'_>) -> Option<Command> {
+    let file = finder.any(&ZARR_VIEW)?;
+    let path = finder.path(file);
+    let folder = literal(path.strip_suffix("/zarr.json").unwrap_or(&path));
+    if let Some(element) = finder.annotated {
+        let program = format!("import anndata, zarr; print(anndata.io.read_elem(zarr.open({folder}, mode=\"r\")))");
+        let purpose = format!("All of it as {element} for anndata and scanpy, in Zarr");
+        return Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))));
+    }
+    let program = format!("import xarray; print(xarray.open_zarr({folder}))");
+    let purpose = "All of it as a Zarr group, for xarray and dask: a chunk for each tile";
+    Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
 }
 
 /// The Zarr group of a table. A shape requires the number of rows, so before very many rows are counted, the group

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::Content;
-use tilefs_export::zarr::second::{Described, ONLY_CHUNK, described};
+use tilefs_export::zarr::second::{self, Described, ONLY_CHUNK, described};
 use tilefs_export::zarr::{CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
 
@@ -13,8 +13,29 @@ use crate::node::lazy::LazyFile;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use tilefs_reader::array::SingleFlight;
 
+use crate::views::view::{Add, Job, Shown, View};
+use crate::views::zarr::ZARR;
+
 /// The name of the folder.
 pub const ZARR2: &str = "zarr2";
+
+/// The same group in version 2.
+pub static ZARR2_VIEW: View = View {
+    name: "Zarr, version 2",
+    folder: ZARR2,
+    files: &[second::GROUP],
+    reader: "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
+    job: Some(Job::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
+    holds_values: true,
+    shown: Shown::WithAll,
+    add: Add::Whole(|builder, _, _| {
+        // A folder under construction has nodes that are known, so looking one up reads nothing.
+        if let Ok(Some(Node::Folder(zarr))) = builder.folder.lookup(ZARR) {
+            builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW, Arc::new(SecondVersion::new(zarr)));
+        }
+    }),
+    ..View::PLAIN
+};
 
 /// A group or an array of version 3 in version 2. Memory: that of its metadata, once used.
 pub struct SecondVersion {

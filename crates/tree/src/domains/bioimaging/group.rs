@@ -11,9 +11,10 @@ use crate::domains::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, Sho
 use crate::fields::meta;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::quoting::in_line;
 use crate::options::OpenOptions;
-use crate::texts::shown::View;
-use crate::texts::{in_line, view_line};
+use crate::texts::view_line;
+use crate::views::tiff;
 
 /// The domain: pyramids of TileDB-BioImaging.
 pub const DOMAIN: Domain =
@@ -48,7 +49,7 @@ impl GroupDomain for PyramidGroup {
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.shown.options.shown.has(View::Tiff) && self.tiff()?.is_some();
+        let is_listed = tiff::TIFF.is_shown(&self.shown.options.shown) && self.tiff()?.is_some();
         Ok(is_listed.then_some(TIFF).into_iter().collect())
     }
 

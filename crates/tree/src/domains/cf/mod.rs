@@ -33,12 +33,12 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::domains::Domain;
 use crate::domains::cf::group::CfGroup;
+use crate::fields::columns::padded;
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
+use crate::node::shown::ShownViews;
 use crate::objects::open_folder;
-use crate::texts::shown::ShownViews;
-use crate::views::padded;
 
 /// The domain: groups that are one dataset, as TileDB-CF writes them.
 pub const DOMAIN: Domain = Domain { of_group: Some(|group| Box::new(CfGroup::new(group))), ..Domain::NONE };

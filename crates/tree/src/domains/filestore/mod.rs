@@ -17,10 +17,10 @@ use tilefs_reader::array::{Array, Metadata};
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
 use crate::domains::Domain;
-use crate::fields::builder::FolderBuilder;
 use crate::node::lazy::LazyFile;
 use crate::node::names::escape;
-use crate::texts::Format;
+use crate::views::builder::FolderBuilder;
+use crate::views::described::ORIGINAL;
 
 const CONTENTS: &str = "contents";
 
@@ -38,7 +38,7 @@ fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime)
     }
     match original(array, modified) {
         Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
-            folder.add(name, Format::Original, Some(CONTENTS), file);
+            folder.add(name, &ORIGINAL, Some(CONTENTS), file);
         }),
         Ok(None) if array.metadata()?.get("original_file_name").is_some() => {
             builder.leave_out(CONTENTS, "the size of the file was never recorded: its metadata have no file_size");

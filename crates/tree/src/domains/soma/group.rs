@@ -10,7 +10,6 @@ use crate::domains::soma::object_type;
 use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
 use crate::domains::{GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
-use crate::texts::shown::View;
 use crate::texts::view_line;
 
 /// What README.txt says about an experiment.
@@ -59,7 +58,7 @@ impl GroupDomain for SomaGroup {
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.0.options.shown.has(View::Other) && self.is_experiment()?;
+        let is_listed = self.0.options.shown.are_all() && self.is_experiment()?;
         Ok(is_listed.then_some(H5AD).into_iter().collect())
     }
 

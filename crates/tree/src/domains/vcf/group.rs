@@ -14,9 +14,9 @@ use crate::domains::vcf::files::{VCF, VariantFiles};
 use crate::domains::vcf::view::TableView;
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, ShownGroup};
 use crate::node::Node;
+use crate::node::quoting::in_line;
 use crate::objects::members::NamedMembers;
-use crate::texts::shown::View;
-use crate::texts::{in_line, view_line};
+use crate::texts::view_line;
 
 const DATA: &str = "data";
 const HEADERS: &str = "vcf_headers";
@@ -57,7 +57,7 @@ impl GroupDomain for VcfGroup {
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.shown.options.shown.has(View::Other) && self.files().is_ok_and(|files| files.is_some());
+        let is_listed = self.shown.options.shown.are_all() && self.files().is_ok_and(|files| files.is_some());
         Ok(is_listed.then_some(VCF).into_iter().collect())
     }
 

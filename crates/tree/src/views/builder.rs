@@ -5,10 +5,11 @@ use std::time::SystemTime;
 
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::listing::Listing;
+use crate::node::shown::ShownViews;
 use crate::node::{File as _, Folder, Node};
-use crate::texts::shown::ShownViews;
-use crate::texts::{FileFacts, Files, Format};
+use crate::views::files::{FileFacts, Files};
 use crate::views::parts::PartsFolder;
+use crate::views::view::View;
 
 /// A folder under construction.
 pub struct FolderBuilder {
@@ -52,21 +53,21 @@ impl FolderBuilder {
     }
 
     /// Adds a listed file. `field` is the user's name of its attribute or dimension.
-    pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
-        self.add_with(name, format, field, file, Listing::Always);
+    pub fn add(&mut self, name: impl Into<String>, view: &'static View, field: Option<&str>, file: LazyFile) {
+        self.add_with(name, view, field, file, Listing::Always);
     }
 
     /// Adds a file that is unlisted unless its view is shown.
-    pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
-        let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
-        self.add_with(name, format, field, file, listing);
+    pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static View, field: Option<&str>, file: LazyFile) {
+        let listing = if view.is_shown(&self.shown) { Listing::Always } else { Listing::Never };
+        self.add_with(name, view, field, file, listing);
     }
 
     /// Adds a file with the given listing.
     pub fn add_with(
         &mut self,
         name: impl Into<String>,
-        format: Format,
+        view: &'static View,
         field: Option<&str>,
         file: LazyFile,
         listing: Listing,
@@ -74,7 +75,7 @@ impl FolderBuilder {
         let name = name.into();
         self.facts.push(FileFacts {
             path: format!("{}{name}", self.prefix),
-            format,
+            view,
             field: field.map(str::to_owned),
             bytes: file.known_len(),
             listing: listing.clone(),
@@ -95,7 +96,7 @@ impl FolderBuilder {
         let mut inner = FolderBuilder::new(self.modified);
         inner.prefix = format!("{}{name}/", self.prefix);
         inner.listed = self.listed && listed;
-        inner.shown = self.shown;
+        inner.shown = self.shown.clone();
         build(&mut inner);
         self.facts.append(&mut inner.facts);
         if inner.folder.is_empty()
@@ -116,11 +117,11 @@ impl FolderBuilder {
     }
 
     /// Adds a folder that is unlisted unless its view is shown, and that is one entry in the list: its file `main`.
-    pub fn add_unlisted_whole(&mut self, name: &str, main: &str, format: Format, folder: Arc<dyn Folder>) {
-        let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
+    pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static View, folder: Arc<dyn Folder>) {
+        let listing = if view.is_shown(&self.shown) { Listing::Always } else { Listing::Never };
         self.facts.push(FileFacts {
             path: format!("{}{name}/{main}", self.prefix),
-            format,
+            view,
             field: None,
             bytes: None,
             listing: listing.clone(),

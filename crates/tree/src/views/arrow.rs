@@ -1,0 +1,81 @@
+//! `arrow/`: the table as an Arrow file, whole or in parts.
+
+use std::sync::Arc;
+
+use tilefs_export::Column;
+use tilefs_export::Content;
+use tilefs_export::arrow::arrow;
+use tilefs_format::error::{Error, Result};
+use tilefs_vcf::Notation;
+
+use crate::fields::table_notes::notes;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::LazyFile;
+use crate::node::quoting::{literal, shell_word};
+use crate::views::commands::{Command, FileFinder};
+use crate::views::parts::PARTS;
+use crate::views::tables::{columns, no_tables, note_fields, stored_columns, unknown_column};
+use crate::views::view::{Add, Job, Parts, Shown, Task, View};
+
+/// The table in Arrow's IPC format.
+pub static ARROW: View = View {
+    name: "Arrow IPC",
+    folder: "arrow",
+    files: &["cells.arrow"],
+    media_type: "application/vnd.apache.arrow.file",
+    reader: "the table: pyarrow, Polars, R (arrow)",
+    job: Some(Job::new(2, "Data frames: pandas, Polars, DuckDB, R")),
+    holds_values: true,
+    shown: Shown::With("arrow"),
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        note_fields(builder, fields, "cells.arrow");
+        builder.add_with("cells.arrow", &ARROW, None, arrow_file(fields), fields.listing_of_all());
+    }),
+    parts: &[Parts {
+        folder: PARTS,
+        about: "the table in Arrow files of a million rows",
+        ending: "arrow",
+        sizing: FieldFolder::sizing_of_all,
+        make: arrow_file,
+    }],
+    commands: &[(Task::Frame, schema)],
+    ..View::PLAIN
+};
+
+fn arrow_file(fields: &FieldFolder) -> LazyFile {
+    let described = fields.clone();
+    fields.file(|fields| arrow_of(fields, None)).described_by(move || xattrs::of_table(&described))
+}
+
+/// Returns the table as an Arrow file: these columns in this order, or all of them.
+///
+/// # Errors
+/// As for the table; [`Error::Usage`] for an unknown column.
+pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dyn Content>> {
+    let Some(names) = names else {
+        let mut columns = columns(fields, Notation::Lists)?;
+        let notes = notes(fields, &mut columns);
+        return Ok(arrow(&columns, notes)?.content);
+    };
+    let made = stored_columns(fields, |name| names.iter().any(|wanted| wanted == name))?;
+    let pick = |name: &String| {
+        let found = made.iter().find(|(_, column)| column.field.name == *name);
+        found.map(|(_, column)| column.clone()).ok_or_else(|| unknown_column(fields, name))
+    };
+    let mut columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
+    let notes = notes(fields, &mut columns);
+    let exported = arrow(&columns, notes)?;
+    match exported.left_out.first() {
+        Some((name, reason)) => Err(Error::unsupported(format!("the column {name}: {reason}"))),
+        None => Ok(exported.content),
+    }
+}
+
+fn schema(finder: &FileFinder<'_>) -> Option<Command> {
+    let file = finder.any(&ARROW)?;
+    let path = literal(&finder.path(file));
+    let program = format!("import pyarrow.feather as f; print(f.read_table({path}, memory_map=True).schema)");
+    let purpose = "The table as an Arrow file, for pyarrow, Polars, DuckDB and R, without a copy";
+    Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
+}

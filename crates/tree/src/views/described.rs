@@ -1,0 +1,41 @@
+//! The files that are added with what describes an array: texts, labels of enumerations, a stored file.
+
+use crate::node::quoting::path_word;
+use crate::views::commands::{Command, FileFinder};
+use crate::views::view::{Job, Task, View};
+
+/// The file that was stored in the array.
+pub static ORIGINAL: View = View {
+    name: "original file",
+    folder: "contents",
+    files: &["FILE"],
+    reader: "the file that was stored",
+    job: Some(Job::new(1, "The file that is stored here, under its own name")),
+    holds_values: true,
+    ..View::PLAIN
+};
+
+/// The labels of an enumeration.
+pub static LABELS: View = View {
+    name: "labels",
+    folder: "enums",
+    files: &["NAME.txt"],
+    reader: "labels of codes: line k + 1 is code k",
+    job: Some(Job::new(16, "The labels that codes stand for")),
+    commands: &[(Task::Labels, first_labels)],
+    ..View::PLAIN
+};
+
+/// README.txt and similar files.
+pub static EXPLANATION: View = View {
+    name: "explanation",
+    files: &["README.txt", "schema.json", "schema.txt", "fragments.tsv"],
+    reader: "a description of the array: any pager, jq",
+    ..View::PLAIN
+};
+
+fn first_labels(finder: &FileFinder<'_>) -> Option<Command> {
+    let file = finder.any(&LABELS)?;
+    let command = format!("head -3 {}", path_word(&finder.path(file)));
+    Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
+}

@@ -1,0 +1,66 @@
+//! The list of the files of a folder, for the texts that describe it.
+
+use std::collections::HashMap;
+
+use crate::node::listing::Listing;
+use crate::views::view::View;
+
+/// One file, or several of the same name in as many slices.
+#[derive(Debug, Clone)]
+pub struct FileFacts {
+    /// Relative to the folder of the description.
+    pub path: String,
+    pub view: &'static View,
+    /// The user's name of its attribute or dimension; `None` for several or none.
+    pub field: Option<String>,
+    /// `None` if it would have to be counted.
+    pub bytes: Option<u64>,
+    /// Whether `ls` shows it in its folder.
+    pub listing: Listing,
+    /// Whether `ls` shows its folder.
+    pub is_folder_listed: bool,
+}
+
+impl FileFacts {
+    /// Returns whether `ls` shows it.
+    pub fn is_listed(&self) -> bool {
+        self.is_folder_listed && self.listing.is_listed()
+    }
+
+    /// Returns whether opening it may take a pass over very many cells.
+    pub fn is_slow(&self) -> bool {
+        matches!(self.listing, Listing::If(_)) && !self.listing.is_listed()
+    }
+}
+
+/// The files of a folder, indexed by field because there may be many.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    all: Vec<FileFacts>,
+    by_field: HashMap<String, Vec<usize>>,
+}
+
+impl Files {
+    pub fn new(all: Vec<FileFacts>) -> Self {
+        let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, file) in all.iter().enumerate() {
+            if let Some(field) = &file.field {
+                match by_field.get_mut(field) {
+                    Some(numbers) => numbers.push(number),
+                    None => drop(by_field.insert(field.clone(), vec![number])),
+                }
+            }
+        }
+        Files { all, by_field }
+    }
+
+    /// Returns all files, in the order in which they should be named.
+    pub fn iter(&self) -> impl Iterator<Item = &FileFacts> {
+        self.all.iter()
+    }
+
+    /// Returns the files of a field, in the same order.
+    pub fn of_field(&self, field: &str) -> impl Iterator<Item = &FileFacts> {
+        self.by_field.get(field).into_iter().flatten().filter_map(|&number| self.all.get(number))
+    }
+}

@@ -1,0 +1,73 @@
+//! `text/NAME.txt`: the values of a field in columns of fixed width, or the labels of its codes, one per line.
+
+use std::sync::Arc;
+
+use tilefs_export::text;
+use tilefs_format::schema::Attribute;
+
+use crate::cells::FieldId;
+use crate::fields::FieldFolder;
+use crate::fields::columns::labelled_column_of;
+use crate::node::listing::Sizing;
+use crate::node::quoting::path_word;
+use crate::views::builder::FolderBuilder;
+use crate::views::commands::{Command, FileFinder, called, is_number};
+use crate::views::lines::LINES;
+use crate::views::tables::measured;
+use crate::views::text_tables::TSV;
+use crate::views::view::{Add, TEXT, Task, View};
+
+/// Numbers in columns of fixed width, one row of the array per line.
+pub static GRID: View = View {
+    name: "text",
+    folder: "text",
+    files: &["NAME.txt"],
+    media_type: TEXT,
+    reader: "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
+    holds_values: true,
+    add: Add::OfFields(add),
+    commands: &[(Task::FirstRows, first_rows), (Task::Mean, mean)],
+    ..View::PLAIN
+};
+
+/// Adds the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
+/// no fixed width.
+fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    if text::check_grid(&fields.describe(id)).is_err() {
+        return;
+    }
+    let in_lines = fields.has_one_axis() && fields.has_labels(id);
+    let file = fields.file(move |fields| {
+        let column = labelled_column_of(fields, id)?;
+        // Labels of several numbers have no text, so codes are shown.
+        if in_lines && column.field.labels.is_some() {
+            let table = text::label_lines(&column)?;
+            return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
+        }
+        Ok(text::grid(&column)?)
+    });
+    let name = format!("{}.txt", fields.names.of_field(id));
+    let (view, sizing) = if in_lines { (&LINES, Sizing::Cells) } else { (&GRID, Sizing::Count) };
+    builder.add_with(name, view, Some(&fields.user_name(id)), file, fields.listing(sizing));
+}
+
+/// Returns the command for the first rows, unless a table shows them.
+fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
+    if finder.any(&TSV).is_some_and(|table| table.is_listed()) {
+        return None;
+    }
+    let (attribute, file) = finder.find(&GRID, |_| true)?;
+    let purpose = format!("The first rows of {} as text", called(attribute));
+    Some(Command::new(purpose, format!("head -3 {}", path_word(&finder.values(file)))))
+}
+
+/// Returns a command that computes a mean. Codes have none; dates and times are left out because text does not show
+/// them as numbers. The command skips `NA`, for null, and `NaN`.
+fn mean(finder: &FileFinder<'_>) -> Option<Command> {
+    let is_quantity =
+        |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
+    let (attribute, file) = finder.find(&GRID, is_quantity)?;
+    let program = "{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}";
+    let command = format!("awk '{program}' {}", path_word(&finder.values(file)));
+    Some(Command::new(format!("The mean of {}", called(attribute)), command))
+}

@@ -1,0 +1,74 @@
+//! `text/cells.jsonl`: the table as a JSON object per row, whole or in parts. What JSON cannot hold exactly is a string;
+//! see [`text::json_lines`].
+
+use std::sync::Arc;
+
+use tilefs_export::Column;
+use tilefs_export::text;
+use tilefs_format::error::Result;
+use tilefs_format::scalar::Scalar;
+use tilefs_vcf::Notation;
+
+use crate::cells::FieldId;
+use crate::domains::TableView;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::views::parts::PARTS;
+use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables};
+use crate::views::view::{Add, Job, Parts, Shown, View};
+
+/// The table as lines of JSON.
+pub static JSON_LINES: View = View {
+    name: "JSON lines",
+    folder: "text",
+    files: &["cells.jsonl"],
+    media_type: "application/x-ndjson",
+    reader: "the table as a JSON object per row: jq, DuckDB, pandas (read_json, lines=True)",
+    job: Some(Job::new(17, "Tables: jq, JavaScript")),
+    holds_values: true,
+    shown: Shown::With("jsonl"),
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        let listing = fields.listing_if(JSON_LINES.is_shown(&fields.shown), Sizing::Cells);
+        builder.add_with("cells.jsonl", &JSON_LINES, None, file(fields), listing);
+    }),
+    parts: &[Parts { folder: PARTS, about: "", ending: "jsonl", sizing: |_| Sizing::Cells, make: file }],
+    ..View::PLAIN
+};
+
+/// Integers up to this one, and down to its negative, are exact as doubles.
+const MAX_EXACT: i128 = 1 << 53;
+
+fn file(fields: &FieldFolder) -> LazyFile {
+    let (from_front, described) = (fields.clone(), fields.clone());
+    let file = fields.file(|fields| {
+        let digest = match &fields.table_view {
+            Some(TableView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
+            _ => String::new(),
+        };
+        Ok(Arc::new(measured(&*fields.subarray, format_args!("JSON lines{digest}"), table(fields)?)?))
+    });
+    let forward = move || forward_by_rows(&from_front, |fields, _| Ok(Box::new(text::forward(table(fields)?))));
+    file.with_forward(forward).described_by(move || xattrs::of_table(&described))
+}
+
+fn table(fields: &FieldFolder) -> Result<Arc<text::Table>> {
+    let (ids, columns): (Vec<Option<FieldId>>, Vec<Column>) =
+        columns_with_fields(fields, Notation::Texts)?.into_iter().unzip();
+    let is_exact = |number: usize| ids.get(number).copied().flatten().is_some_and(|id| is_within_doubles(fields, id));
+    Ok(text::json_lines(&columns, is_exact)?.table)
+}
+
+/// Returns whether all coordinates of a dimension are exact as doubles: its domain tells, and is the same for all slices
+/// and times.
+fn is_within_doubles(fields: &FieldFolder, id: FieldId) -> bool {
+    let FieldId::Dimension(number) = id else { return false };
+    let domain = fields.schema().dimensions.get(number).and_then(|dimension| dimension.domain.as_ref());
+    let is_exact = |end: &Scalar| match *end {
+        Scalar::Signed(end) => i128::from(end).abs() <= MAX_EXACT,
+        Scalar::Unsigned(end) => i128::from(end) <= MAX_EXACT,
+        _ => false,
+    };
+    domain.is_some_and(|domain| is_exact(&domain.low) && is_exact(&domain.high))
+}

@@ -1,0 +1,37 @@
+//! `NAME.txt`: a text of variable length, one value per line, beside its raw files.
+
+use tilefs_export::text;
+
+use crate::cells::FieldId;
+use crate::fields::FieldFolder;
+use crate::fields::columns::column_of;
+use crate::node::quoting::path_word;
+use crate::views::builder::FolderBuilder;
+use crate::views::commands::{Command, FileFinder, called};
+use crate::views::view::{Add, TEXT, Task, View};
+
+/// One value per line.
+pub static LINES: View = View {
+    name: "lines of text",
+    files: &["NAME.txt"],
+    media_type: TEXT,
+    reader: "one value per line: cat, grep, awk, R (readLines)",
+    holds_values: true,
+    add: Add::OfFields(add),
+    commands: &[(Task::FirstLines, first_lines)],
+    ..View::PLAIN
+};
+
+fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    if text::check_lines(&fields.describe(id)).is_ok() {
+        let name = format!("{}.txt", fields.names.of_field(id));
+        let file = fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?));
+        builder.add_with(name, &LINES, Some(&fields.user_name(id)), file, fields.listing_of_values(id));
+    }
+}
+
+fn first_lines(finder: &FileFinder<'_>) -> Option<Command> {
+    let (attribute, file) = finder.find(&LINES, |_| true)?;
+    let purpose = format!("The first values of {}, one per line", called(attribute));
+    Some(Command::new(purpose, format!("head -3 {}", path_word(&finder.values(file)))))
+}

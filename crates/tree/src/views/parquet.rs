@@ -1,0 +1,113 @@
+//! `parquet/`: the table as a Parquet file, whole or in parts.
+
+use tilefs_export::Column;
+use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
+use tilefs_export::parquet::{self, parquet};
+use tilefs_format::error::Result;
+use tilefs_vcf::Notation;
+
+use crate::cells::FieldId;
+use crate::fields::table_notes::notes;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::LazyFile;
+use crate::node::quoting::{literal, shell_word};
+use crate::views::builder::FolderBuilder;
+use crate::views::commands::{Command, FileFinder};
+use crate::views::parts::PARTS;
+use crate::views::tables::{columns_with_fields, no_tables, note_fields};
+use crate::views::view::{Add, Job, Parts, Shown, Task, View, WebCommand};
+
+/// The table in Parquet.
+pub static PARQUET: View = View {
+    name: "Parquet",
+    folder: "parquet",
+    files: &["cells.parquet"],
+    media_type: "application/vnd.apache.parquet",
+    reader: "the table: DuckDB, Polars, pandas, pyarrow, Spark",
+    job: Some(Job::new(3, "Tables and queries: DuckDB, Spark, pandas")),
+    holds_values: true,
+    shown: Shown::With("parquet"),
+    fits: no_tables,
+    add: Add::OfArray(add),
+    parts: &[Parts {
+        folder: PARTS,
+        about: "the table in Parquet files of a million rows",
+        ending: "parquet",
+        sizing: FieldFolder::sizing_of_all,
+        make: |part| parquet_file(part, |column| column),
+    }],
+    commands: &[(Task::Query, query)],
+    web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
+    ..View::PLAIN
+};
+
+/// The same table, with microseconds instead of nanoseconds.
+///
+/// It is never listed, because programs that read all files of the folder as one table need each row once.
+pub static PARQUET_MICROSECONDS: View = View {
+    name: "Parquet, microseconds",
+    folder: "parquet",
+    files: &["cells.us.parquet"],
+    media_type: "application/vnd.apache.parquet",
+    reader: "the table with times in microseconds: Spark",
+    job: Some(Job::new(4, "Tables in Spark, which has no nanoseconds")),
+    holds_values: true,
+    shown: Shown::Never,
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
+            let file = parquet_file(fields, in_microseconds);
+            builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS, None, file);
+        }
+    }),
+    ..View::PLAIN
+};
+
+fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    for id in fields.dimensions().chain(fields.attributes()) {
+        let mut field = fields.describe(id);
+        // For an enumeration, only the type of the codes matters here.
+        if fields.has_labels(id) {
+            field = field.with_values_per_cell(Some(1)).with_nullable(false);
+        }
+        if let Err(reason) = parquet::check(&field) {
+            let name = fields.user_name(id).into_owned();
+            builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
+        }
+    }
+    note_fields(builder, fields, "cells.parquet");
+    let file = parquet_file(fields, |column| column);
+    builder.add_with("cells.parquet", &PARQUET, None, file, fields.listing_of_all());
+}
+
+/// Returns the table as a Parquet file; `change` is applied to each column.
+fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
+    let described = fields.clone();
+    let file = fields.file(move |fields| {
+        let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
+            if let Some(id) = id {
+                column.statistics = fields.subarray.statistics(id)?;
+            }
+            Ok(column)
+        };
+        let columns = columns_with_fields(fields, Notation::Lists)?;
+        let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
+        let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
+        let notes = notes(fields, &mut columns);
+        let tiles = fields.subarray.tile_rows()?;
+        Ok(parquet(&columns, tiles.as_deref(), notes)?.content)
+    });
+    file.described_by(move || xattrs::of_table(&described))
+}
+
+fn query(finder: &FileFinder<'_>) -> Option<Command> {
+    let file = finder.any(&PARQUET)?;
+    let query = format!("SELECT count(*) FROM '{}'", finder.path(file).replace('\'', "''"));
+    let program = format!("import duckdb; print(duckdb.sql({}))", literal(&query));
+    let purpose = "A query of the table, which reads the columns and rows that it needs";
+    Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
+}
+
+fn query_url(url: &str) -> String {
+    format!("duckdb -c {}", shell_word(&format!("FROM '{url}' LIMIT 5")))
+}

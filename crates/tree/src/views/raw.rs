@@ -1,0 +1,136 @@
+//! The raw files of attributes and dimensions: values, coordinates, offsets and validity.
+
+use tilefs_export::column::extension::of_datatype;
+use tilefs_format::datatype::Kind;
+use tilefs_format::schema::{Attribute, CellValNum};
+
+use crate::cells::FieldId;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::ExtendedAttributes;
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::node::quoting::{literal, path_word, shell_word};
+use crate::views::builder::FolderBuilder;
+use crate::views::commands::{Command, FileFinder, called, is_number, od};
+use crate::views::view::{Add, Task, View};
+
+/// The values, end to end, little-endian.
+pub static RAW: View = View {
+    name: "raw",
+    files: &["NAME.EXT"],
+    reader: "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
+    holds_values: true,
+    add: Add::OfFields(|builder, fields, id| match id {
+        FieldId::Attribute(_) => add_values(builder, fields, id, &RAW),
+        FieldId::Dimension(_) => {}
+    }),
+    commands: &[(Task::FirstValues, first_values), (Task::R, r)],
+    ..View::PLAIN
+};
+
+/// Coordinates along an axis, or of each cell, end to end.
+pub static COORDINATES: View = View {
+    name: "coordinates",
+    files: &["dims/NAME.EXT"],
+    reader: "coordinates, little-endian: as for values",
+    add: Add::OfFields(|builder, fields, id| match id {
+        FieldId::Dimension(_) => add_values(builder, fields, id, &COORDINATES),
+        FieldId::Attribute(_) => {}
+    }),
+    ..View::PLAIN
+};
+
+/// Where each value of variable length begins.
+pub static OFFSETS: View = View {
+    name: "offsets",
+    files: &["NAME.offsets.u64"],
+    reader: "where each value begins in the file of values; 8 bytes each",
+    add: Add::OfFields(add_offsets),
+    ..View::PLAIN
+};
+
+/// Which cells of a nullable attribute have a value.
+pub static VALIDITY: View = View {
+    name: "validity",
+    files: &["NAME.valid.u8"],
+    reader: "1 for valid and 0 for null, a byte each",
+    add: Add::OfFields(add_validity),
+    ..View::PLAIN
+};
+
+fn add_values(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId, view: &'static View) {
+    let field = fields.describe(id);
+    let name = format!("{}.{}", fields.names.of_field(id), of_datatype(field.datatype));
+    let values = described(fields, id, fields.file(move |fields| fields.subarray.values(id)), xattrs::of_values);
+    let values = with_cells(values, fields.known_cells(id), field.cell_size());
+    builder.add_with(name, view, Some(&fields.user_name(id)), values, fields.listing_of_values(id));
+}
+
+fn add_offsets(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    if fields.describe(id).values_per_cell.is_some() {
+        return;
+    }
+    let name = format!("{}.offsets.u64", fields.names.of_field(id));
+    let offsets = described(fields, id, fields.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets);
+    let offsets = with_cells(offsets, fields.known_cells(id).map(|cells| cells + 1), Some(8));
+    builder.add_with(name, &OFFSETS, Some(&fields.user_name(id)), offsets, fields.listing(Sizing::Count));
+}
+
+fn add_validity(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    if !fields.describe(id).nullable {
+        return;
+    }
+    let name = format!("{}.valid.u8", fields.names.of_field(id));
+    let validity = described(fields, id, fields.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity);
+    let validity = with_cells(validity, fields.known_cells(id), Some(1));
+    builder.add_with(name, &VALIDITY, Some(&fields.user_name(id)), validity, fields.listing(Sizing::Count));
+}
+
+fn described(
+    fields: &FieldFolder,
+    id: FieldId,
+    file: LazyFile,
+    describe: fn(&FieldFolder, FieldId) -> ExtendedAttributes,
+) -> LazyFile {
+    let fields = fields.clone();
+    file.described_by(move || describe(&fields, id))
+}
+
+fn with_cells(file: LazyFile, cells: Option<u64>, cell_size: Option<u64>) -> LazyFile {
+    match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
+        Some(length) => file.with_length(length),
+        None => file,
+    }
+}
+
+fn first_values(finder: &FileFinder<'_>) -> Option<Command> {
+    let (attribute, file) = finder.find(&RAW, is_number)?;
+    let command = format!(
+        "od -An {} -N{} {}",
+        od(attribute.datatype)?,
+        10 * attribute.datatype.size(),
+        path_word(&finder.values(file))
+    );
+    let what = if attribute.enumeration.is_some() { "codes" } else { "values" };
+    Some(Command::new(format!("The first ten {what} of {}", called(attribute)), command))
+}
+
+fn r(finder: &FileFinder<'_>) -> Option<Command> {
+    let single = |one: &Attribute| one.cell_count == CellValNum::Fixed(1);
+    let (attribute, file) = finder.find(&RAW, |one| is_number(one) && single(one) && r_type(one).is_some())?;
+    let (what, rest) = r_type(attribute)?;
+    let size = attribute.datatype.size();
+    let path = literal(&finder.values(file));
+    let program = format!("readBin({path}, {what}, n=10, size={size}, endian=\"little\"{rest})");
+    Some(Command::new(format!("{} in R", called(attribute)), format!("Rscript -e {}", shell_word(&program))))
+}
+
+/// Returns the arguments of `readBin` for a type; it has no unsigned numbers of four bytes and no integers of eight.
+fn r_type(attribute: &Attribute) -> Option<(&'static str, &'static str)> {
+    match (attribute.datatype.kind(), attribute.datatype.size()) {
+        (Kind::Float, _) => Some(("\"numeric\"", "")),
+        (Kind::Signed, 1 | 2 | 4) => Some(("\"integer\"", "")),
+        (Kind::Unsigned, 1 | 2) => Some(("\"integer\"", ", signed=FALSE")),
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! `text/cells.tsv` and `text/cells.csv`: a table of all columns as text, whole or in parts.
+
+use std::sync::Arc;
+
+use tilefs_export::Forward;
+use tilefs_export::text::{self, Style};
+use tilefs_format::error::Result;
+use tilefs_vcf::Notation;
+
+use crate::domains::TableView;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::node::quoting::path_word;
+use crate::views::commands::{Command, FileFinder};
+use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
+use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields};
+use crate::views::view::{Add, Job, Parts, Shown, Task, View};
+
+/// The table with tabs.
+pub static TSV: View = View {
+    name: "tsv",
+    folder: "text",
+    files: &["cells.tsv"],
+    media_type: "text/tab-separated-values; charset=utf-8",
+    reader: "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
+    job: Some(Job::new(5, "Tables: cut, sort, awk, sqlite3")),
+    holds_values: true,
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        builder.add_with("cells.tsv", &TSV, None, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
+        note_fields(builder, fields, "cells.tsv");
+    }),
+    parts: &[
+        Parts {
+            folder: PARTS,
+            about: "the table as text in files of a million rows (ENDINGS)",
+            ending: "tsv",
+            sizing: |_| Sizing::Cells,
+            make: |part| whole(part, Style::Tsv),
+        },
+        Parts {
+            folder: PARTS_WITHOUT_HEADER,
+            about: "the same without names of columns: cat text/parts-without-header/*",
+            ending: "tsv",
+            sizing: |_| Sizing::Cells,
+            make: |part| text_file(part, Style::Tsv, Header::Hidden),
+        },
+    ],
+    commands: &[(Task::FirstRows, first_rows)],
+    ..View::PLAIN
+};
+
+/// The table with commas.
+pub static CSV: View = View {
+    name: "csv",
+    folder: "text",
+    files: &["cells.csv"],
+    media_type: "text/csv; charset=utf-8",
+    reader: "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
+    job: Some(Job::new(6, "Tables: spreadsheets")),
+    holds_values: true,
+    shown: Shown::With("csv"),
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        let listing = fields.listing_if(CSV.is_shown(&fields.shown), Sizing::Cells);
+        builder.add_with("cells.csv", &CSV, None, whole(fields, Style::Csv), listing);
+    }),
+    parts: &[
+        Parts {
+            folder: PARTS,
+            about: "",
+            ending: "csv",
+            sizing: |_| Sizing::Cells,
+            make: |part| whole(part, Style::Csv),
+        },
+        Parts {
+            folder: PARTS_WITHOUT_HEADER,
+            about: "",
+            ending: "csv",
+            sizing: |_| Sizing::Cells,
+            make: |part| text_file(part, Style::Csv, Header::Hidden),
+        },
+    ],
+    ..View::PLAIN
+};
+
+/// Whether a text table begins with a row of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Shown,
+    Hidden,
+}
+
+fn whole(fields: &FieldFolder, style: Style) -> LazyFile {
+    text_file(fields, style, Header::Shown)
+}
+
+fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
+    let (from_front, described) = (fields.clone(), fields.clone());
+    let file = fields.file(move |fields| {
+        let table = text_table(fields, style, header)?;
+        let digest = match &fields.table_view {
+            Some(TableView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
+            _ => String::new(),
+        };
+        Ok(Arc::new(measured(&*fields.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?))
+    });
+    file.with_forward(move || forward(&from_front, style, header)).described_by(move || xattrs::of_table(&described))
+}
+
+fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn Forward>> {
+    forward_by_rows(fields, move |fields, is_first| {
+        let header = if is_first { header } else { Header::Hidden };
+        Ok(Box::new(text::forward(text_table(fields, style, header)?)))
+    })
+}
+
+fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<text::Table>> {
+    let columns = columns(fields, Notation::Texts)?;
+    let made = match header {
+        Header::Shown => text::table(&columns, style),
+        Header::Hidden => text::table_without_header(&columns, style),
+    };
+    Ok(made?.table)
+}
+
+fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
+    let file = finder.any(&TSV).filter(|file| file.is_listed())?;
+    Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&finder.path(file)))))
+}
