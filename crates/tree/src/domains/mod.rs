@@ -24,7 +24,7 @@ pub use vcf::view::TableView;
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
 pub const DOMAINS: [Domain; 5] =
-    [soma::DOMAIN, cf::DOMAIN, vcf::group::DOMAIN, bioimaging::group::DOMAIN, filestore::DOMAIN];
+    [soma::group::DOMAIN, cf::group::DOMAIN, vcf::group::DOMAIN, bioimaging::group::DOMAIN, filestore::DOMAIN];
 
 /// What a domain adds to the folders of groups and arrays; each function decides whether an object is of the domain.
 #[derive(Clone, Copy)]

@@ -6,23 +6,23 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use crate::domains::cf::{FILE, GroupDataset, NETCDF};
-use crate::domains::{GroupDomain, GroupUses, PlainZarr, ShownGroup};
+use crate::domains::{Domain, GroupDomain, GroupUses, PlainZarr, ShownGroup};
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::{Folder, Node};
 use crate::views::zarr::group_folder;
 
+/// The domain: groups that are one dataset, as TileDB-CF writes them.
+pub const DOMAIN: Domain =
+    Domain { of_group: Some(|group| Box::new(CfGroup { shown: group, dataset: SingleFlight::new() })), ..Domain::NONE };
+
 /// A group that may be one dataset. Memory: the arrays of the dataset.
-pub struct CfGroup {
+struct CfGroup {
     shown: ShownGroup,
     /// The dataset, once determined.
     dataset: SingleFlight<Option<Arc<GroupDataset>>>,
 }
 
 impl CfGroup {
-    pub fn new(shown: ShownGroup) -> Self {
-        CfGroup { shown, dataset: SingleFlight::new() }
-    }
-
     fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
         self.dataset.get_or_pass(|| {
             let (dataset, lasts) = GroupDataset::of(&self.shown.group, self.shown.modified)?;

@@ -31,17 +31,12 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
-use crate::domains::Domain;
-use crate::domains::cf::group::CfGroup;
 use crate::fields::columns::padded;
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::objects::open_folder;
-
-/// The domain: groups that are one dataset, as TileDB-CF writes them.
-pub const DOMAIN: Domain = Domain { of_group: Some(|group| Box::new(CfGroup::new(group))), ..Domain::NONE };
 
 /// The folder of a group's netCDF file, and the file's name.
 pub const NETCDF: &str = "netcdf";

@@ -6,11 +6,15 @@ use tilefs_format::error::Result;
 
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
-use crate::domains::soma::object_type;
 use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
-use crate::domains::{GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
+use crate::domains::soma::{matrix_lengths, object_type};
+use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
 use crate::texts::view_line;
+
+/// The domain: SOMA's experiments, measurements, data frames and matrices.
+pub const DOMAIN: Domain =
+    Domain { of_group: Some(|group| Box::new(SomaGroup(group))), matrix_lengths: Some(matrix_lengths), ..Domain::NONE };
 
 /// What README.txt says about an experiment.
 const OF_EXPERIMENT: &str = "\
@@ -29,13 +33,9 @@ observations: zarr, or where there are several measurements zarr/ms/NAME.
 ";
 
 /// A group that may be an experiment.
-pub struct SomaGroup(ShownGroup);
+struct SomaGroup(ShownGroup);
 
 impl SomaGroup {
-    pub fn new(group: ShownGroup) -> Self {
-        SomaGroup(group)
-    }
-
     fn object_type(&self) -> Result<Option<String>> {
         Ok(object_type(&*self.0.group.metadata()?))
     }

@@ -7,7 +7,7 @@
 //! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
 pub(crate) mod experiment;
-mod group;
+pub(crate) mod group;
 pub(crate) mod h5ad;
 pub(crate) mod matrix;
 pub(crate) mod slices;
@@ -33,8 +33,6 @@ use tilefs_reader::array::{Array, Metadata};
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
-use crate::domains::Domain;
-use crate::domains::soma::group::SomaGroup;
 use crate::domains::soma::matrix::{matrix_domain, written_length};
 use crate::fields::enums;
 use crate::fields::meta;
@@ -62,13 +60,6 @@ const TYPE_KEY: &str = "soma_object_type";
 
 /// The most fragments that have cells in a band, on the average, if each takes a request of its own from a remote storage.
 const REMOTE_FRAGMENTS_OF_A_BAND: u64 = 4;
-
-/// The domain: SOMA's experiments, measurements, data frames and matrices.
-pub const DOMAIN: Domain = Domain {
-    of_group: Some(|group| Box::new(SomaGroup::new(group))),
-    matrix_lengths: Some(matrix_lengths),
-    ..Domain::NONE
-};
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
