@@ -10,7 +10,9 @@ use tilefs_tree::{self as tree, OpenOptions};
 use super::proxy::Proxy;
 use super::servers::S3;
 use super::skip::{Need, python_with, skipped};
-use super::{files, fixtures, open, options, program, read, text};
+use support::paths::files;
+
+use super::{fixtures, open, options, program, read, text};
 
 /// Damages the bytes of a file in the cache.
 type Spoil = fn(&[u8]) -> Vec<u8>;
@@ -26,8 +28,7 @@ fn what_was_read_once_is_not_fetched_again() {
     reached.reading.cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
     let read_all = || {
         let root = open("s3://kept/demo", &reached).unwrap();
-        let mut paths = Vec::new();
-        files(&*root, "", &mut paths);
+        let paths = files(&*root);
         paths.iter().map(|path| (path.clone(), read(&*root, path).unwrap())).collect::<Vec<_>>()
     };
     let first = read_all();
@@ -165,8 +166,7 @@ fn many_readers_make_one_request_for_each_range() {
     let proxy = Proxy::start(server.address(), Duration::from_millis(10));
     let root = open("s3://shared/array", &options(&proxy.url())).unwrap();
     let here = tree::open(&local, &OpenOptions::default()).unwrap();
-    let mut paths = Vec::new();
-    files(&*here, "", &mut paths);
+    let paths = files(&*here);
     let path = paths.iter().find(|path| path.ends_with(".i32") || path.ends_with(".f64")).unwrap_or(&paths[0]);
     let due = read(&*here, path).unwrap();
     thread::scope(|scope| {

@@ -21,6 +21,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
+use support::paths::content;
 use support::skip;
 use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
@@ -44,15 +45,6 @@ fn open(uri: &str, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     tree::open(Path::new(uri), options)
 }
 
-fn content(root: &dyn Folder, path: &str) -> Result<Arc<dyn Content>> {
-    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    match root.lookup(first)? {
-        Some(Node::File(found)) => found.open(),
-        Some(Node::Folder(folder)) => content(&*folder, rest),
-        None => panic!("there is no {path}"),
-    }
-}
-
 fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
     let content = content(root, path)?;
     part(&*content, 0, content.len())
@@ -62,18 +54,6 @@ fn part(content: &dyn Content, offset: u64, length: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; length as usize];
     content.read_at(offset, &mut bytes)?;
     Ok(bytes)
-}
-
-/// Finds the paths of all files below a folder.
-fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
-    for entry in folder.list().unwrap() {
-        let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
-        match folder.lookup(&entry.name).unwrap() {
-            Some(Node::Folder(inner)) => files(&*inner, &path, found),
-            Some(Node::File(_)) => found.push(path),
-            None => panic!("{path} is listed and not there"),
-        }
-    }
 }
 
 /// Returns the program without this machine's credentials and settings.

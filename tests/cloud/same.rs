@@ -13,7 +13,9 @@ use tilefs_tree::{self as tree, OpenOptions};
 use super::proxy::Proxy;
 use super::servers::S3;
 use super::skip::{can_mount, python_with};
-use super::{SECRET, content, files, fixtures, open, options, part, program, read, text, tilefs};
+use support::paths::{content, files};
+
+use super::{SECRET, fixtures, open, options, part, program, read, text, tilefs};
 
 /// Only parts of longer files are compared, because files of unwritten cells can have any length.
 const LARGE: u64 = 4 << 20;
@@ -24,9 +26,7 @@ const PART: u64 = 256 << 10;
 pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
     let here = tree::open(local, options).unwrap();
     let there = open(uri, options).unwrap_or_else(|error| panic!("{uri}: {error}"));
-    let (mut paths, mut others) = (Vec::new(), Vec::new());
-    files(&*here, "", &mut paths);
-    files(&*there, "", &mut others);
+    let (mut paths, mut others) = (files(&*here), files(&*there));
     assert_eq!(paths, others, "{uri}");
     let same = |path: &str, due: Result<Vec<u8>>, got: Result<Vec<u8>>| match (due, got) {
         // Some texts contain the location of the array.

@@ -112,7 +112,7 @@ fn a_listing_depends_on_the_data_and_not_on_the_folder_or_the_threads() {
     let [short, long] = ["s", "a_longer_name/below"].map(|name| place.path().join(name));
     for object in ["demo", "arrays/groups/experiment", "variants/v4"] {
         for folder in [&short, &long] {
-            copy(&tilefs_fixtures::fixtures().join(object), &folder.join(object));
+            support::stored::copy_folder(&tilefs_fixtures::fixtures().join(object), &folder.join(object));
         }
     }
     let (one, many) = (listing(&short, Some(1)), listing(&long, Some(8)));
@@ -122,17 +122,6 @@ fn a_listing_depends_on_the_data_and_not_on_the_folder_or_the_threads() {
     let lost = differences(&one, &listing(&long, None));
     assert!(lost.iter().any(|line| line.starts_with("+ demo\ttemp.f32\t")), "{lost:?}");
     assert!(lost.iter().all(|line| line[2..].starts_with("demo\t")), "{lost:?}");
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder is listed").map(|entry| entry.expect("a folder is listed")) {
-        let to = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).expect("a file is copied")),
-        }
-    }
 }
 
 /// Returns every path of all arrays and groups in a folder.

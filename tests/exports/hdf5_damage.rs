@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::vcf::{file, opened};
+use support::paths::file;
+use support::vcf::opened;
 use tempfile::TempDir;
 use tilefs_format::error::Error;
 

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use support::paths::{node, whole};
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{Array, Error, Object, Values};
 use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
@@ -30,16 +31,8 @@ fn latest() -> tilefs_reader::OpenOptions {
 
 /// Returns the bytes of a file of a tree; `None` if there is no such file.
 fn file(root: &Arc<dyn Folder>, path: &str) -> Option<Vec<u8>> {
-    let mut node = Node::Folder(root.clone());
-    for name in path.split('/') {
-        let Node::Folder(folder) = node else { return None };
-        node = folder.lookup(name).unwrap()?;
-    }
-    let Node::File(file) = node else { return None };
-    let content = file.open().unwrap();
-    let mut bytes = vec![0; usize::try_from(content.len()).unwrap()];
-    content.read_at(0, &mut bytes).unwrap();
-    Some(bytes)
+    let Some(Node::File(file)) = node(root, path) else { return None };
+    Some(whole(&*file.open().unwrap()).unwrap())
 }
 
 /// Compares values with the files of a field, if the tree has them under its plain name; returns whether it has.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::paths::{content, files, found, whole};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, Operation, Request};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
@@ -46,20 +47,8 @@ impl Remote {
     }
 }
 
-fn file(root: &dyn Folder, path: &str) -> Result<Arc<dyn File>> {
-    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-    match root.lookup(first)? {
-        Some(Node::File(found)) => Ok(found),
-        Some(Node::Folder(folder)) => file(&*folder, rest),
-        None => panic!("there is no {first}"),
-    }
-}
-
 fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
-    let content = file(root, path)?.open()?;
-    let mut bytes = vec![0; content.len() as usize];
-    content.read_at(0, &mut bytes)?;
-    Ok(bytes)
+    whole(&*content(root, path)?)
 }
 
 fn steps(requests: &[Request]) -> usize {
@@ -146,7 +135,7 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
                 ..OpenOptions::default()
             })
             .unwrap();
-        let content = file(&*root, "v.u32").unwrap().open().unwrap();
+        let content = found(&*root, "v.u32").unwrap().open().unwrap();
         let mut bytes = vec![0; 128 << 10];
         for offset in (0..content.len()).step_by(bytes.len()) {
             content.read_at(offset, &mut bytes).unwrap();
@@ -155,18 +144,6 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
         println!("{asked} bytes with {cache_size} for the cache");
         once = if once == 0 { asked } else { once };
         assert!(asked <= most * once, "{asked} bytes with {cache_size} for the cache, {once} at best");
-    }
-}
-
-/// Collects all files below a folder, except those in `.history`.
-fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
-    for entry in folder.list().unwrap() {
-        let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
-        match folder.lookup(&entry.name).unwrap() {
-            Some(Node::Folder(inner)) => files(&*inner, &path, found),
-            Some(Node::File(_)) => found.push(path),
-            None => panic!("{path} is listed and not there"),
-        }
     }
 }
 
@@ -242,8 +219,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
     ] {
         let remote = Remote::new(fixture, Duration::ZERO);
         let root = remote.open().unwrap();
-        let mut paths = Vec::new();
-        files(&*root, "", &mut paths);
+        let paths = files(&*root);
         let mut failed = 0;
         for path in &paths {
             let due = read(&*root, path).unwrap();
@@ -288,8 +264,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
 
 /// Returns the contents of all files of an array, or the error of each that cannot be read.
 fn contents(root: &dyn Folder) -> Vec<(String, std::result::Result<Vec<u8>, String>)> {
-    let mut paths = Vec::new();
-    files(root, "", &mut paths);
+    let paths = files(root);
     paths.into_iter().map(|path| (path.clone(), read(root, &path).map_err(|error| error.to_string()))).collect()
 }
 
@@ -388,7 +363,7 @@ fn bands_follow_each_other() {
     ];
     for (fixture, path) in files {
         let root = Remote::new(fixture, Duration::ZERO).open().unwrap();
-        let content = file(&*root, path).unwrap().open().unwrap();
+        let content = found(&*root, path).unwrap().open().unwrap();
         // Offsets spread over the file, and some adjacent ones.
         let offsets = (0..64).map(|part| content.len() / 64 * part).chain((0..content.len()).take(64));
         for offset in offsets.filter(|offset| *offset < content.len()) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use support::generated::array::{Array, Object};
+use support::paths::{node, text};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
@@ -114,23 +115,6 @@ fn open_as(name: &str, is_remote: bool) -> (Arc<Generated>, Arc<dyn Folder>) {
     (storage, tree::root(stored, &options).unwrap())
 }
 
-fn find(root: &Arc<dyn Folder>, path: &str) -> Node {
-    let mut node = Node::Folder(root.clone());
-    for name in path.split('/') {
-        let Node::Folder(folder) = &node else { panic!("{path}: {name} is in no folder") };
-        node = folder.lookup(name).unwrap().unwrap_or_else(|| panic!("{path}: there is no {name}"));
-    }
-    node
-}
-
-fn text(root: &Arc<dyn Folder>, path: &str) -> String {
-    let Node::File(file) = find(root, path) else { panic!("{path} is no file") };
-    let content = file.open().unwrap();
-    let mut bytes = vec![0; content.len() as usize];
-    content.read_at(0, &mut bytes).unwrap();
-    String::from_utf8(bytes).unwrap()
-}
-
 /// Looks up everything as `ls -lR` and a listing of extended attributes do, including the size of every file. Returns
 /// the paths.
 fn look_at_all(folder: &Arc<dyn Folder>, path: &str, seen: &mut Vec<String>) {
@@ -180,7 +164,7 @@ fn parts_are_listed_whose_sizes_are_told_by_the_number_of_rows() {
     {
         let (storage, root) = open(name);
         for (folder, file) in [("arrow", "cells.arrow"), ("parquet", "cells.parquet")] {
-            let Node::Folder(folder) = find(&root, folder) else { panic!("{name}") };
+            let Some(Node::Folder(folder)) = node(&root, folder) else { panic!("{name}") };
             let mut seen = Vec::new();
             look_at_all(&folder, "", &mut seen);
             assert_eq!(seen.iter().any(|path| path == file), is_listed, "{name}: {seen:?}");
@@ -196,7 +180,7 @@ fn names_of_parts_are_listed_without_reading_a_cell() {
     for name in ARRAYS {
         let (storage, root) = open(name);
         for folder in ["text/parts", "text/parts-without-header", "arrow/parts", "parquet/parts"] {
-            let Node::Folder(parts) = find(&root, folder) else { panic!("{folder}") };
+            let Some(Node::Folder(parts)) = node(&root, folder) else { panic!("{folder}") };
             let listed = parts.list().unwrap();
             assert!((900..5000).contains(&listed.len()), "{name} {folder}: {}", listed.len());
             assert!(listed.is_sorted_by(|one, next| one.name < next.name), "{name} {folder}");
@@ -212,7 +196,7 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
     // In every tenth row, every second fragment repeats the cells of the previous one.
     for (row, cells) in [(1234, 2000), (1230, 1000)] {
         let (storage, root) = open("overlapping-8000000-f4-o4");
-        let Node::File(file) = find(&root, &format!("slice/{row}/data.f32")) else { panic!() };
+        let Some(Node::File(file)) = node(&root, &format!("slice/{row}/data.f32")) else { panic!() };
         storage.bytes.lock().unwrap().clear();
         let content = file.open().unwrap();
         assert_eq!(content.len(), 4 * cells, "{row}");
@@ -231,7 +215,7 @@ fn a_row_of_a_matrix_costs_no_more_than_the_tiles_it_lies_in() {
 #[test]
 fn rows_of_one_fragment_are_not_merged() {
     let (storage, root) = open_as("appended-100000000000-consolidated", true);
-    let Node::File(file) = find(&root, "dims/obs.i64") else { panic!() };
+    let Some(Node::File(file)) = node(&root, "dims/obs.i64") else { panic!() };
     let content = file.open().unwrap();
     let length = 40 << 20;
     content.read_at(0, &mut vec![0; length]).unwrap();
@@ -248,7 +232,7 @@ fn a_group_of_zarr_arrays_is_told_without_counting_rows() {
         assert_eq!(group["node_type"], "group", "{name}");
         let is_counted = name != "overlapping-1e9";
         assert_eq!(group["consolidated_metadata"].is_object(), is_counted, "{name}");
-        let Node::Folder(zarr) = find(&root, "zarr") else { panic!("{name}") };
+        let Some(Node::Folder(zarr)) = node(&root, "zarr") else { panic!("{name}") };
         let mut seen = Vec::new();
         let members = zarr.list().unwrap().into_iter().filter(|entry| entry.kind == EntryKind::Folder);
         for member in members {
@@ -280,7 +264,7 @@ fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
     let (storage, root) = open("overlapping-17000000-f4-o2");
     let before: serde_json::Value = serde_json::from_str(&text(&root, "zarr/zarr.json")).unwrap();
     assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0);
-    let Node::Folder(zarr) = find(&root, "zarr") else { panic!() };
+    let Some(Node::Folder(zarr)) = node(&root, "zarr") else { panic!() };
     let names = |folder: &Arc<dyn Folder>| folder.list().unwrap().into_iter().map(|one| one.name).collect::<Vec<_>>();
     let listed = names(&zarr);
     let member = listed.iter().find(|name| *name != "zarr.json").unwrap();
@@ -306,7 +290,7 @@ fn a_column_of_sorted_rows_is_opened_without_sorting() {
         let Value::Total(count) = counter.value else { panic!() };
         count
     };
-    let Node::Folder(dims) = find(&tree.root(), "by-row/dims") else { panic!() };
+    let Some(Node::Folder(dims)) = node(&tree.root(), "by-row/dims") else { panic!() };
     let columns = dims.list().unwrap().into_iter().map(|entry| dims.lookup(&entry.name).unwrap().unwrap());
     let columns: Vec<_> =
         columns.filter_map(|node| if let Node::File(file) = node { Some(file) } else { None }).collect();

@@ -144,7 +144,7 @@ fn clients_do_not_learn_where_the_files_are() {
     let place = folder.path().join("of this machine/data");
     std::fs::create_dir_all(&place).unwrap();
     for name in ["demo", "other"] {
-        copy(&demo(), &place.join(name));
+        support::stored::copy_folder(&demo(), &place.join(name));
     }
     // Damages each tile of one attribute.
     for fragment in std::fs::read_dir(place.join("demo/__fragments")).unwrap() {
@@ -171,9 +171,4 @@ fn clients_do_not_learn_where_the_files_are() {
         }
         assert!(crate::client::get(server.address, "/.tilefs/errors.txt").text().contains("demo"));
     }
-}
-
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    let status = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status();
-    assert!(status.unwrap().success());
 }

@@ -8,21 +8,17 @@ use crate::client::{Program, ask, demo, eventually, get};
 
 const SECOND: &str = "__1704153600000_1704153600000_5e7797b031dec90991246dae973e1b27_22";
 
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
-}
-
 /// The sample array before its second commit.
 fn before_second(folder: &Path) -> std::path::PathBuf {
     let array = folder.join("array");
-    copy(&demo(), &array);
+    support::stored::copy_folder(&demo(), &array);
     fs::remove_file(array.join("__commits").join(format!("{SECOND}.wrt"))).unwrap();
     fs::remove_dir_all(array.join("__fragments").join(SECOND)).unwrap();
     array
 }
 
 fn commit_second(array: &Path) {
-    copy(&demo().join("__fragments").join(SECOND), &array.join("__fragments"));
+    support::stored::copy_folder(&demo().join("__fragments").join(SECOND), &array.join("__fragments").join(SECOND));
     fs::copy(
         demo().join("__commits").join(format!("{SECOND}.wrt")),
         array.join("__commits").join(format!("{SECOND}.wrt")),

@@ -14,6 +14,7 @@
 //! * [`manifest`]: the objects, their schemas and the expected reads
 //! * [`columns`]: cells as bytes in the form of the manifests, with nulls masked and sparse rows sorted
 //! * [`shown`]: the same columns from the virtual tree
+//! * [`paths`]: nodes of a tree by their paths
 //! * [`disputed`]: reads in which libtiledb returns overwritten cells
 //! * [`check`]: compares one object with its entry in the manifest
 //! * [`report`]: failures and counts, printed
@@ -58,6 +59,8 @@ pub mod handmade;
 pub mod manifest;
 #[cfg(feature = "arrays")]
 pub mod metadata_file;
+#[cfg(feature = "arrays")]
+pub mod paths;
 #[cfg(feature = "arrays")]
 pub mod promise;
 #[cfg(feature = "arrays")]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs_format::error::{Error, Result};
-use tilefs_tree::{Folder, Node};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_tree::{EntryKind, Folder, Node};
 
 use super::columns::{Column, size_of};
 use super::manifest::Schema;
@@ -98,6 +98,55 @@ pub fn file(folder: &dyn Folder, name: &str, extension: &str) -> Result<Vec<u8>>
         }
         _ => Err(Error::NotFound { path: format!("{name}{extension}") }),
     }
+}
+
+/// The files of a tree, by path.
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// Folders of arrays that [`files_of`] reads; it reads all folders of groups.
+const READ_FOLDERS: [&str; 3] = ["dims", "labels", ".group"];
+
+/// Texts with paths, times and warnings.
+const EXPLAINING: [&str; 6] = ["README.txt", ".hdr", "schema.txt", "fragments.tsv", "group.json", "schema.json"];
+
+/// Reads everything in a tree that does not depend on its place and time: for arrays the values, coordinates and
+/// metadata, for groups the members and their contents, for labels their values.
+///
+/// # Errors
+/// If anything cannot be read, a member of a group included.
+pub fn files_of(root: &dyn Folder) -> Result<Files> {
+    let mut files = Files::new();
+    add_files(root, "", &mut files)?;
+    Ok(files)
+}
+
+fn add_files(folder: &dyn Folder, path: &str, files: &mut Files) -> Result<()> {
+    let entries = folder.list()?;
+    let is_group = entries.iter().any(|entry| entry.name == ".group");
+    for entry in entries {
+        let path = format!("{path}/{}", entry.name);
+        let is_read = match entry.kind {
+            EntryKind::File => !EXPLAINING.iter().any(|end| entry.name.ends_with(end)),
+            EntryKind::Folder => is_group || READ_FOLDERS.contains(&entry.name.as_str()),
+        };
+        if !is_read {
+            continue;
+        }
+        match folder.lookup(&entry.name)? {
+            Some(Node::File(file)) => {
+                let bytes = read_all(&*file.open()?)?;
+                let text = String::from_utf8_lossy(&bytes);
+                // The table of members tells the errors of members.
+                if path.ends_with("members.tsv") && !text.lines().skip(1).all(|line| line.ends_with("\tok")) {
+                    return Err(Error::missing("a member").in_file(path));
+                }
+                files.push((path, bytes));
+            }
+            Some(Node::Folder(inner)) => add_files(&*inner, &path, files)?,
+            None => return Err(Error::NotFound { path }),
+        }
+    }
+    Ok(())
 }
 
 /// Reads all bytes, and parts of them again in another order.

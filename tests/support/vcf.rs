@@ -4,33 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs_tree::{File, Folder, Node, OpenOptions, open};
+use tilefs_tree::{Folder, OpenOptions, open};
 
+use super::paths::file;
 use super::skip::{Need, skipped};
 
 pub fn opened(path: &Path) -> Arc<dyn Folder> {
     open(path, &OpenOptions::default()).unwrap()
-}
-
-pub fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
-    let mut node = Node::Folder(root.clone());
-    for name in path.split('/') {
-        let Node::Folder(folder) = node else { return None };
-        node = folder.lookup(name).unwrap()?;
-    }
-    Some(node)
-}
-
-pub fn file(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn File> {
-    match node(root, path) {
-        Some(Node::File(file)) => file,
-        _ => panic!("no file {path}"),
-    }
-}
-
-pub fn names(root: &Arc<dyn Folder>, path: &str) -> Vec<String> {
-    let Some(Node::Folder(folder)) = node(root, path) else { panic!("no folder {path}") };
-    folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
 }
 
 /// Returns the bytes of a file, read in sequence without its length, as a whole, and in parts from the end.

@@ -8,6 +8,7 @@ use tilefs_export::Content;
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
 use support::own_process::in_own_process;
+use support::paths::{folder, node};
 use support::shown::read_all;
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
@@ -22,16 +23,9 @@ fn fixture(name: &str) -> Arc<dyn Folder> {
     .unwrap()
 }
 
-fn find(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
-    path.split('/').filter(|name| *name != ".").try_fold(Node::Folder(root.clone()), |node, name| match node {
-        Node::Folder(folder) => folder.lookup(name).unwrap(),
-        Node::File(_) => None,
-    })
-}
-
 /// Opens a file, and checks that its length is the one that was reported before.
 fn content(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Content> {
-    let Some(Node::File(file)) = find(root, path) else { panic!("there is no file {path}") };
+    let Some(Node::File(file)) = node(root, path) else { panic!("there is no file {path}") };
     let (length, content) = (file.len().unwrap(), file.open().unwrap());
     assert_eq!(content.len(), length, "{path}");
     content
@@ -57,19 +51,12 @@ fn read_everything(folder: &Arc<dyn Folder>) -> usize {
                 files += 1;
             }
             EntryKind::Folder => {
-                let Some(Node::Folder(inner)) = find(folder, &entry.name) else { panic!("no folder {}", entry.name) };
+                let Some(Node::Folder(inner)) = node(folder, &entry.name) else { panic!("no folder {}", entry.name) };
                 files += read_everything(&inner);
             }
         }
     }
     files
-}
-
-fn folder(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Folder> {
-    match find(root, path) {
-        Some(Node::Folder(folder)) => folder,
-        _ => panic!("there is no folder {path}"),
-    }
 }
 
 #[test]
@@ -211,7 +198,7 @@ fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
         check(&format!("{root}islice/0:4"), &all(6, 9));
         check(&format!("{root}islice/-1"), &[15]);
         for missing in [format!("slice/{HALF}"), format!("slice/{}", -HALF - 1), "islice/10".to_owned()] {
-            assert!(find(&enormous, &format!("{root}{missing}")).is_none(), "{root}{missing}");
+            assert!(node(&enormous, &format!("{root}{missing}")).is_none(), "{root}{missing}");
         }
     }
     // A file of 2^60 values is too large to be read as a whole, but each value can be read.
@@ -257,13 +244,13 @@ fn names_with_broken_escapes_are_no_files_and_are_explained() {
         let text = root.ends_with("text");
         for name in names.iter().filter(|name| !text || name.contains("zz") || name.ends_with("%4")) {
             for by in ["slice", "islice"] {
-                assert!(find(&opened, &format!("{by}/{name}")).is_none(), "{root} {by}/{name}");
+                assert!(node(&opened, &format!("{by}/{name}")).is_none(), "{root} {by}/{name}");
             }
         }
         for name in names {
             for place in ["", "npy/", "text/", "dims/", "meta/", ".history/", "slice/0/"] {
                 let path = format!("{place}{name}");
-                assert!(!matches!(find(&opened, &path), Some(Node::File(_))), "{root} {path}");
+                assert!(!matches!(node(&opened, &path), Some(Node::File(_))), "{root} {path}");
             }
         }
     }

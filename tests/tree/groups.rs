@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::corpora::corpus;
+use support::paths::{bytes, folder, node, text};
 use tilefs_format::error::Error;
 use tilefs_format::name::TimestampedName;
 use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group, open, open_stored};
@@ -69,31 +70,6 @@ fn objects() -> Vec<Object> {
         }
     }
     objects
-}
-
-fn folder(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Folder> {
-    match node(root, path) {
-        Some(Node::Folder(folder)) => folder,
-        _ => panic!("no folder {path}"),
-    }
-}
-
-fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
-    let mut node = Node::Folder(root.clone());
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        let Node::Folder(folder) = node else { return None };
-        node = folder.lookup(name).unwrap()?;
-    }
-    Some(node)
-}
-
-fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
-    let Some(Node::File(file)) = node(root, path) else { panic!("no file {path}") };
-    let content = file.open().unwrap();
-    assert_eq!(content.len(), file.len().unwrap());
-    let mut bytes = vec![0; content.len() as usize];
-    content.read_at(0, &mut bytes).unwrap();
-    bytes
 }
 
 fn names(folder: &Arc<dyn Folder>) -> Vec<String> {
@@ -457,10 +433,6 @@ fn a_filestore_shows_its_file() {
     assert!(before.lookup("contents").unwrap().is_none());
     // Before its schema was written there is nothing.
     assert!(node(&root, ".history/ms-1599999999999").is_none());
-}
-
-fn text(root: &Arc<dyn Folder>, path: &str) -> String {
-    String::from_utf8(bytes(root, path)).unwrap()
 }
 
 fn fixture(name: &str) -> Arc<dyn Folder> {

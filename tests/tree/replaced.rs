@@ -7,66 +7,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use support::shown::{Files, files_of};
 use support::stored::{copy_folder, stored};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
-/// Returns everything in a tree that does not depend on its place and time: for arrays the values, coordinates and
-/// metadata, for groups the members and their contents, for labels their values.
-type Shown = Vec<(String, Vec<u8>)>;
-
-const SHOWN: [&str; 4] = ["dims", "labels", ".group", "results"];
-
-fn shown_below(folder: &dyn Folder, path: &str, shown: &mut Shown) -> Result<()> {
-    for entry in folder.list()? {
-        let path = format!("{path}/{}", entry.name);
-        let explains = ["README.txt", ".hdr", "schema.txt", "fragments.tsv", "group.json", "schema.json"];
-        let is_shown = match entry.kind {
-            EntryKind::File => !explains.iter().any(|end| entry.name.ends_with(end)),
-            EntryKind::Folder => SHOWN.contains(&entry.name.as_str()),
-        };
-        if is_shown {
-            match folder.lookup(&entry.name)? {
-                Some(Node::File(file)) => {
-                    let bytes = support::shown::read_all(&*file.open()?)?;
-                    // In a table that reports errors of members, such a line counts as an error.
-                    let text = String::from_utf8_lossy(&bytes);
-                    if path.ends_with("members.tsv") && !text.lines().skip(1).all(|line| line.ends_with("\tok")) {
-                        return Err(Error::missing("a member").in_file(path));
-                    }
-                    shown.push((path, bytes));
-                }
-                Some(Node::Folder(inner)) => shown_below(&*inner, &path, shown)?,
-                None => return Err(Error::NotFound { path }),
-            }
-        }
-    }
-    Ok(())
-}
-
-fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Shown> {
+fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Files> {
     let options = OpenOptions {
         reading: tilefs_reader::OpenOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
         ..OpenOptions::default()
     };
     let root = tree::root(tree::open_stored_in(storage, &path.into(), &options)?, &options)?;
-    let mut shown = Shown::new();
-    shown_below(&*root, "", &mut shown)?;
-    Ok(shown)
+    files_of(&*root)
 }
 
 /// Two states, one of which can be in the place of the other.
 struct Pair {
     folder: tempfile::TempDir,
-    before: Shown,
-    after: Shown,
+    before: Files,
+    after: Files,
 }
 
 impl Pair {
     fn of(before: &Path, after: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut pair = Pair { folder, before: Shown::new(), after: Shown::new() };
+        let mut pair = Pair { folder, before: Files::new(), after: Files::new() };
         copy_folder(after, &pair.place());
         pair.after = shown_by(Arc::new(LocalStorage::new()), &pair.place()).unwrap();
         fs::rename(pair.place(), pair.path("new")).unwrap();
@@ -102,10 +68,10 @@ impl Pair {
         }
     }
 
-    fn assert_right(&self, read: &Result<Shown>, when: &str) {
+    fn assert_right(&self, read: &Result<Files>, when: &str) {
         let Ok(read) = read else { return };
         if *read != self.before && *read != self.after {
-            let names = |shown: &Shown| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            let names = |shown: &Files| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
             panic!("{when}: neither the old nor the new: {:?}, old {:?}", names(read), names(&self.before));
         }
     }

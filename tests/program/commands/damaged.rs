@@ -22,7 +22,7 @@ impl Mounted {
     /// Mounts a copy of the array at `place`, after applying `damage` to the copy.
     fn damaged(place: &Path, damage: impl FnOnce(&Path)) -> Mounted {
         let mounted = Mounted { folder: tempfile::tempdir().expect("a temporary folder") };
-        copy_folder(place, &mounted.array());
+        support::stored::copy_folder(place, &mounted.array());
         damage(&mounted.array());
         fs::create_dir(mounted.mountpoint()).expect("a folder is made");
         let log = format!("--log-file={}", mounted.log_file().display());
@@ -60,19 +60,6 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if !tilefs(&["umount".as_ref(), self.mountpoint().as_os_str()]).status.success() {
             let _ = Command::new("umount").arg("-l").arg(self.mountpoint()).status();
-        }
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder is made");
-    for entry in fs::read_dir(from).expect("a folder is listed") {
-        let entry = entry.expect("a folder is listed");
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("a file is copied");
         }
     }
 }

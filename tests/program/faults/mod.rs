@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use support::faulty::{Fault, Faulty, How, Operation};
+use support::shown::{Files, files_of};
 use support::skip::can_mount;
 use support::stored::stored;
 use tilefs_format::error::{Error, Locate, Result};
@@ -20,52 +21,8 @@ use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
-/// All files of a tree that do not depend on its place and time, by path.
-type Shown = Vec<(String, Vec<u8>)>;
-
 /// The time within which reads must succeed again after a fault, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Folders of arrays that are read; the folders in a group are.
-const READ_FOLDERS: [&str; 3] = ["dims", "labels", ".group"];
-
-/// Texts that have paths and warnings.
-const EXPLAINING: [&str; 6] = ["README.txt", ".hdr", "schema.txt", "fragments.tsv", "group.json", "schema.json"];
-
-fn read_below(folder: &dyn Folder, path: &str, shown: &mut Shown) -> Result<()> {
-    let entries = folder.list()?;
-    let is_group = entries.iter().any(|entry| entry.name == ".group");
-    for entry in entries {
-        let path = format!("{path}/{}", entry.name);
-        let is_read = match entry.kind {
-            EntryKind::File => !EXPLAINING.iter().any(|end| entry.name.ends_with(end)),
-            EntryKind::Folder => is_group || READ_FOLDERS.contains(&entry.name.as_str()),
-        };
-        if !is_read {
-            continue;
-        }
-        match folder.lookup(&entry.name)? {
-            Some(Node::File(file)) => {
-                let bytes = support::shown::read_all(&*file.open()?)?;
-                let text = String::from_utf8_lossy(&bytes);
-                // The table of members tells the errors of members.
-                if path.ends_with("members.tsv") && !text.lines().skip(1).all(|line| line.ends_with("\tok")) {
-                    return Err(Error::missing("a member").in_file(path));
-                }
-                shown.push((path, bytes));
-            }
-            Some(Node::Folder(inner)) => read_below(&*inner, &path, shown)?,
-            None => return Err(Error::NotFound { path }),
-        }
-    }
-    Ok(())
-}
-
-fn read(root: &dyn Folder) -> Result<Shown> {
-    let mut shown = Shown::new();
-    read_below(root, "", &mut shown)?;
-    Ok(shown)
-}
 
 fn options() -> OpenOptions {
     let reading = tilefs_reader::OpenOptions { threads: 1, cache_size: 4 << 20, ..Default::default() };
@@ -92,11 +49,11 @@ trait Failing {
 
 /// Fails unless what was read is right.
 #[track_caller]
-fn assert_right(read: &Shown, right: &Shown, when: &str) {
+fn assert_right(read: &Files, right: &Files, when: &str) {
     if read == right {
         return;
     }
-    let names = |shown: &Shown| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let names = |shown: &Files| shown.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(read), names(right), "{when}");
     let (name, _) = read.iter().zip(right).find(|(a, b)| a != b).expect("something differs").0;
     panic!("{when}: other bytes in {name}");
@@ -104,10 +61,10 @@ fn assert_right(read: &Shown, right: &Shown, when: &str) {
 
 /// Reads until there is no error: damage may be remembered for a moment.
 #[track_caller]
-fn read_in_the_end(root: &dyn Folder, when: &str) -> Shown {
+fn read_in_the_end(root: &dyn Folder, when: &str) -> Files {
     let begin = Instant::now();
     loop {
-        match read(root) {
+        match files_of(root) {
             Ok(read) => return read,
             Err(error) => assert!(begin.elapsed() < PATIENCE, "{when}: {error}"),
         }
@@ -118,7 +75,7 @@ fn read_in_the_end(root: &dyn Folder, when: &str) -> Shown {
 /// Reads a stored object while a fault lasts, and afterwards. Returns how many operations failed.
 fn survives<F: Failing>(
     stored: &F,
-    right: &Shown,
+    right: &Files,
     fault: F::Fault,
     (spared, count): (usize, usize),
     is_open_before: bool,
@@ -127,7 +84,7 @@ fn survives<F: Failing>(
     let before = is_open_before.then(|| stored.open().expect("nothing fails yet"));
     stored.fail(fault, spared, count);
     let opened = before.map_or_else(|| stored.open(), Ok);
-    let during = opened.as_ref().map_or_else(|error| Err(error.clone()), |root| read(&**root));
+    let during = opened.as_ref().map_or_else(|error| Err(error.clone()), |root| files_of(&**root));
     let failures = stored.recover();
     if let Ok(read) = &during {
         assert_right(read, right, &format!("{when}, during"));
@@ -145,7 +102,7 @@ fn survives_everywhere<F: Failing>(stored: &F, name: &str, fault: F::Fault) {
 
 /// Lets each operation fail, the later ones only in part, and so many of those that follow.
 fn survives_counts<F: Failing>(stored: &F, name: &str, fault: F::Fault, counts: &[usize]) {
-    let right = read(&*stored.open().unwrap()).unwrap();
+    let right = files_of(&*stored.open().unwrap()).unwrap();
     assert!(!right.is_empty(), "{name}");
     for &count in counts {
         for is_open_before in [false, true] {
@@ -213,7 +170,7 @@ fn files_that_were_short_are_read_once_they_are_whole() {
     // Few, because the damage that is found is remembered for a second.
     for name in STORED {
         let faulty = Faulty::mount(&stored(name));
-        let right = read(&*open(faulty.path()).unwrap()).unwrap();
+        let right = files_of(&*open(faulty.path()).unwrap()).unwrap();
         for how in [How::HalfThere, How::HalfTheSize] {
             for is_open_before in [false, true] {
                 for spared in [0, 40] {

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{PATIENCE, Shown, open, read};
+use super::{PATIENCE, open};
 use support::faulty::{Fault, Faulty, How, Operation};
+use support::shown::{Files, files_of};
 use support::skip::can_mount;
 use support::stored::stored;
 
@@ -80,7 +81,7 @@ impl Drop for Mounted {
 }
 
 /// Reads all files while a fault lasts, and afterwards by the same process.
-fn survives<S: Shows>(faulty: &Faulty, right: &Shown, fault: &Fault) {
+fn survives<S: Shows>(faulty: &Faulty, right: &Files, fault: &Fault) {
     let shows = S::start(faulty.path());
     faulty.fail(fault.clone());
     // The table of members tells their errors meanwhile.
@@ -110,7 +111,7 @@ pub fn survives_all<S: Shows>() {
     }
     for name in ["groups/experiment", "dense/labels"] {
         let faulty = Faulty::mount(&stored(name));
-        let right = read(&*open(faulty.path()).unwrap()).unwrap();
+        let right = files_of(&*open(faulty.path()).unwrap()).unwrap();
         for operation in Operation::ALL {
             for errno in [libc::ENOENT, libc::EIO, libc::ESTALE, libc::EINTR] {
                 for (spared, count) in [(0, usize::MAX), (3, 1), (7, usize::MAX)] {

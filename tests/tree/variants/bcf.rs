@@ -7,8 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use support::corpora::peers;
+use support::paths::{file, node};
 use support::skip::python_with;
-use support::vcf::{bytes, file, has, node, opened, printed, text};
+use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and the names of their samples in paths.

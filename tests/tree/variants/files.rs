@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::corpora::peers;
+use support::paths::{file, names, node};
 use support::skip::python_with;
-use support::vcf::{bytes, file, has, names, node, opened, printed, text};
+use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_reader::statistics::Value;
 use tilefs_tree::{MountedTree, Node, OpenOptions, ShownViews, Tree, open, open_stored};
 

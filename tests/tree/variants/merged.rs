@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use support::paths::{file, names, node};
 use support::skip::python_with;
-use support::vcf::{bytes, file, has, names, node, opened, printed, text};
+use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_tree::{Folder, OpenOptions, VariantLists, open};
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.

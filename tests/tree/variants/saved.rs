@@ -31,13 +31,7 @@ fn mounted(dataset: &Path, (path, is_index): (&str, bool), folder: &Path) -> See
     let options = OpenOptions { reading, ..OpenOptions::default() };
     let stored = tree::open_stored(dataset, &options).unwrap();
     let tree = tree::MountedTree::new(stored, &options).unwrap();
-    let mut node = Node::Folder(tree.root());
-    for name in path.split('/') {
-        let Node::Folder(folder) = node else { panic!("no folder above {name}") };
-        node = folder.lookup(name).unwrap().unwrap();
-    }
-    let Node::File(file) = node else { panic!("no file {path}") };
-    let content = file.open().unwrap();
+    let content = support::paths::file(&tree.root(), path).open().unwrap();
     let mut bytes = vec![0; if is_index { content.len() as usize } else { 0 }];
     content.read_at(0, &mut bytes).unwrap();
     let seen = (content.len(), bytes);
@@ -78,7 +72,7 @@ fn what_was_made_to_measure_a_file_is_there_for_its_first_read() {
         let stored = tree::open_stored(&dataset, &OpenOptions::default()).unwrap();
         let tree = tree::MountedTree::new(stored, &OpenOptions::default()).unwrap();
         let root_of_mount = tree.root();
-        let file = support::vcf::file(&root_of_mount, path);
+        let file = support::paths::file(&root_of_mount, path);
         let content = file.open().unwrap();
         let decoded = || {
             tree.statistics()

@@ -7,8 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use support::corpora::peers;
+use support::paths::{file, names};
 use support::skip::{Need, python_with, skipped};
-use support::vcf::{bytes, file, names, opened, text};
+use support::vcf::{bytes, opened, text};
 use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and their layouts.
