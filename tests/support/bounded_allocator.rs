@@ -14,6 +14,7 @@ pub struct Bounded {
 }
 
 impl Bounded {
+    #[allow(clippy::new_without_default, reason = "a static cannot be made by a trait's function")]
     pub const fn new() -> Self {
         Bounded { used: AtomicUsize::new(0) }
     }

@@ -33,7 +33,7 @@ impl Report {
         self.failures.push(Failure { object, read, field, what: what.into() });
     }
 
-    pub fn add(mut self, other: Report) -> Report {
+    pub fn joined_with(mut self, other: Report) -> Report {
         for (kind, (made, failed)) in other.counts {
             let count = self.counts.entry(kind).or_default();
             count.0 += made;

@@ -78,7 +78,7 @@ fn what_is_not_looked_at_is_a_failure() {
     let objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     let mut looked_at: Vec<Object> = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     looked_at.retain(|object| ["demo", "arrays/sparse/dups", "arrays/groups/experiment"].contains(&&*object.name));
-    let report = looked_at.iter().map(check).fold(Report::default(), Report::add);
+    let report = looked_at.iter().map(check).fold(Report::default(), Report::joined_with);
     assert_eq!(report.failures(), 0);
     assert_eq!(promise::missing(&looked_at, &report), [""; 0]);
     let all_kinds = promise::missing(&objects, &report);
@@ -119,7 +119,7 @@ fn prove(title: &str, mut objects: Vec<Object>) {
         objects.retain(|object| object.name.contains(case.as_str()));
         objects.iter().for_each(|object| println!("{title}: {}", object.place.display()));
     }
-    let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::add);
+    let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::joined_with);
     report.print(&format!("{title}: {} objects", objects.len()), case.is_some());
     assert!(report.failures() == 0, "{title}: {} failures", report.failures());
     let missing = promise::missing(&objects, &report);

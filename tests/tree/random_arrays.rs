@@ -49,7 +49,7 @@ fn make(python: &str, folder: &Path, seed: &str) {
 /// Compares raw files, slices, times, metadata, labels of codes, and the order of rows.
 fn compare_values(folder: &Path, seed: &str) {
     let objects = load(&folder.join("manifest.json"), "");
-    let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::add);
+    let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::joined_with);
     report.print(&format!("seed {seed}: {} arrays", objects.len()), true);
     assert!(report.failures() == 0, "seed {seed}: {} failures", report.failures());
     let missing = promise::missing(&objects, &report);

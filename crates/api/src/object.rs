@@ -15,14 +15,14 @@ pub enum Object {
     /// An array.
     Array(Array),
     /// A group.
-    Group(Group),
+    Group(Box<Group>),
 }
 
 impl Object {
     pub(crate) fn new(object: tilefs_reader::Object) -> Self {
         match object {
             tilefs_reader::Object::Array(array) => Object::Array(Array::new(array)),
-            tilefs_reader::Object::Group(group) => Object::Group(Group::new(*group)),
+            tilefs_reader::Object::Group(group) => Object::Group(Box::new(Group::new(*group))),
         }
     }
 
@@ -46,7 +46,7 @@ impl Object {
     /// [`Error::Usage`] for an array.
     pub fn into_group(self) -> Result<Group> {
         match self {
-            Object::Group(group) => Ok(group),
+            Object::Group(group) => Ok(*group),
             Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
         }
     }

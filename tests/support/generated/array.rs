@@ -197,8 +197,8 @@ impl Array {
     pub fn len(&self, object: Object) -> u64 {
         match object {
             Object::Commit(_) => 0,
-            Object::Metadata(fragment) => Metadata::new(self, fragment).len(),
-            Object::Tiles(fragment, file) => self.file(fragment, self.files[file].1).len(),
+            Object::Metadata(fragment) => Metadata::new(self, fragment).byte_count(),
+            Object::Tiles(fragment, file) => self.file(fragment, self.files[file].1).byte_count(),
             Object::Commits => self.commits().len() as u64,
             Object::FooterCopies => self.footer_copies().len() as u64,
             Object::Schema => self.whole(object).len() as u64,

@@ -99,7 +99,7 @@ impl<'a> Metadata<'a> {
     }
 
     /// Returns the length of the file.
-    pub fn len(&self) -> u64 {
+    pub fn byte_count(&self) -> u64 {
         self.footer_offset() + self.footer().len() as u64 + 8
     }
 

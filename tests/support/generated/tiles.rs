@@ -78,7 +78,7 @@ impl TileFile<'_> {
         self.values_before(cells.end) - self.values_before(cells.start)
     }
 
-    pub fn len(&self) -> u64 {
+    pub fn byte_count(&self) -> u64 {
         self.tile_offset(self.tiles())
     }
 

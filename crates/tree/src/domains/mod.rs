@@ -26,6 +26,15 @@ pub use vcf::view::TableView;
 pub const DOMAINS: [Domain; 5] =
     [soma::group::DOMAIN, cf::group::DOMAIN, vcf::group::DOMAIN, bioimaging::group::DOMAIN, filestore::DOMAIN];
 
+/// Returns the form in which a domain shows an array of a group as a table.
+pub type TableViewOfMember = fn(&Group, &Arc<Array>) -> Result<Option<TableView>>;
+
+/// Adds files of a domain to the folder of an array that was last modified at a time.
+pub type AddToArray = fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>;
+
+/// Returns the height and the width of a matrix that a domain stores in an array.
+pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
+
 /// What a domain adds to the folders of groups and arrays; each function decides whether an object is of the domain.
 #[derive(Clone, Copy)]
 pub struct Domain {
@@ -34,11 +43,11 @@ pub struct Domain {
     /// Returns the form in which the domain shows an array as a table.
     pub table_view: Option<fn(&ArraySchema) -> Option<TableView>>,
     /// The same for an array in a group.
-    pub table_view_of_member: Option<fn(&Group, &Arc<Array>) -> Result<Option<TableView>>>,
+    pub table_view_of_member: Option<TableViewOfMember>,
     /// Adds files to the folder of an array.
-    pub add_to_array: Option<fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>>,
+    pub add_to_array: Option<AddToArray>,
     /// Returns the lengths of a matrix, if the domain stores them.
-    pub matrix_lengths: Option<fn(&Array) -> Result<Option<[u64; 2]>>>,
+    pub matrix_lengths: Option<MatrixLengths>,
 }
 
 impl Domain {

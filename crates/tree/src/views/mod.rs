@@ -83,7 +83,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 /// Returns the media type of a file of this name.
 pub fn media_type(name: &str) -> &'static str {
     let ends = |file: &&str| file.rsplit_once('.').is_some_and(|(_, ending)| name.ends_with(&format!(".{ending}")));
-    let view = VIEWS.iter().find(|view| view.media_type != BYTES && view.files.iter().any(|file| ends(&file)));
+    let view = VIEWS.iter().find(|view| view.media_type != BYTES && view.files.iter().any(ends));
     view.map_or(BYTES, |view| view.media_type)
 }
 

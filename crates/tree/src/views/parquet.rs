@@ -38,7 +38,6 @@ pub static PARQUET: View = View {
     }],
     commands: &[(Task::Query, query)],
     web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
-    ..View::PLAIN
 };
 
 /// The same table, with microseconds instead of nanoseconds.

@@ -102,7 +102,8 @@ impl Vectors {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let Vectors { ends, text } = self;
-        (ends.clear(), text.clear());
+        ends.clear();
+        text.clear();
         samples.for_each_value(field, &mut |value| {
             if !value.append(ENDS, text)? {
                 text.extend_from_slice(MISSING);
@@ -130,7 +131,8 @@ impl Vectors {
         before: usize,
     ) -> Result<usize> {
         let Vectors { ends, text } = self;
-        (all.clear(), ends.clear());
+        all.clear();
+        ends.clear();
         let mut longest = 0;
         samples.for_each_value(field, &mut |value| {
             let start = all.len();
