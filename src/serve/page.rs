@@ -274,7 +274,7 @@ fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'
     if known.iter().any(|path| path == ZARR) {
         commands.extend(zarr_code(folder, &at(ZARR), description).map(|(about, code)| (about, python(code))));
     }
-    commands.extend(web_commands(&known, &at));
+    commands.extend(web_commands(&known, at));
     commands.push((
         "All files as a folder, with the package davfs2",
         format!("mount -t davfs -o ro {} MNT", shell_word(url)),

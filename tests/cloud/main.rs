@@ -27,7 +27,7 @@ use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
 use tilefs_storage::{CloudOptions, Settings};
-use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, Folder, OpenOptions};
 
 /// Returns options for anonymous requests to an endpoint.
 fn options(endpoint: &str) -> OpenOptions {

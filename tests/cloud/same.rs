@@ -26,7 +26,7 @@ const PART: u64 = 256 << 10;
 pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
     let here = tree::open(local, options).unwrap();
     let there = open(uri, options).unwrap_or_else(|error| panic!("{uri}: {error}"));
-    let (mut paths, mut others) = (files(&*here), files(&*there));
+    let (paths, others) = (files(&*here), files(&*there));
     assert_eq!(paths, others, "{uri}");
     let same = |path: &str, due: Result<Vec<u8>>, got: Result<Vec<u8>>| match (due, got) {
         // Some texts contain the location of the array.

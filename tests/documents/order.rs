@@ -90,8 +90,8 @@ fn place(file: &Path) -> Vec<String> {
 }
 
 /// Returns all that something uses, directly or not.
-fn reachable(uses: &BTreeMap<String, BTreeSet<String>>, from: &String) -> BTreeSet<String> {
-    let (mut found, mut waiting) = (BTreeSet::new(), vec![from.clone()]);
+fn reachable(uses: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+    let (mut found, mut waiting) = (BTreeSet::new(), vec![from.to_owned()]);
     while let Some(next) = waiting.pop() {
         if found.insert(next.clone()) {
             waiting.extend(uses.get(&next).into_iter().flatten().cloned());

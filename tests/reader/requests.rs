@@ -10,7 +10,7 @@ use support::paths::{content, files, found, whole};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, Operation, Request};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, Folder, OpenOptions};
 
 /// An array of the fixtures in an object store.
 struct Remote {

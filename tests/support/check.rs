@@ -31,7 +31,7 @@ pub fn check(object: &Object) -> Report {
         report
     }));
     match checked {
-        Ok(made) => report.add(made),
+        Ok(made) => report.joined_with(made),
         Err(cause) => {
             let text = cause.downcast_ref::<String>().cloned();
             let text = text.or_else(|| cause.downcast_ref::<&str>().map(|&text| text.to_owned()));

@@ -9,9 +9,9 @@ use std::thread;
 
 use support::shown::{Files, files_of};
 use support::stored::{copy_folder, stored};
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::error::{Error, Result};
 use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, OpenOptions};
 
 fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Files> {
     let options = OpenOptions {

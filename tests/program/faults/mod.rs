@@ -16,10 +16,10 @@ use support::faulty::{Fault, Faulty, How, Operation};
 use support::shown::{Files, files_of};
 use support::skip::can_mount;
 use support::stored::stored;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::error::Result;
 use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, Folder, OpenOptions};
 
 /// The time within which reads must succeed again after a fault, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);

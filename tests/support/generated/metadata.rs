@@ -300,7 +300,7 @@ impl<'a> Metadata<'a> {
         for which in 0..2 {
             for slot in 0..self.slots() {
                 let file = &self.files(slot)[which];
-                bytes.extend(file.as_ref().map_or(0, TileFile::len).to_le_bytes());
+                bytes.extend(file.as_ref().map_or(0, TileFile::byte_count).to_le_bytes());
             }
         }
         bytes.resize(bytes.len() + 8 * self.slots(), 0); // no validity
