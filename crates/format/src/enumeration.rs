@@ -28,8 +28,8 @@ impl Enumeration {
     /// Reads the payload of an enumeration file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a later version or an unknown type; [`Error::Damaged`] if there are too few or too
-    /// many bytes, or values do not fit the data.
+    /// Fails as unsupported for a later version or an unknown type, and as damaged if there are too few or too many
+    /// bytes, or values do not fit the data.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let version = cursor.u32("version")?;

@@ -14,7 +14,7 @@ pub enum Style {
     Tsv,
     /// Commas. All texts are quoted, so that readers that guess types leave `007` and `true` as they are.
     Csv,
-    /// A JSON object per row, whose keys are the names of the columns; see [`super::json`].
+    /// A JSON object per row, whose keys are the names of the columns.
     JsonLines,
 }
 

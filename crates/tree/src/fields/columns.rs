@@ -13,7 +13,7 @@ use crate::fields::{FieldFolder, enums};
 /// Returns a column of a field.
 ///
 /// # Errors
-/// As for [`column`].
+/// As for [`column()`].
 pub fn column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
     column(&*fields.subarray, id, fields.describe(id))
 }

@@ -12,7 +12,7 @@ use tilefs_reader::read::Output;
 /// Number of recently read chunks to remember: enough for that many readers, each with chunks of its own.
 const MAX_KNOWN: usize = 16;
 
-/// The chunks of an array, in row-major order. Memory: the numbers and contents of [`MAX_KNOWN`] chunks.
+/// The chunks of an array, in row-major order. Memory: the numbers and contents of `MAX_KNOWN` chunks.
 pub struct ChunkSeries {
     array: Arc<Array>,
     grid: Vec<u64>,

@@ -99,7 +99,7 @@ struct CountedPiece<'s> {
 }
 
 /// `indptr`: for each row, the number of cells before it, and the total at the end, `i64`. Memory: 8 bytes per row, once
-/// requested, and those of [`Stretches`]; while cells are counted, also a piece of their coordinates for each thread.
+/// requested, and those of `Stretches`; while cells are counted, also a piece of their coordinates for each thread.
 pub struct RowStarts {
     /// The row of each cell, `i64`.
     rows: Arc<dyn Content>,

@@ -75,7 +75,7 @@ impl ArrayFolder {
     /// Opens an array's folder. Lists it, but reads no schema and no fragment.
     ///
     /// # Errors
-    /// As [`Directory::read`].
+    /// As `Directory::read`.
     pub fn open(context: Arc<Context>, path: &StoreKey) -> Result<Self> {
         let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
         Self::open_listed(context, listing)

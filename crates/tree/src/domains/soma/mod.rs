@@ -388,7 +388,7 @@ fn part_of_matrix(
 /// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.
 ///
 /// # Errors
-/// As for [`matrix_domain`].
+/// As for `matrix_domain`.
 pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => matrix_domain(array).map(|domain| Some(domain.lengths)),
