@@ -23,7 +23,7 @@ fn buckets_conform() {
     let folder = tempfile::tempdir().unwrap();
     cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
     for _ in ["from the bucket", "from the disk cache"] {
-        testing::check(&ObjectStorage::new(cloud.clone()).unwrap(), &root);
+        testing::check_cached(&ObjectStorage::new(cloud.clone()).unwrap(), &root);
     }
 }
 

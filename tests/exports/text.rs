@@ -281,7 +281,8 @@ def check(rows):
 check([json.loads(line) for line in open('cells.jsonl', encoding='utf-8')])
 if shutil.which('jq'):
     out = subprocess.run(['jq', '-c', '.', 'cells.jsonl'], check=True, capture_output=True, text=True).stdout
-    check([json.loads(line) for line in out.split('\n')[:-1]])
+    # jq prints -0.0 as -0.
+    check([json.loads(line, parse_int=float) for line in out.split('\n')[:-1]])
 d = pandas.read_json('cells.jsonl', lines=True, dtype=False, convert_dates=False, precise_float=True)
 check([{key: None if not isinstance(value, str) and pandas.isna(value) else value for key, value in row.items()}
        for row in d.to_dict('records')])

@@ -245,9 +245,27 @@ mod tests {
                 Shown::WithAll => "; listed with \\-\\-show all".to_owned(),
                 Shown::Never => "; never listed".to_owned(),
             };
-            text += &format!(".TP\n.IR {}\n{}{shown}\n", paths.join(" \", \" "), escape(view.reader));
+            let about = wrapped(&format!("{}{shown}", escape(view.reader)));
+            text += &format!(".TP\n.IR {}\n{about}\n", paths.join(" \", \" "));
         }
         text
+    }
+
+    /// Breaks a text into lines of at most 78 bytes, where its words allow it.
+    fn wrapped(text: &str) -> String {
+        let (mut lines, mut length) = (String::new(), 0);
+        for word in text.split(' ') {
+            if length > 0 && length + 1 + word.len() > 78 {
+                lines.push('\n');
+                length = 0;
+            } else if length > 0 {
+                lines.push(' ');
+                length += 1;
+            }
+            lines += word;
+            length += word.len();
+        }
+        lines
     }
 
     /// `TILEFS_ACCEPT=yes` rewrites the section of the manual.
