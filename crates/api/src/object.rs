@@ -1,4 +1,4 @@
-//! What a location holds: an array, or a group with its members.
+//! Arrays and groups, as opened from a location.
 
 use std::fmt;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub type AddToArray = fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<
 /// Returns the height and the width of a matrix that a domain stores in an array.
 pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
 
-/// What a domain adds to the folders of groups and arrays; each function decides whether an object is of the domain.
+/// The additions of a domain to groups and arrays; each function decides whether an object is of the domain.
 #[derive(Clone, Copy)]
 pub struct Domain {
     /// Makes what it adds to the folder of a group. Reads nothing.
@@ -73,7 +73,7 @@ pub struct ShownGroup {
 /// form of a domain, if that could be expected.
 pub type PlainZarr = Arc<dyn Fn(Option<String>) -> Arc<dyn Folder> + Send + Sync>;
 
-/// What a domain adds to the folder of one group: nothing to groups that are not of the domain.
+/// The additions of a domain to the folder of one group; none if the group is not of the domain.
 pub trait GroupDomain: Send + Sync {
     /// Returns the view of a name. Members of the group take precedence.
     ///

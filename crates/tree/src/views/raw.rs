@@ -40,7 +40,7 @@ pub static COORDINATES: View = View {
     ..View::PLAIN
 };
 
-/// Where each value of variable length begins.
+/// The offsets of values of variable length.
 pub static OFFSETS: View = View {
     name: "offsets",
     files: &["NAME.offsets.u64"],

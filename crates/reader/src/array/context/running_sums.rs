@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Where each of many items begins: the sum of the lengths of the items before it. Memory: 8 bytes for each item.
+/// The positions at which items begin: for each, the sum of the lengths before it. Memory: 8 bytes for each item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningSums {
     /// The first is 0, none is less than the one before, and the last is the sum of all lengths.

@@ -1,4 +1,4 @@
-//! What an image pyramid adds to the folder of its group: `tiff/`, and the axes in `zarr/` under OME's names.
+//! The additions to the folder of an image pyramid: `tiff/`, and the axes in `zarr/` under OME's names.
 
 use std::sync::{Arc, OnceLock};
 

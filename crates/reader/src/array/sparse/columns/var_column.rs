@@ -51,7 +51,7 @@ pub struct VarColumn {
 /// not consecutive in their fragment.
 struct BlockIndex {
     segments: Vec<SingleFlight<SegmentIndex>>,
-    /// Where the values of the segments of the map of rows begin, as far as they are known.
+    /// The positions at which the values of the map's segments begin, as far as they are known.
     starts: RwLock<RunningSums>,
 }
 
