@@ -104,6 +104,10 @@ impl Fetcher {
         let mut fetched: Vec<Option<Result<Arc<Decoded>>>> = Vec::with_capacity(units.len());
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
+            if let Some(decoded) = unit.held() {
+                fetched.push(Some(Ok(decoded.clone())));
+                continue;
+            }
             fetched.push(match self.cache.find(unit.key()) {
                 CacheLookup::Ready(decoded) => Some(Ok(decoded)),
                 CacheLookup::Loading(flight) => {
@@ -138,6 +142,9 @@ impl Fetcher {
     /// # Errors
     /// Any damage in it.
     pub(crate) fn fetch_one<U: Unit>(&self, unit: &U) -> Result<Arc<Decoded>> {
+        if let Some(decoded) = unit.held() {
+            return Ok(decoded.clone());
+        }
         self.cache.get_or_load(unit.key(), || {
             let stored = self.read_one(unit)?;
             let decoded = self.decode(unit, stored)?;
@@ -313,7 +320,7 @@ impl Fetcher {
         match stored {
             StoredUnit::Decoded(bytes) => {
                 self.permits.count(bytes.len() as u64, bytes.len() as u64);
-                Ok(Decoded::of_bytes(bytes))
+                Ok(Decoded::of_bytes(unit.start(), bytes))
             }
             StoredUnit::Encoded(bytes) => {
                 let mut permit = self.permit();

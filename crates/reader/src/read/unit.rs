@@ -39,12 +39,14 @@ pub struct Decoded {
     pub bytes: PooledBuffer,
     /// For variable-size cells: the start of each cell in `bytes`, and the end of the last one. Otherwise empty.
     pub offsets: Vec<u64>,
+    /// The offset of the bytes in the decoded tile.
+    pub start: u64,
 }
 
 impl Decoded {
-    /// Wraps fixed-size cells.
-    pub fn of_bytes(bytes: PooledBuffer) -> Self {
-        Decoded { bytes, offsets: Vec::new() }
+    /// Wraps fixed-size cells from byte `start` of the decoded tile on.
+    pub fn of_bytes(start: u64, bytes: PooledBuffer) -> Self {
+        Decoded { bytes, offsets: Vec::new(), start }
     }
 
     /// Returns the memory in bytes.
@@ -69,8 +71,14 @@ pub trait Unit: Send + Sync {
     /// Returns the key under which the decoded unit is cached.
     fn key(&self) -> UnitKey;
 
+    /// Returns the offset of its bytes in the decoded tile.
+    fn start(&self) -> u64;
+
     /// Returns the number of decoded bytes, including offsets.
     fn size(&self) -> u64;
+
+    /// Returns the decoded unit if its plan found it in the cache.
+    fn held(&self) -> Option<&Arc<Decoded>>;
 
     /// Calls `visit` with each stored byte range that the unit is decoded from: one, or two for variable-size cells.
     ///

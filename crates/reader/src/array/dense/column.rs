@@ -11,7 +11,7 @@ use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
 use super::pieces::{Piece, PieceSource, TileOwner, for_each_piece};
-use super::selection::Selection;
+use super::selection::{Selection, boxes_of_run};
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::Tiles;
@@ -127,7 +127,8 @@ impl DenseColumn {
 
     /// Visits the pieces of `count` cells from cell `first`: see [`for_each_piece`].
     pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(&Piece) -> Result<()>) -> Result<()> {
-        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.owners(tile), visit)
+        let boxes = boxes_of_run(&self.selection.shape(), first, count);
+        for_each_piece(self.view.grid(), &self.selection, &boxes, |tile| self.owners(tile), visit)
     }
 
     fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
@@ -224,39 +225,56 @@ impl DenseColumn {
     /// Any damage in these indexes.
     pub fn plan(&self, first: u64, count: u64) -> Result<ColumnPlan> {
         let mut plan = ColumnPlan { units: Vec::new(), copies: Vec::new() };
-        // Several boxes of one read may be in the same tile.
+        let boxes = boxes_of_run(&self.selection.shape(), first, count);
+        // Only several boxes of one read may be in the same tile.
+        let has_many_boxes = boxes.len() > 1;
         let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
-        self.for_each_piece(first, count, |piece| {
-            let PieceSource::Tile { fragment, tile } = piece.source else {
-                plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
-                return Ok(());
-            };
-            let size = self.tile_size(fragment, tile)?;
-            let is_reordered = self.is_reordered(piece, size);
-            let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
-            let known = planned
-                .get(&(fragment, tile, is_reordered))
-                .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
-            let units = match known {
-                Some((_, units)) => units.clone(),
-                None => {
-                    let start = plan.units.len();
-                    self.add_units(fragment, tile, size, bytes.clone(), is_reordered, &mut plan.units)
-                        .in_fragment(self.view.array().fragment_name(fragment))
-                        .in_array(self.view.array().path())?;
-                    let all = plan.units.len();
-                    if !is_reordered && all > start + 1 {
-                        self.drop_untouched(piece, self.cell_size as u64, start, &mut plan.units)?;
+        let mut latest: Option<(usize, Arc<Tiles>)> = None;
+        for_each_piece(
+            self.view.grid(),
+            &self.selection,
+            &boxes,
+            |tile| self.owners(tile),
+            |piece| {
+                let PieceSource::Tile { fragment, tile } = piece.source else {
+                    plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                    return Ok(());
+                };
+                let size = self.tile_size(fragment, tile)?;
+                let is_reordered = self.is_reordered(piece, size);
+                let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
+                let known = planned
+                    .get(&(fragment, tile, is_reordered))
+                    .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
+                let units = match known {
+                    Some((_, units)) => units.clone(),
+                    None => {
+                        let start = plan.units.len();
+                        let tiles = match latest.take() {
+                            Some((of, tiles)) if of == fragment => tiles,
+                            _ => self.tiles(fragment).map_err(|error| self.locate(error, fragment))?,
+                        };
+                        if is_reordered {
+                            plan.units.push(tiles.row_major_unit(tile, size, &self.extents, self.cell_size));
+                        } else {
+                            let added = tiles.units(tile, size, bytes.clone(), &mut plan.units);
+                            added.map_err(|error| self.locate(error, fragment))?;
+                        }
+                        latest = Some((fragment, tiles));
+                        let all = plan.units.len();
+                        if !is_reordered && all > start + 1 {
+                            self.drop_untouched(piece, self.cell_size as u64, start, &mut plan.units)?;
+                        }
+                        if has_many_boxes && plan.units.len() == all {
+                            planned.insert((fragment, tile, is_reordered), (bytes, start..all));
+                        }
+                        start..plan.units.len()
                     }
-                    if plan.units.len() == all {
-                        planned.insert((fragment, tile, is_reordered), (bytes, start..all));
-                    }
-                    start..plan.units.len()
-                }
-            };
-            plan.copies.push(PieceCopy { piece: piece.clone(), units, is_reordered });
-            Ok(())
-        })?;
+                };
+                plan.copies.push(PieceCopy { piece: piece.clone(), units, is_reordered });
+                Ok(())
+            },
+        )?;
         Ok(plan)
     }
 
@@ -330,21 +348,9 @@ impl DenseColumn {
         attributes.get(self.attribute).map_or(0, |attribute| attribute.filters.max_chunk_size.into())
     }
 
-    fn add_units(
-        &self,
-        fragment: usize,
-        tile: u64,
-        size: u64,
-        bytes: Range<u64>,
-        is_reordered: bool,
-        units: &mut Vec<TileUnit>,
-    ) -> Result<()> {
-        let tiles = self.tiles(fragment)?;
-        if is_reordered {
-            units.push(tiles.row_major_unit(tile, size, &self.extents, self.cell_size));
-            return Ok(());
-        }
-        tiles.units(tile, size, bytes, units)
+    /// Adds the array and the fragment to the place of an error.
+    fn locate(&self, error: Error, fragment: usize) -> Error {
+        error.in_fragment(self.view.array().fragment_name(fragment)).in_array(self.view.array().path())
     }
 
     /// Removes units, from number `first` on, that lie between the lines of a piece. `wanted` is the number of bytes to
@@ -373,10 +379,9 @@ impl DenseColumn {
         for copy in &plan.copies {
             match copy.piece.source {
                 PieceSource::Fill => self.fill_piece(&copy.piece, out)?,
-                PieceSource::Tile { fragment, .. } => self
-                    .copy_piece(copy, batches, out)
-                    .in_fragment(self.view.array().fragment_name(fragment))
-                    .in_array(self.view.array().path())?,
+                PieceSource::Tile { fragment, .. } => {
+                    self.copy_piece(copy, batches, out).map_err(|error| self.locate(error, fragment))?;
+                }
             }
         }
         Ok(())

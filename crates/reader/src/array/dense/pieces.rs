@@ -14,7 +14,7 @@ use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
-use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
+use super::selection::{AxisRange, IndexBox, Selection};
 
 /// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
 /// the lists of up to four axes need no allocation.
@@ -25,8 +25,8 @@ pub type PerAxis<T> = SmallVec<[T; 4]>;
 pub struct TileOwner {
     /// The number of the fragment in the array.
     pub fragment: usize,
-    /// The positions of the tile that the fragment owns.
-    pub positions: PositionBox,
+    /// The positions of the tile that the fragment owns, or more beyond the tile.
+    pub positions: Arc<PositionBox>,
     /// The number of the tile in the fragment's files; meaningless for a sparse fragment.
     pub tile: u64,
     /// For a sparse fragment: its cells in this tile, the only ones that it owns.
@@ -130,23 +130,21 @@ impl Piece {
     }
 }
 
-/// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once. `owners` returns
-/// the fragments of a space tile, newest first, without the fragments that lack the attribute.
+/// Visits the pieces of a run of file cells of a selection, which is divided into boxes, each cell exactly once. `owners`
+/// returns the fragments of a space tile, newest first, without the fragments that lack the attribute.
 pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,
-    first: u64,
-    count: u64,
+    boxes: &[IndexBox],
     mut owners: impl FnMut(&[u64]) -> Result<Arc<[TileOwner]>>,
     mut visit: impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let shape = selection.shape();
     let cell_strides = grid.cell_strides();
     let mut out_first = 0;
-    for one in boxes_of_run(&shape, first, count) {
+    for one in boxes {
         let cells: u64 = one.count.iter().product();
         let strides = PieceStrides { cells: &cell_strides, out: row_major_strides(&one.count) };
-        for_each_tile_part(grid, selection, &one, |part| {
+        for_each_tile_part(grid, selection, one, |part| {
             cancellation::check()?;
             let owners = owners(&part.tile)?;
             resolve(grid, part, &owners, &strides, out_first, &mut visit)
@@ -404,7 +402,7 @@ mod tests {
 
     use tilefs_format::schema::Layout;
 
-    use super::super::selection::AxisSelection;
+    use super::super::selection::{AxisSelection, boxes_of_run};
     use super::*;
 
     /// Finds a cell in the simplest way: fragment and cell number within its tile, or none.
@@ -427,7 +425,7 @@ mod tests {
                 let positions = fragments[fragment].intersection(&whole)?;
                 Some(TileOwner {
                     fragment,
-                    positions,
+                    positions: positions.into(),
                     tile: grid.tile_number(&fragments[fragment], tile)?,
                     cells: None,
                 })
@@ -488,8 +486,7 @@ mod tests {
             for_each_piece(
                 &grid,
                 &selection,
-                first,
-                end - first,
+                &boxes_of_run(&selection.shape(), first, end - first),
                 |tile| Ok(owners(&grid, &fragments, tile)),
                 |piece| {
                     piece.for_each_line(|tile_cell, out_cell, count, tile_stride, out_stride| {
@@ -529,8 +526,7 @@ mod tests {
         for_each_piece(
             &grid,
             &selection,
-            0,
-            32,
+            &boxes_of_run(&selection.shape(), 0, 32),
             |tile| Ok(owners(&grid, &fragments, tile)),
             |piece| {
                 pieces.push(piece.clone());

@@ -29,6 +29,9 @@ pub struct DenseView {
     boxes: BoxTree,
     /// The cells of sparse fragments, by the number of the fragment.
     scattered: HashMap<usize, ScatteredCells>,
+    /// The only fragment with cells, if there is only one and it is dense. Finding owners then needs no cache, which
+    /// small reads of many tiles notice.
+    only: Option<(usize, Arc<PositionBox>)>,
     owners: Owners,
 }
 
@@ -66,7 +69,11 @@ impl DenseView {
     }
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
-        DenseView { array, grid, boxes, scattered, owners: LruCache::new(CACHED_TILES) }
+        let only = {
+            let mut with_cells = boxes.boxes().enumerate().filter_map(|(fragment, one)| Some((fragment, one?.into())));
+            with_cells.next().filter(|_| with_cells.next().is_none() && scattered.is_empty())
+        };
+        DenseView { array, grid, boxes, scattered, only, owners: LruCache::new(CACHED_TILES) }
     }
 
     /// Returns the array.
@@ -100,6 +107,12 @@ impl DenseView {
     /// Returns the fragments that own cells of a tile, newest first. As in libtiledb, a fragment is left out if its
     /// part of the tile lies within that of a single newer one, whatever attributes they have.
     pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+        if let Some((fragment, positions)) = &self.only
+            && let Some(number) = self.grid.tile_number(positions, tile)
+        {
+            let positions = positions.clone();
+            return Ok(Arc::new([TileOwner { fragment: *fragment, positions, tile: number, cells: None }]));
+        }
         if let Some(known) = self.owners.get(tile) {
             return Ok(known);
         }
@@ -109,7 +122,7 @@ impl DenseView {
                 return Ok(false);
             }
             if let Some(fragment) = found.fragment {
-                owners.extend(self.owner(fragment, found.positions.clone(), tile)?);
+                owners.extend(self.owner(fragment, found.positions.clone().into(), tile)?);
             }
             Ok(true)
         })?;
@@ -133,7 +146,7 @@ impl DenseView {
     }
 
     /// Returns what a fragment owns of a tile: `positions` or, for a sparse fragment, its cells there, if any.
-    fn owner(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<TileOwner>> {
+    fn owner(&self, fragment: usize, positions: Arc<PositionBox>, tile: &[u64]) -> Result<Option<TileOwner>> {
         if let Some(cells) = self.scattered.get(&fragment) {
             let cells = cells.of_tile(tile).cloned();
             return Ok(cells.map(|cells| TileOwner { fragment, positions, tile: 0, cells: Some(cells) }));

@@ -17,6 +17,7 @@ pub mod value_plan;
 pub mod var_tiles;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use tilefs_format::filter::Decoder;
 
@@ -42,6 +43,9 @@ pub struct Tiles {
     whole_tile: u64,
     /// For cells that are stored in another order than the array's: the kind of this file, and the order.
     sorted: Option<(SortedFile, Arc<SortedCells>)>,
+    /// The decoded size of the first of several chunks of a tile, 0 before any is known. Mostly all but the last chunk
+    /// of a tile have this size.
+    usual_chunk: AtomicU32,
 }
 
 impl Tiles {
@@ -53,7 +57,7 @@ impl Tiles {
             true => WHOLE_REMOTE_TILE.min(context.budget().alternating_tile(by_turns)).max(WHOLE_TILE),
             false => WHOLE_TILE,
         };
-        Tiles { file, decoder, by_turns, whole_tile, sorted: None }
+        Tiles { file, decoder, by_turns, whole_tile, sorted: None, usual_chunk: AtomicU32::new(0) }
     }
 
     /// Returns the same tiles for cells that are stored in another order.

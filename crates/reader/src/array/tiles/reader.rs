@@ -259,6 +259,36 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// A cached chunk is found by the size of the first one, which says where a chunk begins only if all before it
+        /// have that size.
+        #[test]
+        fn cached_chunks_of_any_sizes_are_read(
+            chunks in prop::collection::vec(prop_oneof![Just(30_000usize), 1usize..60_000], 8..12),
+            reads in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..20),
+        ) {
+            let size = chunks.iter().sum::<usize>();
+            let cells: Vec<u8> = (0..size).map(|cell| (cell * cell / 7) as u8).collect();
+            let mut stored = (chunks.len() as u64).to_le_bytes().to_vec();
+            let mut start = 0;
+            for chunk in chunks {
+                let heads = [chunk as u32, chunk as u32, 0];
+                stored.extend(heads.iter().flat_map(|number| number.to_le_bytes()));
+                stored.extend(&cells[start..start + chunk]);
+                start += chunk;
+            }
+            let length = stored.len() as u64;
+            let (_folder, _context, tiles) = tiles(Vec::new(), &stored, length, length);
+            for (one, other) in reads {
+                let (one, other) = (one.index(size + 1), other.index(size + 1));
+                let (start, end) = (one.min(other), one.max(other));
+                let mut out = vec![0; end - start];
+                tiles.read(0, size as u64, start as u64, &mut out).unwrap();
+                prop_assert!(out == cells[start..end]);
+            }
+        }
+    }
+
     #[test]
     fn a_recorded_size_beyond_the_file_is_damage() {
         let many = numbers(1 << 40, [1 << 16, 1 << 16, 0]);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Tiles;
 use super::offsets::{OFFSET, OffsetTiles};
@@ -19,6 +20,10 @@ use tilefs_format::tile::ChunkHeader;
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
 const MAX_EXPANSION: u64 = 1 << 20;
 
+/// A plan of fewer units looks chunks up in the cache, and holds those that it finds. A longer plan might hold much more
+/// memory than the cache.
+const MOST_HELD: usize = 64;
+
 /// The part of a tile that is decoded at once, and how.
 #[derive(Clone)]
 pub struct TileUnit {
@@ -35,6 +40,8 @@ pub struct TileUnit {
 pub(super) enum UnitForm {
     Tile,
     Chunk(u32, StoredChunk),
+    /// A chunk that the plan found in the cache.
+    HeldChunk(u32, Arc<Decoded>),
     /// From column-major order: the extents of the tile, and the bytes of a cell.
     RowMajor(Arc<[usize]>, usize),
     /// With the offsets, for this number of cells.
@@ -98,7 +105,7 @@ impl TileUnit {
         }
         let mut bytes = self.tiles.file.take_buffer(self.size, buffers)?;
         self.decode_fixed_size(stored, &mut bytes, buffers, scratch)?;
-        Ok(Decoded::of_bytes(bytes))
+        Ok(Decoded::of_bytes(self.start, bytes))
     }
 
     fn decode_fixed_size(
@@ -122,6 +129,10 @@ impl TileUnit {
             UnitForm::Chunk(_, chunk) => {
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
                 tiles.decoder.decode(metadata, data, out, scratch)
+            }
+            UnitForm::HeldChunk(_, decoded) => {
+                out.copy_from_slice(&decoded.bytes);
+                Ok(())
             }
             UnitForm::VariableSize(..) => Err(Error::internal("cells of variable size decoded as of one size")),
         }
@@ -148,7 +159,7 @@ impl TileUnit {
         offset_tiles.check_first(self.tile, &offsets)?;
         offsets.push(self.size);
         offset_tiles.check(self.tile, 0, &offsets, self.size)?;
-        Ok(Decoded { bytes, offsets })
+        Ok(Decoded { bytes, offsets, start: self.start })
     }
 }
 
@@ -156,11 +167,22 @@ impl Unit for TileUnit {
     fn key(&self) -> UnitKey {
         let part = match &self.form {
             UnitForm::Tile | UnitForm::Sorted(_) | UnitForm::SortedCoordinates(..) => UnitPart::Tile,
-            UnitForm::Chunk(number, _) => UnitPart::Chunk(*number),
+            UnitForm::Chunk(number, _) | UnitForm::HeldChunk(number, _) => UnitPart::Chunk(*number),
             UnitForm::RowMajor(..) => UnitPart::RowMajor,
             UnitForm::VariableSize(..) => UnitPart::VariableSize,
         };
         UnitKey { file: self.tiles.file.number(), tile: self.tile, part }
+    }
+
+    fn start(&self) -> u64 {
+        self.start
+    }
+
+    fn held(&self) -> Option<&Arc<Decoded>> {
+        match &self.form {
+            UnitForm::HeldChunk(_, decoded) => Some(decoded),
+            _ => None,
+        }
     }
 
     fn size(&self) -> u64 {
@@ -173,6 +195,9 @@ impl Unit for TileUnit {
 
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
         let tiles = &*self.tiles;
+        if let UnitForm::HeldChunk(..) = self.form {
+            return Ok(());
+        }
         if let UnitForm::Chunk(_, chunk) = &self.form {
             let length = chunk.header.payload_size();
             plausible(length, self.size).in_file(tiles.file.path()).at(chunk.offset)?;
@@ -274,8 +299,23 @@ impl Tiles {
             units.push(unit(0, size, UnitForm::Tile));
             return Ok(());
         }
+        let mut start = range.start;
+        while start < range.end
+            && units.len() < MOST_HELD
+            && let Some((number, decoded)) = self.held_chunk(tile, start)?
+        {
+            let length = decoded.bytes.len() as u64;
+            units.push(unit(decoded.start, length, UnitForm::HeldChunk(number, decoded)));
+            start = units.last().map_or(start, |unit| unit.range().end);
+        }
+        if start >= range.end {
+            return Ok(());
+        }
         let index = self.file.chunk_index(tile, size)?;
-        let first = index.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        if let [first, _, ..] = index.chunks[..] {
+            self.usual_chunk.store(first.header.original, Ordering::Relaxed);
+        }
+        let first = index.chunks.partition_point(|chunk| chunk.start <= start).saturating_sub(1);
         for (number, chunk) in (0u32..).zip(&index.chunks).skip(first) {
             if chunk.start >= range.end {
                 break;
@@ -283,6 +323,20 @@ impl Tiles {
             units.push(unit(chunk.start, u64::from(chunk.header.original), UnitForm::Chunk(number, *chunk)));
         }
         Ok(())
+    }
+
+    /// Returns the number and the cells of the chunk that contains a byte of a tile, if it is cached and chunks before it
+    /// have the usual size. The index of the chunks would be one more access to memory that no processor has cached.
+    fn held_chunk(&self, tile: u64, byte: u64) -> Result<Option<(u32, Arc<Decoded>)>> {
+        let usual = u64::from(self.usual_chunk.load(Ordering::Relaxed));
+        let number = byte.checked_div(usual).and_then(|number| u32::try_from(number).ok());
+        let Some(number) = number else { return Ok(None) };
+        let key = UnitKey { file: self.file.number(), tile, part: UnitPart::Chunk(number) };
+        let decoded = self.file.context()?.fetcher.cache().get(&key);
+        let contains = |decoded: &Arc<Decoded>| {
+            byte.checked_sub(decoded.start).is_some_and(|within| within < decoded.bytes.len() as u64)
+        };
+        Ok(decoded.filter(contains).map(|decoded| (number, decoded)))
     }
 
     /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
