@@ -18,8 +18,12 @@ pub struct Images {
 
 impl Images {
     /// Creates a file from its header and directories, and from the tiles of each image with their position, which does not
-    /// lie before the end of the part before.
-    pub fn new(mut head: Vec<Arc<dyn Content>>, tiles: impl IntoIterator<Item = (u64, Arc<dyn Content>)>) -> Self {
+    /// lie before the end of the part before. `padding` zeros follow.
+    pub fn new(
+        mut head: Vec<Arc<dyn Content>>,
+        tiles: impl IntoIterator<Item = (u64, Arc<dyn Content>)>,
+        padding: u64,
+    ) -> Self {
         let mut end = head.iter().map(|part| part.len()).sum();
         let mut ends = Vec::new();
         for (start, content) in tiles {
@@ -28,6 +32,7 @@ impl Images {
             ends.push(end);
             head.push(content);
         }
+        head.push(Arc::new(Repeat::zeros(padding)));
         Images { all: Concat::new(head), ends }
     }
 }

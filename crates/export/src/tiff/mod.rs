@@ -49,6 +49,10 @@ use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
 use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 
+/// Zeros after the tiles of overviews. GDAL reads the last bytes of each file that it opens, up to 8 KiB, and the last tile
+/// of an overview takes the longest to compute: up to a pass over the array.
+const END_PADDING: u64 = 16 << 10;
+
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     if rank < 2 {
@@ -102,7 +106,8 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
         tiles.push((start, content.clone()));
         end = start + page.layout.bytes();
     }
-    Ok(Arc::new(Images::new(head, tiles)))
+    let padding = if tiles.len() > 1 { END_PADDING } else { 0 };
+    Ok(Arc::new(Images::new(head, tiles, padding)))
 }
 
 /// Returns whether the bands of a pixel are adjacent, rather than being a plane each.

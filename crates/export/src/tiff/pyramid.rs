@@ -72,7 +72,7 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
     let head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
     let tiles =
         planned.into_iter().map(|level| Arc::new(TileBytes::new(level.cells, level.page.layout)) as Arc<dyn Content>);
-    Ok(Arc::new(Images::new(head, starts.into_iter().zip(tiles))))
+    Ok(Arc::new(Images::new(head, starts.into_iter().zip(tiles), 0)))
 }
 
 /// A level that an image can hold.

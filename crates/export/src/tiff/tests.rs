@@ -13,7 +13,7 @@ use tilefs_reader::read::Output;
 use tilefs_storage::{KeyWriter, MemoryStorage};
 
 use super::sampling::{ImageSide, Sampling, Storing};
-use super::{OverviewStore, check, ome_tiff, tiff};
+use super::{END_PADDING, OverviewStore, check, ome_tiff, tiff};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
@@ -244,7 +244,7 @@ fn unsupported_columns_are_refused() {
     // So large that the positions are computed when read. The last pixel is that of the smallest overview.
     let huge = made(Datatype::UInt64, &[1 << 30, 1 << 29]).unwrap();
     let mut end = [0; 8];
-    huge.read_at(huge.len() - 8, &mut end).unwrap();
+    huge.read_at(huge.len() - END_PADDING - 8, &mut end).unwrap();
     let (line, column) = (255u64 << 22, 127u64 << 22);
     assert_eq!(u64::from_le_bytes(end), line << 29 | column);
 }
@@ -446,7 +446,7 @@ fn overviews_show_pixels_of_the_image() {
             }
             assert!(pixels_of(&file, tags) == expected, "{shape:?} level {level}");
         }
-        assert_eq!(range(&all[all.len() - 1]).1, content.len());
+        assert_eq!(range(&all[all.len() - 1]).1, content.len() - END_PADDING);
     };
     check(&[700, 530], &[64, 64], None, true);
     check(&[1031, 257], &[7, 257], None, true);
@@ -467,10 +467,21 @@ fn overviews_are_not_much_longer_than_their_pixels() {
         let pixels: u64 = all[1..].iter().map(|tags| tags[&256][0] * tags[&257][0]).sum();
         let first = if all[1].contains_key(&324) { all[1][&324][0] } else { all[1][&273][0] };
         // Up to 15 lines of padding, and the starts of the images.
-        let most = pixels + pixels / 4 + 64 * all.len() as u64 + 16 * 512 * all.len() as u64;
+        let most = END_PADDING + pixels + pixels / 4 + 64 * all.len() as u64 + 16 * 512 * all.len() as u64;
         assert!(content.len() - first <= most, "{shape:?}: {} for {pixels} pixels", content.len() - first);
         assert_random_access(&*content);
     }
+}
+
+/// GDAL reads the end of each file, for which the smallest overview would be computed.
+#[test]
+fn the_end_of_a_file_needs_no_cells() {
+    let cells = Counted::new(Field::new("a", Datatype::UInt8), &[2000, 1500], &[500, 500]);
+    let content = image(&cells, &Scene::default(), unsaved());
+    let mut end = vec![1; 8192];
+    content.read_at(content.len() - 8192, &mut end).unwrap();
+    assert!(end.iter().all(|&byte| byte == 0));
+    assert_eq!(cells.requests.load(Ordering::Relaxed), 0);
 }
 
 #[test]
