@@ -69,6 +69,11 @@ fn arrays_are_read_in_python() {
 }
 
 #[test]
+fn notebooks_show_what_is_opened() {
+    run_pytest(&["tests/test_notebooks.py"]);
+}
+
+#[test]
 fn subscripts_and_queries_are_those_of_tiledb_py() {
     run_pytest(&["tests/test_subscripts.py", "tests/test_queries.py"]);
 }
