@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _anndata, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
-from ._errors import Error, UsageError
+from ._errors import Error, UsageError, of_streams
 from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
 if TYPE_CHECKING:
@@ -606,22 +606,24 @@ class Rows:
         """Returns the first rows as a pyarrow table. Only their tiles are read, if no rows have to be sorted or merged."""
         import pyarrow
 
-        batches, left = [], max(0, count)
-        reader = pyarrow.RecordBatchReader.from_stream(self._rows_in_parts(max(left, _FEW_ROWS)))
-        while left:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                break
-            batches.append(batch.slice(0, left))
-            left -= len(batches[-1])
+        batches, left, most = [], max(0, count), max(count, _FEW_ROWS)
+        reader = pyarrow.RecordBatchReader.from_stream(self._of_parts(most, range(len(self._rows.part_starts(most)))))
+        with of_streams():
+            while left:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                batches.append(batch.slice(0, left))
+                left -= len(batches[-1])
         return pyarrow.Table.from_batches(batches, reader.schema)
 
     def to_arrow(self) -> "pyarrow.Table":
         """Returns the rows as a pyarrow table."""
         import pyarrow
 
-        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+        with of_streams():
+            return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
@@ -630,9 +632,9 @@ class Rows:
     def _with_columns(self, columns: Sequence[str]) -> "Rows":
         return Rows(self._array, self._selection, list(columns), self._order)
 
-    def _rows_in_parts(self, most: int) -> "_tilefs.Rows":
-        """Returns the same rows, which are read in parts of at most so many."""
-        return self._rows.some_parts(most, range(len(self._rows.part_starts(most))))
+    def _of_parts(self, most: int, parts: Sequence[int]) -> "Rows":
+        """Returns the rows of some of the parts of at most ``most`` rows, by their numbers."""
+        return Rows(self._array, self._selection, self._columns, self._order, self._rows.some_parts(most, parts))
 
     def __repr__(self) -> str:
         return _display.rows_text(self)
@@ -691,6 +693,7 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         layers: Union[Sequence[str], bool] = (),
         obs_query: Optional[str] = None,
         var_query: Optional[str] = None,
+        backed: bool = False,
     ) -> "anndata.AnnData":
         """Reads an experiment of TileDB-SOMA into memory. This needs anndata, pandas, SciPy and pyarrow.
 
@@ -699,8 +702,12 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         :param layers: the names of other matrices, which become layers; ``True`` for all
         :param obs_query: a condition on the cells, as for :meth:`Array.query`: ``"tissue == 'lung' and n > 500"``
         :param var_query: a condition on the variables
+        :param backed: leave ``X`` and the layers where they are: subscripts of these, and ``to_memory()`` of a part, read
+            the rows that they need. This needs fsspec and zarr, too.
         """
-        return _anndata.to_anndata(self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query)
+        return _anndata.to_anndata(
+            self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query, backed=backed
+        )
 
     def batches(
         self,
