@@ -53,13 +53,22 @@ OURS = """
     import tilefs
 """
 
+# This returns no raw, so its matrix is read in addition.
 THEIRS = """
     def read():
         with tiledbsoma.Experiment.open(uri) as opened:
             if condition is None:
-                return tiledbsoma.io.to_anndata(opened, "RNA", extra_X_layer_names=layers)
-            with opened.axis_query("RNA", obs_query=tiledbsoma.AxisQuery(value_filter=condition)) as query:
-                return query.to_anndata("data", X_layers=layers, obsm_layers=["X_pca"])
+                data, cells = tiledbsoma.io.to_anndata(opened, "RNA", extra_X_layer_names=layers), slice(None)
+            else:
+                with opened.axis_query("RNA", obs_query=tiledbsoma.AxisQuery(value_filter=condition)) as query:
+                    data = query.to_anndata("data", X_layers=layers, obsm_layers=["X_pca"])
+                    cells = query.obs_joinids().to_numpy()
+            if "raw" in opened.ms:
+                raw = opened.ms["raw"].X["data"]
+                found = raw.read((cells,)).coos().concat().to_scipy().tocsr()
+                rows = found[: data.n_obs] if condition is None else found[cells]
+                data.raw = anndata.AnnData(rows, obs=data.obs)
+        return data
     import tiledbsoma, tiledbsoma.io
 """
 

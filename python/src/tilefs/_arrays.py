@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _anndata, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
+from . import _anndata, _dask, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
 from ._errors import Error, UsageError, of_streams
 from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
@@ -86,8 +87,24 @@ def open(
     return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
 
 
+class _Reopened:
+    """What was opened to unpickle an object. Others that are unpickled meanwhile share it, and so its cache."""
+
+    def __init__(self, opened: Any) -> None:
+        self.opened = opened
+
+
+_REOPENED: "weakref.WeakValueDictionary[str, _Reopened]" = weakref.WeakValueDictionary()
+
+
 def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
-    return open(uri, **options)
+    name = repr((uri, sorted(options.items())))
+    shared = _REOPENED.get(name)
+    if shared is None:
+        shared = _REOPENED[name] = _Reopened(open(uri, **options)._opened)
+    found = _shown(shared.opened, (_open_again, (uri, options)))
+    found._shared = shared
+    return found
 
 
 def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Group]":
@@ -101,6 +118,7 @@ class _Opened:
         self._inner: Any = opened
         self._origin = origin
         self._uri: str = opened.uri()
+        self._shared: Optional[_Reopened] = None
 
     @property
     def _opened(self) -> Any:
@@ -123,7 +141,7 @@ class _Opened:
 
     def close(self) -> None:
         """Releases the memory and the files. Reads in progress finish; later ones raise an error."""
-        self._inner = None
+        self._inner = self._shared = None
 
     def __enter__(self) -> Any:
         return self
@@ -532,6 +550,18 @@ class Attribute:
                 result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
         return result
 
+    def to_dask_array(self, chunks: Any = "auto") -> Any:
+        """Returns the values as an array of dask. Its workers open the array by its address and options; a key in memory is
+        not passed on.
+
+        >>> print(tilefs.open("dem.tdb")["temp"].to_dask_array("tiles").chunks)
+        ((32, 32, 32, 4), (32, 32, 32, 32, 32, 32, 8))
+
+        :param chunks: as for ``dask.array.from_array``: ``"auto"``, which makes chunks of whole tiles, sizes in cells, or
+            ``"tiles"``, a chunk for each tile
+        """
+        return _dask.array_of(self, chunks)
+
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
         import numpy
 
@@ -584,13 +614,24 @@ class Rows:
     """
 
     def __init__(
-        self, array: Array, selection: Optional[str], columns: Optional[List[str]], order: str, rows: "Optional[_tilefs.Rows]" = None
+        self,
+        array: Array,
+        selection: Optional[str],
+        columns: Optional[List[str]],
+        order: str,
+        parts: Optional[Tuple[int, List[int]]] = None,
     ) -> None:
         self._array = array
         self._selection = selection
         self._columns = columns
         self._order = order
-        self._rows: "_tilefs.Rows" = rows or array._opened.rows(selection, columns, order == "row")
+        # The most rows of a part, and the parts that are read.
+        self._parts = parts
+        rows: "_tilefs.Rows" = array._opened.rows(selection, columns, order == "row")
+        self._rows = rows if parts is None else rows.some_parts(*parts)
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
+        return Rows, (self._array, self._selection, self._columns, self._order, self._parts)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._rows.__arrow_c_stream__(requested_schema)
@@ -625,16 +666,30 @@ class Rows:
         with of_streams():
             return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
+    def to_dask_dataframe(self, condition: Optional[str] = None, *, rows_of_partition: int = _dask.ROWS) -> Any:
+        """Returns the rows as a DataFrame of dask. Its workers open the array by its address and options; a key in memory
+        is not passed on. If rows are ordered by the only dimension, it is the index, and divisions are known. Columns that
+        are not used are not read.
+
+        >>> frame = tilefs.open("cells.tdb").read(columns=["id", "score"]).to_dask_dataframe("score > 30")
+        >>> print(frame.npartitions, frame.known_divisions, len(frame))
+        1 True 99
+
+        :param condition: as for :meth:`Array.query`: other rows are left out; partitions that it rules out are not read
+        :param rows_of_partition: the most rows of a partition, unless one tile has more
+        """
+        return _dask.frame_of(self, condition, rows_of_partition)
+
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
         return self.to_arrow().to_pandas(**options)
 
     def _with_columns(self, columns: Sequence[str]) -> "Rows":
-        return Rows(self._array, self._selection, list(columns), self._order)
+        return Rows(self._array, self._selection, list(columns), self._order, self._parts)
 
     def _of_parts(self, most: int, parts: Sequence[int]) -> "Rows":
         """Returns the rows of some of the parts of at most ``most`` rows, by their numbers."""
-        return Rows(self._array, self._selection, self._columns, self._order, self._rows.some_parts(most, parts))
+        return Rows(self._array, self._selection, self._columns, self._order, (most, list(parts)))
 
     def __repr__(self) -> str:
         return _display.rows_text(self)

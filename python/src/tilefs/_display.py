@@ -299,9 +299,8 @@ def _tiles(array: "Array") -> str:
         if one.domain is None or one.dtype.kind not in "iumM":
             return ""
         low, high = (int(end.astype("int64")) if one.dtype.kind in "mM" else int(end) for end in one.domain)
-        extent, start = one._extent_in_cells, one._stored.get("domain") or [low]
-        origin = int(start[0]) if isinstance(start[0], (int, float)) else low
-        cuts: Sequence[int] = range((origin - low) % extent or extent, high - low + 1, extent) if extent else ()
+        extent = one._extent_in_cells
+        cuts: Sequence[int] = range(extent - one._cells_before, high - low + 1, extent) if extent else ()
         axes.append(_pictures.Axis(one.name, high - low + 1, cuts))
     return _pictures.tiles(axes)
 

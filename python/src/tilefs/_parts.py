@@ -21,12 +21,12 @@ ROWS = 1 << 15
 _Bounds = Optional[Tuple[Any, Any, "numpy.ndarray[Any, Any]"]]
 
 
-def possible(rows: "_tilefs.Rows", array: "Array", condition: Condition) -> Optional[List[int]]:
-    """Returns the numbers of the parts of at most :data:`ROWS` rows that the condition does not rule out; ``None`` if it
-    rules out none."""
+def possible(rows: "_tilefs.Rows", array: "Array", condition: Condition, most: int = ROWS) -> Optional[List[int]]:
+    """Returns the numbers of the parts of at most ``most`` rows that the condition does not rule out; ``None`` if it rules
+    out none."""
     import numpy
 
-    fields = {name: _bounds(rows, array, name) for name in sorted(_conditions.fields_of(condition))}
+    fields = {name: _bounds(rows, array, name, most) for name in sorted(_conditions.fields_of(condition))}
     known = {name: bounds for name, bounds in fields.items() if bounds is not None}
     if not known:
         return None
@@ -44,14 +44,14 @@ def ends(rows: "_tilefs.Rows", array: "Array", dimension: int, most: int) -> Opt
     return [_value(one[0], dtype) for one in found if one], [_value(one[1], dtype) for one in found if one]
 
 
-def _bounds(rows: "_tilefs.Rows", array: "Array", name: str) -> _Bounds:
+def _bounds(rows: "_tilefs.Rows", array: "Array", name: str, most: int) -> _Bounds:
     """Returns the lower and the upper bounds of the values of a field in each part, and of which parts they are known."""
     import numpy
 
     attribute = array.attributes.get(name)
     names = list(array.attributes) if attribute is not None else [one.name for one in array.dimensions]
     dtype = array.dim(name).dtype if attribute is None else attribute.dtype
-    found = rows.part_bounds(ROWS, attribute is None, names.index(name))
+    found = rows.part_bounds(most, attribute is None, names.index(name))
     if found is None:
         return None
     is_known = numpy.array([one is not None for one in found], dtype=bool)

@@ -73,6 +73,14 @@ class Dimension:
         return self._array.schema._field("dimensions", [one is self for one in self._array.dimensions].index(True))
 
     @property
+    def _cells_before(self) -> int:
+        """How many cells of its tile lie before the lowest coordinate: where a current domain begins within a tile."""
+        stored, low = self._stored["domain"], self.domain[0] if self.domain is not None else None
+        if not self._extent_in_cells or not isinstance(stored[0], int) or not isinstance(low, int):
+            return 0
+        return (low - stored[0]) % self._extent_in_cells
+
+    @property
     def _extent_in_cells(self) -> Optional[int]:
         extent = self._stored["tile_extent"]
         return None if extent is None else int(extent)
