@@ -1,8 +1,11 @@
 """Arrays and DataFrames of dask, in one process and on a cluster, have the values of the array."""
 
 import os
+import pathlib
 import pickle
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -131,6 +134,15 @@ def test_the_result_is_right_if_a_worker_is_killed(cluster, table):
     cluster.run(lambda: None)
     os.kill(victim, signal.SIGKILL)
     assert future.result(timeout=120) == sum(range(50_000))
+
+
+def test_the_example_reduces_an_array_on_a_cluster(demo):
+    example = pathlib.Path(__file__).parents[2] / "examples/dask_in_process.py"
+    ran = subprocess.run([sys.executable, example, demo, "cell"], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    values = tilefs.open(demo)["cell"][:]
+    expected = f"cell: sum {values.sum(dtype='f8'):.6g}, from {values.min()} to {values.max()}\n28 blocks by 2 workers"
+    assert ran.stdout.startswith(expected), ran.stdout
 
 
 def test_what_is_unpickled_shares_a_cache(table, demo):

@@ -10,8 +10,8 @@ use support::faulty::Faulty;
 use support::skip::{can_mount, python_with};
 
 /// The Python packages that the tests import.
-const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, anndata, moto, \
-                     boto3, s3fs";
+const NEEDS: &str = "pytest, numpy, tiledb, fsspec, pyarrow, pandas, polars, duckdb, xarray, zarr, dask, distributed, \
+                     anndata, moto, boto3, s3fs";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -93,6 +93,11 @@ fn experiments_are_read_as_anndata() {
 #[test]
 fn xarray_opens_arrays_and_groups() {
     run_pytest(&["tests/test_xarray.py", "tests/test_xarray_backend.py"]);
+}
+
+#[test]
+fn workers_of_dask_read() {
+    run_pytest(&["tests/test_dask.py"]);
 }
 
 #[test]

@@ -684,6 +684,26 @@ class Rows:
         """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
         return self.to_arrow().to_pandas(**options)
 
+    @property
+    def parts(self) -> int:
+        """How many parts of about a million rows there are, each of which can be read without the others."""
+        return len(self._rows.part_starts(_dask.ROWS))
+
+    def part(self, number: int) -> "Rows":
+        """Returns the rows of one of the :attr:`parts`."""
+        if not 0 <= number < self.parts:
+            raise IndexError(f"there are {self.parts} parts, and none has the number {number}")
+        return self._of_parts(_dask.ROWS, [number])
+
+    def to_ray_dataset(self) -> Any:
+        """Returns the rows as a dataset of Ray, with a task for each of the :attr:`parts`. This needs Ray."""
+        import ray.data
+
+        def read(row: Mapping[str, Any], rows: "Rows" = self) -> "pyarrow.Table":
+            return rows.part(int(row["id"][0])).to_arrow()
+
+        return ray.data.range(self.parts, override_num_blocks=self.parts).map_batches(read, batch_size=1)
+
     def _with_columns(self, columns: Sequence[str]) -> "Rows":
         return Rows(self._array, self._selection, list(columns), self._order, self._parts)
 
