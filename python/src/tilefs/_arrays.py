@@ -393,7 +393,7 @@ class Array(_Opened):
         if isinstance(columns, str):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
-        return Rows(self, selection, columns and list(columns), order)
+        return Rows(self, selection, None if columns is None else list(columns), order)
 
     def __repr__(self) -> str:
         if self._inner is None:
