@@ -75,6 +75,11 @@ fn arrays_are_read_in_python() {
 }
 
 #[test]
+fn mistakes_are_explained() {
+    run_pytest(&["tests/test_mistakes.py"]);
+}
+
+#[test]
 fn notebooks_show_what_is_opened() {
     run_pytest(&["tests/test_notebooks.py"]);
 }
