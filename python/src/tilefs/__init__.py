@@ -8,6 +8,18 @@
 
 from __future__ import annotations
 
+try:
+    from . import _tilefs
+except ImportError as error:
+    import sysconfig
+
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise
+    # Its interpreters find no modules of the stable interface, of which there is one for all others.
+    raise ImportError(
+        "tilefs does not run in free-threaded Python yet: use an ordinary interpreter, such as python3.13 instead of python3.13t"
+    ) from error
+
 from ._arrays import Array, Attribute, Group, Metadata, Rows, open
 from ._errors import (
     DamagedError,

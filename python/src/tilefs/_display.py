@@ -301,7 +301,7 @@ def _tiles(array: "Array") -> str:
         low, high = (int(end.astype("int64")) if one.dtype.kind in "mM" else int(end) for end in one.domain)
         extent = one._extent_in_cells
         cuts: Sequence[int] = range(extent - one._cells_before, high - low + 1, extent) if extent else ()
-        axes.append(_pictures.Axis(one.name, high - low + 1, cuts))
+        axes.append(_pictures.DrawnAxis(one.name, high - low + 1, cuts))
     return _pictures.tiles(axes)
 
 
