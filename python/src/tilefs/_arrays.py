@@ -403,9 +403,9 @@ class Array(_Opened):
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
         try:
             return Rows(self, selection, None if columns is None else list(columns), order)
-        except UsageError:
-            known = self._columns_of_tables()
-            unknown = [one for one in columns or () if one not in known and one not in known.values()]
+        except UsageError as error:
+            known = [*(one.name for one in self.dimensions), *self.attributes]
+            unknown = [one for one in columns or () if one not in known and f'"{one}"' in str(error)]
             if unknown:
                 raise UsageError(_no_such(self.uri, "column", unknown[0], known)) from None
             raise
