@@ -15,7 +15,9 @@ from . import _pictures
 from ._errors import Error
 
 if TYPE_CHECKING:
-    from ._arrays import Array, Attribute, Group, Rows
+    from ._arrays import Array, Group
+    from ._attributes import Attribute
+    from ._rows import Rows
     from ._schema import Dimension, Schema
 
 #: How many fields, members or metadata are shown.

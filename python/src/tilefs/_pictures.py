@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tup
 if TYPE_CHECKING:
     import numpy
 
-    from ._arrays import Attribute
+    from ._attributes import Attribute
 
 #: The most bytes of tiles that are decoded for a picture.
 _MOST_DECODED = 8 << 20
