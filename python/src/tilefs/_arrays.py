@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _anndata, _indices, _options, _queries, _selections, _subscripts, _tilefs
-from ._errors import Error, UsageError
-from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
+from . import _anndata, _display, _options, _queries, _selections, _subscripts, _tilefs
+from ._attributes import Attribute
+from ._errors import Error, NotFoundError, UsageError
+from ._rows import Rows
+from ._schema import Dimension, Enumeration, Schema, dimension
 
 if TYPE_CHECKING:
     import anndata
-    import numpy
-    import pandas
-    import pyarrow
 
-# The encodings of variable-length text, by datatype.
-_ENCODINGS = {
-    "STRING_ASCII": "utf-8",
-    "STRING_UTF8": "utf-8",
-    "GEOM_WKT": "utf-8",
-    "STRING_UTF16": "utf-16-le",
-    "STRING_UCS2": "utf-16-le",
-    "STRING_UTF32": "utf-32-le",
-    "STRING_UCS4": "utf-32-le",
-}
+T = TypeVar("T")
 
 # How many names an error lists.
 _MOST_NAMES = 20
-
-# The datatypes of bytes without an encoding, which stay bytes.
-_BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
 
 
 def open(
@@ -83,8 +71,24 @@ def open(
     return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
 
 
+class _Reopened:
+    """What was opened to unpickle an object. Others that are unpickled meanwhile share it, and so its cache."""
+
+    def __init__(self, opened: Any) -> None:
+        self.opened = opened
+
+
+_REOPENED: "weakref.WeakValueDictionary[str, _Reopened]" = weakref.WeakValueDictionary()
+
+
 def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
-    return open(uri, **options)
+    name = repr((uri, sorted(options.items())))
+    shared = _REOPENED.get(name)
+    if shared is None:
+        shared = _REOPENED[name] = _Reopened(open(uri, **options)._opened)
+    found = _shown(shared.opened, (_open_again, (uri, options)))
+    found._shared = shared
+    return found
 
 
 def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Group]":
@@ -98,6 +102,7 @@ class _Opened:
         self._inner: Any = opened
         self._origin = origin
         self._uri: str = opened.uri()
+        self._shared: Optional[_Reopened] = None
 
     @property
     def _opened(self) -> Any:
@@ -120,7 +125,7 @@ class _Opened:
 
     def close(self) -> None:
         """Releases the memory and the files. Reads in progress finish; later ones raise an error."""
-        self._inner = None
+        self._inner = self._shared = None
 
     def __enter__(self) -> Any:
         return self
@@ -230,12 +235,12 @@ class Array(_Opened):
         """Returns an attribute by its name or number."""
         if isinstance(attribute, str):
             return self._attribute(attribute)
-        return list(self.attributes.values())[attribute]
+        return _numbered(self.uri, "attribute", attribute, list(self.attributes.values()))
 
     def dim(self, dimension: Union[str, int]) -> Dimension:
         """Returns a dimension by its name or number."""
         if not isinstance(dimension, str):
-            return self.dimensions[dimension]
+            return _numbered(self.uri, "dimension", dimension, self.dimensions)
         # Of TileDB-Py, a dimension without a name has none.
         found = next((one for one in self.dimensions if one.name == (dimension or "__dim_0")), None)
         if found is None:
@@ -245,7 +250,13 @@ class Array(_Opened):
     def enum(self, name: str) -> Enumeration:
         """Returns an enumeration by its name; :attr:`Attribute.enumeration` is that of an attribute."""
         if name not in self._enumerations:
-            self._enumerations[name] = Enumeration(name, *self._opened.enumeration(name))
+            try:
+                self._enumerations[name] = Enumeration(name, *self._opened.enumeration(name))
+            except NotFoundError:
+                known = [one.enumeration for one in self.attributes.values() if one.enumeration is not None]
+                if name in known:
+                    raise
+                raise KeyError(_no_such(self.uri, "enumeration", name, known)) from None
         return self._enumerations[name]
 
     def query(
@@ -372,232 +383,26 @@ class Array(_Opened):
         if isinstance(columns, str):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
-        return Rows(self._opened.rows(selection, columns and list(columns), order == "row"))
+        try:
+            return Rows(self, selection, None if columns is None else list(columns), order)
+        except UsageError as error:
+            known = [*(one.name for one in self.dimensions), *self.attributes]
+            unknown = [one for one in columns or () if one not in known and f'"{one}"' in str(error)]
+            if unknown:
+                raise UsageError(_no_such(self.uri, "column", unknown[0], known)) from None
+            raise
 
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Array {self.uri!r}, closed>"
-        kind = "sparse" if self.is_sparse else "dense"
-        dimensions = ", ".join(dimension.name for dimension in self.dimensions)
-        return f"<tilefs.Array {self.uri!r}: {kind} [{dimensions}], {', '.join(self.attributes)}>"
+        return _display.array_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.array_page(self)
 
 
 def _open_label(array: Array, name: str) -> Array:
     return array._label(name)[0]
-
-
-class Attribute:
-    """An attribute of an array. In a dense array, it is indexed like a NumPy array, by 0-based positions along each
-    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage.
-
-    >>> temp = tilefs.open("dem.tdb")["temp"]
-    >>> print(temp.dtype, temp.shape, temp[-1, ::100])
-    float32 (100, 200) [10.1 11.1]
-    """
-
-    def __init__(
-        self,
-        array: Array,
-        number: int,
-        name: str,
-        datatype: str,
-        value_type: str,
-        cell_type: Optional[str],
-        values_per_cell: Optional[int],
-        nullable: bool,
-        enumeration: Optional[str],
-    ) -> None:
-        self._array = array
-        self._number = number
-        self._value_type = value_type
-        self._cell_type = cell_type
-        #: The name.
-        self.name = name
-        #: The type in TileDB.
-        self.datatype = datatype
-        #: How many values a cell has; ``None`` if each has its own number.
-        self.values_per_cell = values_per_cell
-        #: Whether cells can be null.
-        self.nullable = nullable
-        #: The name of the enumeration whose codes the values are.
-        self.enumeration = enumeration
-
-    @property
-    def dtype(self) -> "numpy.dtype[Any]":
-        """The type of the arrays that indexing returns; ``object`` for cells of variable size."""
-        import numpy
-
-        return numpy.dtype(object if self._cell_type is None else self._cell_type)
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        """The number of cells along each axis; if a cell has several values, their number comes last."""
-        return self._array.shape + self._cell_shape
-
-    @property
-    def isnullable(self) -> bool:
-        """Whether cells can be null."""
-        return self.nullable
-
-    @property
-    def isvar(self) -> bool:
-        """Whether each cell has its own size."""
-        return self.values_per_cell is None
-
-    @property
-    def isanon(self) -> bool:
-        """Whether the attribute has no name."""
-        return self.name == ""
-
-    @property
-    def enum_label(self) -> Optional[str]:
-        """The name of the enumeration."""
-        return self.enumeration
-
-    @property
-    def filters(self) -> List[Dict[str, Any]]:
-        """The filters of the values, by name and options."""
-        return list(self._array.schema._field("attributes", self._number)["filters"])
-
-    @property
-    def fill(self) -> Any:
-        """The value of cells that nobody wrote."""
-        import numpy
-
-        stored = bytes.fromhex(self._array.schema._field("attributes", self._number)["fill_hex"])
-        if self.values_per_cell is None:
-            encoding = _ENCODINGS.get(self.datatype)
-            if encoding is not None:
-                return stored.decode(encoding, "replace")
-            return stored if self.datatype in _BYTES else numpy.frombuffer(stored, self._value_type)
-        if self._cell_shape:
-            return numpy.frombuffer(stored, self._cell_type)
-        return numpy.frombuffer(stored, self._cell_type)[0]
-
-    @property
-    def _fill_is_valid(self) -> bool:
-        return bool(self._array.schema._field("attributes", self._number).get("fill_is_valid", True))
-
-    @property
-    def _has_numbers(self) -> bool:
-        """Whether a cell of variable size is a list of numbers."""
-        return self.values_per_cell is None and self.datatype not in _ENCODINGS and self.datatype not in _BYTES
-
-    @property
-    def _cell_shape(self) -> Tuple[int, ...]:
-        # A cell of several bytes or characters is one value in NumPy.
-        if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
-            return ()
-        return (self.values_per_cell,)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The product of the shape."""
-        product = 1
-        for length in self.shape:
-            product *= length
-        return product
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, key: Any) -> Any:
-        axes, shaping = _indices.resolve(key, self._array.shape)
-        return self._read([[one] for one in axes])[shaping]
-
-    def _read(self, axes: Sequence[Sequence[_indices.Axis]]) -> Any:
-        """Returns the cells at positions: for each axis, those of its ranges, in their order."""
-        opened = self._array._opened
-        if self.values_per_cell is None:
-            result = self._read_variable(opened, axes)
-        else:
-            result = opened.read(self._number, axes)
-        if self.nullable:
-            import numpy
-
-            nulls = opened.read_nulls(self._number, axes)
-            if result.dtype == object:
-                result[nulls] = None
-            else:
-                nulls = nulls.reshape(nulls.shape + (1,) * len(self._cell_shape))
-                result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
-        return result
-
-    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
-        import numpy
-
-        if copy is False:
-            raise ValueError("the values of an attribute are read into a new array")
-        if self.nullable:
-            # NumPy would silently drop the mask.
-            raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
-        return numpy.asarray(self[...], dtype=dtype)
-
-    def _read_variable(self, opened: Any, axes: Sequence[Sequence[_indices.Axis]]) -> "numpy.ndarray[Any, Any]":
-        import numpy
-
-        offsets, stored = opened.read_variable(self._number, axes)
-        cells = numpy.empty(len(offsets) - 1, dtype=object)
-        ends = offsets.tolist()
-        pairs = zip(ends, ends[1:])
-        encoding = _ENCODINGS.get(self.datatype)
-        if encoding is not None:
-            text = stored.tobytes()
-            try:
-                cells[:] = [text[start:end].decode(encoding) for start, end in pairs]
-            except UnicodeDecodeError as error:
-                raise Error(f"{self._array.uri}: a cell of {self.name} is not {encoding.upper()}: {error}") from None
-        elif self.datatype in _BYTES:
-            text = stored.tobytes()
-            cells[:] = [text[start:end] for start, end in pairs]
-        else:
-            numbers = stored.view(self._value_type)
-            size = numbers.dtype.itemsize
-            for number, (start, end) in enumerate(pairs):
-                cells[number] = numbers[start // size : end // size]
-        return cells.reshape([sum(count for _, _, count in one) for one in axes])
-
-    def __repr__(self) -> str:
-        return f"<tilefs.Attribute {self.name!r} of {self._array.uri!r}: {self.dtype}>"
-
-
-class Rows:
-    """Rows of an array, for everything that takes Arrow tables: ``pyarrow.table(rows)``, ``polars.DataFrame(rows)``,
-    ``pandas.DataFrame.from_arrow(rows)``, or DuckDB's ``FROM rows``. Each of these reads the rows again, batch by
-    batch.
-
-    >>> rows = tilefs.open("cells.tdb").read(rows={"id": slice(100, 199)})
-    >>> print(len(rows), rows.to_arrow().column_names)
-    33 ['id', 'kind', 'score', 'state']
-    """
-
-    def __init__(self, rows: "_tilefs.Rows") -> None:
-        self._rows = rows
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self._rows.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> Any:
-        return self._rows.__arrow_c_schema__()
-
-    def __len__(self) -> int:
-        """Returns the number of rows. If fragments may hold the same cells, this reads their coordinates."""
-        return self._rows.count()
-
-    def to_arrow(self) -> "pyarrow.Table":
-        """Returns the rows as a pyarrow table."""
-        import pyarrow
-
-        return pyarrow.RecordBatchReader.from_stream(self).read_all()
-
-    def to_pandas(self, **options: Any) -> "pandas.DataFrame":
-        """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
-        return self.to_arrow().to_pandas(**options)
 
 
 class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
@@ -650,6 +455,7 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         layers: Union[Sequence[str], bool] = (),
         obs_query: Optional[str] = None,
         var_query: Optional[str] = None,
+        backed: bool = False,
     ) -> "anndata.AnnData":
         """Reads an experiment of TileDB-SOMA into memory. This needs anndata, pandas, SciPy and pyarrow.
 
@@ -658,8 +464,12 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         :param layers: the names of other matrices, which become layers; ``True`` for all
         :param obs_query: a condition on the cells, as for :meth:`Array.query`: ``"tissue == 'lung' and n > 500"``
         :param var_query: a condition on the variables
+        :param backed: leave ``X`` and the layers where they are: subscripts of these, and ``to_memory()`` of a part, read
+            the rows that they need. This needs fsspec and zarr, too.
         """
-        return _anndata.to_anndata(self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query)
+        return _anndata.to_anndata(
+            self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query, backed=backed
+        )
 
     def batches(
         self,
@@ -700,7 +510,10 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Group {self.uri!r}, closed>"
-        return f"<tilefs.Group {self.uri!r}: {', '.join(self)}>"
+        return _display.group_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.group_page(self)
 
 
 def _open_member(group: Group, name: str) -> Union[Array, Group]:
@@ -743,6 +556,14 @@ class Metadata(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+
+
+def _numbered(uri: str, kind: str, number: int, found: Sequence[T]) -> T:
+    """Returns an attribute or a dimension by its number."""
+    try:
+        return found[number]
+    except IndexError:
+        raise IndexError(f"{uri} has {len(found)} {kind}s, and none has the number {number}") from None
 
 
 def _no_such(uri: str, kind: str, name: Any, known: Iterable[str]) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _conditions, _subscripts
-from ._conditions import Condition, Field
-from ._errors import Error, UsageError
+from . import _conditions, _parts, _subscripts
+from ._conditions import Field
+from ._errors import UsageError, of_streams
 from ._subscripts import Range
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from ._arrays import Array, Attribute
+    from ._arrays import Array
+    from ._attributes import Attribute
+    from ._rows import Rows
     from ._schema import Dimension
 
 # Cells by the names of attributes and dimensions.
@@ -189,31 +191,39 @@ class Query:
         stored = array._columns_of_tables()
         names = [stored[name] for name in read]
         if any(not one for one in ranges):
-            table = pyarrow.schema(array.read(columns=names)).empty_table()
+            table = _no_rows(array, read, pyarrow.schema(array.read(columns=names)))
         else:
             by_row = "row" if self.order == "C" else "array"
             rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
-            table = self._kept(rows, read, len(wanted) if not order else len(read))
+            table = self._kept(self._possible(rows), read, len(wanted) if not order else len(read))
         if order:
             table = table.sort_by([(stored[name], "ascending") for name in reversed(order)])
         return table.select(range(len(wanted)))
+
+    def _possible(self, rows: "Rows") -> "Rows":
+        """Returns rows without the parts that the condition rules out by the bounds of their tiles."""
+        if self._condition is None:
+            return rows
+        parts = _parts.possible(rows._rows, self._array, self._condition)
+        return rows if parts is None else rows._of_parts(_parts.ROWS, parts)
 
     def _kept(self, rows: Any, names: Sequence[str], count: int) -> "pyarrow.Table":
         """Returns the rows for which the condition holds, with the first ``count`` columns."""
         import pyarrow
 
         if self._condition is None:
-            return rows.to_arrow()
+            table = rows.to_arrow()
+            return table if table.num_rows else _no_rows(self._array, names, table.schema)
         reader = pyarrow.RecordBatchReader.from_stream(rows)
         kept = []
         tested = _conditions.fields_of(self._condition)
-        for batch in reader:
+        for batch in _batches(reader):
             columns = {name: self._tested(name, batch.column(names.index(name))) for name in tested}
             holds = _conditions.evaluate(self._condition, columns, batch.num_rows)
             if holds.any():
                 kept.append(batch.select(range(count)).filter(pyarrow.array(holds)))
         schema = pyarrow.schema([reader.schema.field(number) for number in range(count)], reader.schema.metadata)
-        return pyarrow.Table.from_batches(kept, schema)
+        return pyarrow.Table.from_batches(kept, schema) if kept else _no_rows(self._array, names[:count], schema)
 
     def _tested(self, name: str, column: Any) -> Any:
         """Returns a column in the form that conditions evaluate: text stays in Arrow."""
@@ -251,6 +261,28 @@ class Query:
         return found
 
 
+def _no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "pyarrow.Table":
+    """Returns a table of these columns without rows, whose dictionaries have the labels of enumerations."""
+    import pyarrow
+
+    columns = []
+    for name, field in zip(names, schema):
+        column = pyarrow.array([], type=field.type)
+        attribute = array.attributes.get(name)
+        if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
+            labels = array.enum(attribute.enumeration).values().tolist()
+            codes = pyarrow.array([], type=field.type.index_type)
+            column = pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(labels, type=field.type.value_type), ordered=field.type.ordered)
+        columns.append(column)
+    return pyarrow.Table.from_arrays(columns, schema=schema)
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """Returns the batches of a stream."""
+    with of_streams():
+        yield from reader
+
+
 class MultiIndex:
     """Cells of any number of ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, slice(9, 12)]]``.
     Returns a dictionary, with coordinates before attributes."""
@@ -263,13 +295,13 @@ class MultiIndex:
     def __getitem__(self, key: Any) -> _Cells:
         query = self._query
         if _subscripts.is_nothing(key):
-            return _nothing(query)
+            return query._shown(_nothing(query), True)
         return self._cells(_subscripts.closed(query._array, key))
 
     def _cells(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
         query = self._query
         if any(not one for one in ranges):
-            return _nothing(query)
+            return query._shown(_nothing(query), True)
         cells = query._rows(ranges) if query._array.is_sparse else query._boxes(ranges)
         shown = query._shown(cells, True)
         return {name: shown[name] for name in query._names()}
