@@ -132,7 +132,7 @@ impl RecordBatches {
 }
 
 impl ArrowColumn {
-    /// Returns the number of bytes of a cell's values; `None` if it varies.
+    /// Returns the number of bytes of a cell's values; `None` if the number varies.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
             BufferLayout::Values(size) => Some(size),
@@ -168,8 +168,8 @@ impl ArrowColumn {
         if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(Place { unit, byte }) }
     }
 
-    /// Returns the space that `batches` batches reserve for the buffers whose length depends on the values, up to a
-    /// place.
+    /// Returns the space in bytes that `batches` batches, which end at `place`, reserve for the buffers whose length
+    /// depends on the values.
     fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
         let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
         let of_elements = match self.layout {
@@ -304,7 +304,7 @@ impl Body {
     }
 }
 
-/// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie in `within`.
+/// Returns the offsets of some rows from `within.start` on, in units of `size`; all must lie in `within`.
 fn own_offsets(
     column: &ArrowColumn,
     offsets: &Arc<dyn Content>,

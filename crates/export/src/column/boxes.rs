@@ -35,8 +35,8 @@ pub trait Boxes: Send + Sync {
 
 /// Cells of which some can be read without those between them.
 pub trait SpacedBoxes: Boxes {
-    /// Returns the cells at all combinations of the selected indexes along each axis, which must lie within the shape, in
-    /// row-major order.
+    /// Returns the cells at all combinations of the selected indexes along each axis, in row-major order. The indexes
+    /// must lie within the shape.
     ///
     /// # Errors
     /// As for [`Boxes::column`].
@@ -198,7 +198,7 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// Pads `of` to `frame`, if that is larger than `shape`. `of` has as many cells as `shape`, each as long as `fill`.
+    /// Pads `of` to `frame`, if `frame` is larger than `shape`. `of` has the cells of `shape`, each as long as `fill`.
     pub fn within(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
         if shape == frame {
             return of;
