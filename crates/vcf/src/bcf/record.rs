@@ -190,7 +190,7 @@ impl Parts {
     }
 }
 
-/// Appends a record of which all parts are written.
+/// Appends a record, all parts of which have been written.
 fn append_parts(
     contig: i32,
     position: i32,

@@ -69,7 +69,7 @@ impl Samples {
         }
     }
 
-    /// Returns the name of the sample that a path calls so, if its escapes are sound and a cut name belongs to a sample.
+    /// Returns the sample name that a path writes as `written`; `None` for invalid escapes, or a cut name of no sample.
     fn unescaped(&self, written: &str) -> Result<Option<Vec<u8>>> {
         if !is_shortened(written) {
             return Ok(percent::unescape(written).ok());
