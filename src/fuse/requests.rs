@@ -48,7 +48,7 @@ pub struct Requests {
 struct SchedulerState {
     /// Active requests by number.
     active: Vec<(u64, Origin)>,
-    /// Number of these that run on extra threads.
+    /// Number of active requests that run on extra threads.
     active_on_queue_threads: usize,
     /// Number of extra threads, and how many of them are idle.
     queue_threads: usize,

@@ -142,7 +142,7 @@ impl Server {
         refreshed
     }
 
-    /// Returns all statistics, of this module and those below.
+    /// Returns all statistics of this module and of the modules below.
     pub fn statistics(&self) -> Vec<Statistic> {
         let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
         let (names, bytes) = self.inodes.remembered();
@@ -246,12 +246,12 @@ impl Server {
         if is_it {
             passed.pop();
         }
-        // The kernel did not look these up. As their paths are those of `inode`, its memory is bounded all the same.
+        // The kernel did not look up the folders on the way. The inode keeps the folders anyway, as its ancestors.
         passed.iter().for_each(|number| self.inodes.forget(*number, 1));
         match found {
             Ok(()) if is_it => Ok(inode),
             Err(failure) => Err(failure),
-            // Another file has the name now.
+            // Another file has this name now.
             Ok(()) => Err(Failure::Errno(Errno::ESTALE)),
         }
     }
@@ -310,7 +310,7 @@ impl Server {
         self.inodes.root().known_bytes()
     }
 
-    /// Attributes of a folder that no longer exists are an error; those of an open file stay the same.
+    /// Returns the attributes of an inode. Fails for a folder that no longer exists; an open file keeps its attributes.
     pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
         let inode = self.inode(number)?;
         if self.inodes.is_stale(&inode) {
@@ -374,7 +374,7 @@ impl Server {
         Ok(listed)
     }
 
-    /// Returns the handle, and whether the kernel may cache its content.
+    /// Opens a file; returns the handle, and whether the kernel may cache the content.
     pub(super) fn open_file(
         &self,
         number: INodeNo,
