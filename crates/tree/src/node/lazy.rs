@@ -61,7 +61,7 @@ impl LazyFile {
         }
     }
 
-    /// Sets the place of the remark about it.
+    /// Sets where the remark about the file will be stored.
     pub fn with_remark(mut self, remark: Remark) -> Self {
         self.remark = Some(remark);
         self

@@ -95,13 +95,13 @@ pub fn escape_bytes(name: &[u8]) -> String {
     }
 }
 
-/// Returns whether a file name was cut, so that only a table of names tells of which name it was made.
+/// Returns whether a file name was cut, so that only a table of names tells from which name it was made.
 pub fn is_shortened(file: &str) -> bool {
     file.contains(MARK)
 }
 
-/// Returns the name of which a file name without its extension was made; `None` if it cannot be determined (`%~`,
-/// broken escapes).
+/// Returns the name from which a file name without its extension was made; `None` if that name cannot be determined
+/// (`%~`, broken escapes).
 pub fn unescape(file: &str) -> Option<String> {
     String::from_utf8(percent::unescape(file).ok()?).ok()
 }
