@@ -28,8 +28,7 @@ pub struct Connections {
 struct State {
     /// The connections without a whole request, in the order in which they began to wait for a request.
     waiting: BTreeMap<u64, Arc<Shared>>,
-    /// The stalled connections: busy ones whose clients take nothing of their replies. With the time since when, in
-    /// order.
+    /// The busy connections whose clients take nothing of their replies, and since when; longest stalled first.
     stalled: BTreeMap<u64, (Instant, Arc<Shared>)>,
     /// Number of busy connections, including the stalled ones.
     busy: usize,
