@@ -105,7 +105,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A fragment that is checked.
 struct Fragment<'a> {
     array: &'a Array,
-    /// Its number among the visible fragments of the array, and its number in the folder.
+    /// The fragment's number among the visible fragments of the array (`index`), and in the folder (`number`).
     index: usize,
     number: usize,
     outline: Arc<Outline>,
@@ -328,8 +328,8 @@ impl Verifier<'_> {
         right.into_inner()
     }
 
-    /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values has,
-    /// too.
+    /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values also
+    /// has.
     fn open_data(&self, fragment: &Fragment<'_>, field: &OpenField) -> Option<CheckedFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
         let values = match field.is_variable {
