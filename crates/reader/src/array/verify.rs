@@ -1,5 +1,5 @@
-//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors
-//! that a read of the array would meet, errors in earlier states, and errors that no read would meet.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors. Among
+//! them are errors in earlier states, and errors that no read of the array would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -214,7 +214,7 @@ impl Verifier<'_> {
         let read = || -> Result<Fragment<'a>> {
             let outline = array.folder().outline(number)?;
             array.folder().tile_count(number, &outline)?;
-            // Tiles after those of the box contain no cells.
+            // Tiles after the tiles of the box contain no cells.
             let tiles = outline.facts.tile_count(&outline.schema)?;
             if !outline.facts.dense {
                 array.folder().mbrs(number)?;

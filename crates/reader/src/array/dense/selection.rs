@@ -164,6 +164,8 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Selects the product of the positions along each axis.
+    ///
     /// # Errors
     /// [`Error::Usage`] for more than 2^63 - 1 cells, which no file can have.
     pub fn new(axes: Vec<AxisSelection>) -> Result<Self> {

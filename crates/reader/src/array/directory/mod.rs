@@ -95,8 +95,8 @@ pub struct Directory {
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
     listing: Arc<FolderListing>,
-    /// All fragments, in the order that decides between equal times: first the fragments in the array's own folder,
-    /// then the fragments that the commits folder names.
+    /// All committed fragments, in the order that decides between equal times: first the fragments in the array's own
+    /// folder, then the fragments that the commits folder names.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
     /// Oldest first.
@@ -331,7 +331,7 @@ impl Directory {
         fragments.chain(schemas).chain(conditions).min()
     }
 
-    /// Finds the schemas: [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, like libtiledb.
+    /// Finds the schemas: [`FIRST_SCHEMA`], then the schema folder's in byte order of names, like libtiledb.
     fn find_schemas(&mut self, names: Result<Vec<Listed>>, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);

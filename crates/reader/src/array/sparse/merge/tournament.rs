@@ -133,8 +133,8 @@ struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
     inputs: Vec<MergeInput<S>>,
     /// The key of each input's next cell.
     heads: Vec<[u64; WORDS]>,
-    /// The losers of the matches at the inner nodes of the tournament: node 1 is the final, the players of node n are
-    /// the winners of nodes 2n and 2n + 1, and input p plays at node p + number of inputs.
+    /// The losers of the matches at the inner nodes of the tournament. Node 1 is the final. At node n, the winners of
+    /// nodes 2n and 2n + 1 play. Input p enters at node p + number of inputs.
     losers: Vec<u32>,
     buffers: StreamBuffers,
     sink: &'a mut K,
