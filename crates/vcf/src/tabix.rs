@@ -6,8 +6,8 @@
 //! 2^14 positions. A `.csi` has six levels, and such a place for each bin. The index of a BCF file identifies contigs
 //! by their number in the file's header, others by name.
 //!
-//! A pseudo-bin follows the bins of each contig with records, as in samtools and bcftools: its number is no record's
-//! bin, and it has the part of the file with the contig's records, and the number of these records.
+//! As in samtools and bcftools, a pseudo-bin follows the bins of each contig with records. No record can be in this
+//! bin. It has the part of the file with the contig's records, and the number of the contig's records.
 //!
 //! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index", with the "metadata
 //! pseudo-bin").

@@ -226,8 +226,8 @@ impl SampleCells {
     /// Reads the records of the spans from the cells that [`SampleCells::find`] has found.
     ///
     /// # Errors
-    /// Fails if a cell cannot be read, is at a coordinate at which its record cannot have one, or belongs to a sample
-    /// without a header; the error names its fragment.
+    /// Fails if a cell cannot be read, is at a coordinate where its record has no cell, or belongs to a sample without
+    /// a header. The error names the cell's fragment.
     pub fn read(&self, found: SpanCells) -> Result<WindowRecords> {
         let SpanCells { reader, spans } = found;
         let read = || {
@@ -368,7 +368,7 @@ impl WindowRecords {
                     false => error,
                 }
             }
-            // Report the original error rather than that of locating it.
+            // Report the original error rather than an error of locating it.
             Ok(None) | Err(_) => error,
         }
     }

@@ -234,7 +234,7 @@ struct CallCells {
     rows: u64,
     stored: StoredCalls,
     origin: Origin,
-    /// All columns: first the fixed ones, then those of INFO fields, then those of FORMAT fields.
+    /// All columns: first the fixed columns, then the columns of INFO fields, then the columns of FORMAT fields.
     columns: Vec<ComputedField>,
     fixed: Vec<FixedColumn>,
     info: FieldColumns,
@@ -395,7 +395,7 @@ impl CallCells {
             Ok(Some((fragment, cell))) => {
                 error.in_file(format_args!("{attribute} of cell {cell}")).in_fragment(&fragment)
             }
-            // Report the original error rather than that of locating it.
+            // Report the original error rather than an error of locating it.
             Ok(None) | Err(_) => error.in_file(format_args!("{attribute} of row {row}")),
         };
         error.in_array(self.dataset.data.path())
