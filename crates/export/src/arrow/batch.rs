@@ -1,9 +1,9 @@
 //! The record batches: the rows of each, the positions of its buffers, and their contents.
 //!
-//! The position of a batch is computed. Buffers of fixed size follow from the number of rows. The data buffer of a
-//! variable-length column reserves, in each batch, the space between its rounded-up first and last offsets plus 64
-//! bytes, so the space of all earlier batches follows from a single offset. The buffers of list elements are placed in
-//! the same way.
+//! The position of a batch is computed. The size of a fixed-size buffer follows from the number of rows. The data
+//! buffer of a variable-length column reserves, in each batch, the space between its rounded-up first and last offsets
+//! plus 64 bytes. So the space of all earlier batches follows from a single offset. The buffers of list elements are
+//! placed in the same way.
 
 use std::ops::Range;
 use std::sync::Arc;

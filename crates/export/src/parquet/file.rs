@@ -270,8 +270,8 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     if agrees { Ok(starts) } else { Err(wrong_offsets()) }
 }
 
-/// The most bytes by which page alignment moves chunks for one chunk whose values may be refused: the chunk begins and
-/// ends on a page of its own, and not on the file's first page.
+/// The most bytes by which page alignment moves chunks for one chunk whose values may be refused. Such a chunk begins
+/// and ends on a page of its own, and not on the file's first page.
 const ROOM_FOR_PAGES: u64 = 3 * PAGE;
 
 /// Bytes of the footer's length and the magic bytes.

@@ -1,5 +1,5 @@
-//! The levels of lists that can be null or vary in length: for each value, and for each list without values, whether a
-//! list begins there, and whether the list and the value exist.
+//! The levels of lists that can be null or vary in length. The levels of each value, and of each list without values,
+//! tell whether a list begins there, and whether the list and the value exist.
 //!
 //! Levels are numbers of one or two bits. To locate them, the lists are counted once, block by block.
 
@@ -61,7 +61,7 @@ pub struct CountedLists {
 
 /// The lists of some rows.
 struct SomeLists {
-    /// The number of the first value among those of the column.
+    /// The number of the first value among the values of the column.
     first: u64,
     /// The number of values in each list; `None` for null.
     lengths: Vec<Option<u64>>,

@@ -113,7 +113,7 @@ pub struct Runs {
     ascents: Vec<usize>,
 }
 
-/// Finds the runs of a band.
+/// A search for the runs of a band.
 pub struct RunFinder {
     first_row: u64,
     /// For each row, the numbers in row order of its next cell, and of the end of the row.
