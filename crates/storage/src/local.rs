@@ -454,7 +454,7 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Error for a file that was truncated since it was opened.
+    /// Returns the error for a file that was truncated since it was opened.
     fn shortened(&self, offset: u64) -> Error {
         Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset)
     }

@@ -204,7 +204,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
     Ok(Some((column(&subarray, id, field)?, opened.array)))
 }
 
-/// Merges notes; earlier ones take precedence over later ones with the same key.
+/// Merges notes; an earlier note takes precedence over a later note with the same key.
 fn first_of_each_key(notes: [Vec<Metadatum>; 3]) -> Vec<Metadatum> {
     let mut keys = HashSet::new();
     notes.into_iter().flatten().filter(|note| keys.insert(note.key.clone())).collect()

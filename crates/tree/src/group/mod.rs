@@ -261,8 +261,8 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    /// Several readers may open a member at once: if its store does not answer, each of them fails early at the store's
-    /// limit of waiting requests, instead of waiting here for the first one.
+    /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
+    /// limit of waiting requests, instead of waiting here for the first reader.
     opened: OnceLock<OpenMember>,
 }
 

@@ -241,7 +241,7 @@ impl Folder for VariantFiles {
     }
 }
 
-/// `merged/`: all samples in one file, `all.vcf` or that of a region. Files can be looked up by name, but are not
+/// `merged/`: all samples in one file, `all.vcf` or the file of a region. Files can be looked up by name, but are not
 /// listed.
 struct MergedFiles {
     samples: Samples,
