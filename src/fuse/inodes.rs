@@ -1,7 +1,7 @@
 //! The inode table: maps inode numbers to names for as long as the kernel remembers them.
 //!
-//! A number is a hash of the path, so that it is the same in every mount of an array, and programs that compare numbers
-//! do not suspect hard links or copies. The kernel counts its references; when it forgets the last one, the inode is
+//! A number is a hash of the path. So it is the same in every mount of an array, and programs that compare numbers do
+//! not suspect hard links or copies. The kernel counts its references; when it forgets the last reference, the inode is
 //! dropped.
 //!
 //! The kernel remembers names for as long as it has memory, and a slice with all its files takes more memory than a
@@ -266,7 +266,7 @@ pub struct Outdated {
     pub folders: Vec<u64>,
 }
 
-/// Hashes a name in a folder; the attempt increases if a number is taken by another path.
+/// A hash of a name in a folder. The attempt increases while the number belongs to another path.
 type Hash = fn(parent: u64, name: &str, attempt: u64) -> u64;
 
 impl Inodes {
@@ -322,7 +322,7 @@ impl Inodes {
         if let Some(InodeEntry { inode, .. }) = table.inodes.get(&ROOT) {
             inode.renew(&root, generation);
         }
-        // Publish the tree last: whoever finds something in it must see which files are outdated.
+        // Publish the tree last: a thread that finds something in it must see which files are outdated.
         *self.root.lock().unwrap_or_else(PoisonError::into_inner) = root;
         self.generation.store(generation, Ordering::Release);
         drop(table);
@@ -537,8 +537,8 @@ impl Table {
     }
 }
 
-/// FNV-1a with the finaliser of MurmurHash3, which mixes all bits well. 63 bits, because some programs keep inode
-/// numbers in a signed integer.
+/// Returns FNV-1a with the finaliser of MurmurHash3, which mixes all bits well. 63 bits, because some programs keep
+/// inode numbers in a signed integer.
 fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
     let bytes = parent.to_le_bytes().into_iter().chain(attempt.to_le_bytes()).chain(name.bytes());
     let mut hash =

@@ -1,9 +1,9 @@
 //! Answers requests about a tree: finds the node of an inode, queries it, and counts and reports failures.
 //!
-//! A lookup waits until the length of a file is known, even if that takes a pass over all of it. The kernel would ask
-//! again for attributes that expire, but not in `sendfile` and `splice`, not even for a file opened with direct I/O:
-//! too small a length truncates the result, and too large a length appends zeros, because the short read that corrects
-//! it may arrive after one that was sent ahead of it.
+//! A lookup waits until the length of a file is known, even if that takes a pass over the whole file. The kernel asks
+//! again for attributes that expire, but not in `sendfile` and `splice`, not even with direct I/O. There, too small a
+//! length truncates the result. Too large a length appends zeros, because the short read that corrects the length may
+//! arrive after a read that was sent ahead.
 
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ pub(super) const MAX_NAME: usize = 1024;
 /// Preferred I/O size reported to programs; `cat` and `cp` read at least this anyway.
 pub(super) const BLOCK_SIZE: u32 = 128 << 10;
 
-/// Answers the requests, on any thread.
+/// The server of one tree, which answers requests on any thread.
 pub struct Server {
     tree: Arc<dyn Tree>,
     own: Arc<OwnFolder>,
