@@ -33,7 +33,7 @@ pub trait Boxes: Send + Sync {
     fn column(&self, cells: &IndexBox) -> Result<Column>;
 }
 
-/// Cells that can be read at a distance, without the cells between them.
+/// Cells that can be read at intervals, without the cells between them.
 pub trait SpacedBoxes: Boxes {
     /// Returns the cells at all combinations of the selected indexes along each axis, in row-major order. The indexes
     /// must lie within the shape.
