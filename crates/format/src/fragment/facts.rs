@@ -229,7 +229,7 @@ pub const SIGNED_TIMES_SINCE: u32 = 5;
 /// unsigned comparisons and the domain has dates before and after 1970. Such bounds are unreliable.
 ///
 /// If a tile has dates of both kinds, its low bound is the earliest date from 1970 on, and its high bound is the latest
-/// date before 1970. So they bound none of its dates. The non-empty domain of a sparse fragment extends from the lowest
+/// date before 1970. They do not bound its dates. The non-empty domain of a sparse fragment extends from the lowest
 /// low bound to the highest high bound, and so may leave out any date.
 fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range> {
     let domain = dimension.domain.as_ref()?;
