@@ -1,7 +1,7 @@
 //! The inode table: maps inode numbers to names for as long as the kernel remembers them.
 //!
-//! A number is a hash of the path, so that it is the same in every mount of an array, and programs that compare numbers
-//! do not suspect hard links or copies. The kernel counts its references; when it forgets the last one, the inode is
+//! A number is a hash of the path. So it is the same in every mount of an array, and programs that compare numbers do
+//! not suspect hard links or copies. The kernel counts its references; when it forgets the last reference, the inode is
 //! dropped.
 //!
 //! The kernel remembers names for as long as it has memory, and a slice with all its files takes more memory than a
@@ -13,8 +13,8 @@
 //! as if another file had replaced it.
 //!
 //! File handles hold a number and a *handle generation*, and outlive what the kernel remembers. So forgotten names are
-//! kept for a while ([`ForgottenNames`]), and are looked up again when the kernel asks for their numbers. A refresh gives
-//! files that may have changed another handle generation: a handle never means another file than it was made for.
+//! kept for a while ([`ForgottenNames`]), and are looked up again when the kernel asks for their numbers. A refresh
+//! gives files that may have changed another handle generation, so a handle never leads to a file other than its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
@@ -35,7 +35,7 @@ const MOST_BYTES: usize = 12 << 20;
 /// Approximate bytes of an inode without its name, including the remains of its node.
 const INODE: usize = 450;
 
-/// The longest path, in names, to a number that the kernel has forgotten; longer paths do not exist.
+/// The most names on the path from a remembered folder to a forgotten number; longer paths do not exist.
 const MAX_DEPTH: usize = 256;
 
 /// The number of the root, fixed by the protocol.
@@ -45,17 +45,17 @@ pub const ROOT: u64 = 1;
 /// under 200 bytes.
 pub struct Inode {
     pub number: u64,
-    /// The folder it was found in; `None` for the root.
+    /// The folder in which the inode was found; `None` for the root.
     parent: Option<Arc<Inode>>,
-    /// Its name there; empty for the root.
+    /// The name of the inode in that folder; empty for the root.
     name: Box<str>,
     pub kind: EntryKind,
-    /// With the number, identifies a file for file handles; 0 for a folder, which stays the same folder.
+    /// Identifies a file for file handles, together with the number; 0 for a folder, which no refresh replaces.
     pub handle_generation: u64,
     size: AtomicU64,
-    /// Identifies the stored object it was made from: see [`Folder::source`].
+    /// Identifies the stored object from which the node was made: see [`Folder::source`].
     source: AtomicU64,
-    /// Whether its name may lead to another file now. Never set for folders.
+    /// Whether the inode's name may lead to another file now. Never set for folders.
     is_outdated: AtomicBool,
     last_lookup: Mutex<LookupState>,
 }
@@ -65,7 +65,7 @@ struct LookupState {
     node: WeakNode,
     /// The time of the last commit.
     modified: SystemTime,
-    /// Number of refreshes of the tree until then.
+    /// Number of refreshes of the tree before that lookup.
     generation: u64,
 }
 
@@ -152,7 +152,7 @@ impl Inode {
         self.parent.as_ref().map_or(self.number, |parent| parent.number)
     }
 
-    /// Returns the folder that it was found in, and its name there; `None` for the root.
+    /// Returns the folder in which the inode was found, and the inode's name there; `None` for the root.
     pub fn place(&self) -> Option<(&Arc<Inode>, &str)> {
         Some((self.parent.as_ref()?, &*self.name))
     }
@@ -167,7 +167,7 @@ impl Inode {
         names.join("/")
     }
 
-    /// Returns the numbers of its ancestors, innermost first.
+    /// Returns the numbers of the inode's ancestors, innermost first.
     fn folders(&self) -> impl Iterator<Item = u64> {
         iter::successors(self.parent.as_deref(), |inode| inode.parent.as_deref()).map(|inode| inode.number)
     }
@@ -177,7 +177,7 @@ impl Inode {
         self.parent() == parent && *self.name == *name && !self.is_outdated()
     }
 
-    /// Returns its approximate memory in bytes.
+    /// Returns the inode's approximate memory in bytes.
     fn memory(&self) -> usize {
         INODE + self.name.len()
     }
@@ -186,7 +186,7 @@ impl Inode {
         self.last_lookup.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether this is a folder looked up before the given generation. Files do not change.
+    /// Returns whether this is a folder whose last lookup came before `generation`. Files are never stale.
     fn is_stale(&self, generation: u64) -> bool {
         self.kind == EntryKind::Folder && self.last_lookup().generation != generation
     }
@@ -218,7 +218,7 @@ struct Table {
     inodes: HashMap<u64, InodeEntry>,
     /// Approximate memory of the inodes in bytes.
     bytes: usize,
-    /// Numbers in the order in which they were assigned; some of them are gone.
+    /// Numbers in the order in which they were assigned, including some of dropped inodes.
     order: VecDeque<u64>,
 }
 
@@ -229,7 +229,7 @@ struct ChangeTimes {
     latest: u64,
     /// The last refresh that may have changed everything.
     of_all: u64,
-    /// The last refresh that changed a [source](Folder::source), if it came after that.
+    /// The last refresh that changed each [source](Folder::source), if that refresh came after `of_all`.
     of_sources: HashMap<u64, u64>,
 }
 
@@ -266,7 +266,7 @@ pub struct Outdated {
     pub folders: Vec<u64>,
 }
 
-/// Hashes a name in a folder; the attempt increases if a number is taken by another path.
+/// A hash of a name in a folder. The attempt increases while the number belongs to another path.
 type Hash = fn(parent: u64, name: &str, attempt: u64) -> u64;
 
 impl Inodes {
@@ -322,7 +322,7 @@ impl Inodes {
         if let Some(InodeEntry { inode, .. }) = table.inodes.get(&ROOT) {
             inode.renew(&root, generation);
         }
-        // Publish the tree last: whoever finds something in it must see which files are outdated.
+        // Publish the tree last: a thread that finds something in it must see which files are outdated.
         *self.root.lock().unwrap_or_else(PoisonError::into_inner) = root;
         self.generation.store(generation, Ordering::Release);
         drop(table);
@@ -389,8 +389,8 @@ impl Inodes {
         Some(Arc::clone(&remembered.inode))
     }
 
-    /// Returns the way to a number that the kernel has forgotten: the innermost folder on it that the kernel knows, and
-    /// the names below that. `None` if it was forgotten too long ago.
+    /// Returns the path to a number that the kernel has forgotten: the innermost folder on the path that the kernel
+    /// knows, and the names below that folder. `None` if the number was forgotten too long ago.
     pub fn way_to(&self, number: u64) -> Option<(Arc<Inode>, Vec<Box<str>>)> {
         let (mut number, mut names) = (number, Vec::new());
         while names.len() < MAX_DEPTH {
@@ -405,7 +405,7 @@ impl Inodes {
         None
     }
 
-    /// Returns how many names are kept that the kernel has forgotten.
+    /// Returns the number of names that the kernel has forgotten and this table still keeps.
     pub fn forgotten(&self) -> usize {
         self.forgotten.count()
     }
@@ -460,7 +460,7 @@ impl Inodes {
             if remembered.lookups == 0 {
                 let inode = table.remove(number);
                 drop(table);
-                // No handle means a file that another one has replaced.
+                // No handle may lead to a file that another file has replaced.
                 if let Some(inode) = inode.filter(|inode| !inode.is_outdated()) {
                     self.forgotten.put(number, ForgottenName { folder: inode.parent(), name: inode.name.clone() });
                 }
@@ -510,7 +510,7 @@ impl Inodes {
         self.number(&self.lock(), parent, name)
     }
 
-    /// Returns the first number in the probe sequence of a path that is its own or free.
+    /// Returns the first number in a path's probe sequence that is free or belongs to the path already.
     fn number(&self, table: &Table, parent: u64, name: &str) -> u64 {
         (0..)
             .map(|attempt| (self.hash)(parent, name, attempt))
@@ -537,8 +537,8 @@ impl Table {
     }
 }
 
-/// FNV-1a with the finaliser of MurmurHash3, which mixes all bits well. 63 bits, because some programs keep inode
-/// numbers in a signed integer.
+/// Returns FNV-1a with the finaliser of MurmurHash3, which mixes all bits well. 63 bits, because some programs keep
+/// inode numbers in a signed integer.
 fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
     let bytes = parent.to_le_bytes().into_iter().chain(attempt.to_le_bytes()).chain(name.bytes());
     let mut hash =

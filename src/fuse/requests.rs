@@ -4,9 +4,9 @@
 //! If all threads were busy and one of them made a request to this very mount, nobody could reject it. So the last free
 //! thread does no work: it puts the requests it takes into a queue for whichever thread finishes first.
 //!
-//! If a request has waited in the queue for a moment, the busy threads are slow: most likely they wait for storage that
-//! does not answer, while the queued request may need other storage. Then extra threads serve the queue. They exit
-//! after some idle time.
+//! If a request has waited in the queue for a moment, the busy threads are slow. Most likely they wait for storage that
+//! does not answer, while the queued request may need other storage. Then extra threads serve the queue, and exit after
+//! some idle time.
 //!
 //! The kernel releases a killed reader only when its request is answered. It announces signals with FUSE_INTERRUPT,
 //! which the FUSE library answers with ENOSYS instead of passing it on; the kernel then stops sending it. So a thread
@@ -48,7 +48,7 @@ pub struct Requests {
 struct SchedulerState {
     /// Active requests by number.
     active: Vec<(u64, Origin)>,
-    /// Number of these that run on extra threads.
+    /// Number of active requests that run on extra threads.
     active_on_queue_threads: usize,
     /// Number of extra threads, and how many of them are idle.
     queue_threads: usize,
@@ -116,7 +116,7 @@ impl Requests {
         state.active.iter().map(|(_, origin)| origin.since.elapsed()).max().unwrap_or_default()
     }
 
-    /// Watches requests until the end: cancels those of threads that gave up, and starts extra threads while requests
+    /// Watches requests until the end: cancels requests whose readers gave up, and starts extra threads while requests
     /// are slow. Ends after [`Requests::end`], or when `is_connected` returns false because nobody can be answered.
     pub fn watch(self: &Arc<Self>, is_connected: impl Fn() -> bool, has_given_up: impl Fn(u32) -> bool) {
         loop {
@@ -153,7 +153,7 @@ impl Requests {
         self.refuse_cancelled();
     }
 
-    /// Starts extra threads for requests that have waited for long, unless idle ones suffice.
+    /// Starts extra threads for requests that have waited for long, unless idle extra threads suffice.
     fn start_queue_threads(self: &Arc<Self>) {
         let mut state = self.lock();
         let late = state.waiting.iter().filter(|(origin, _)| origin.since.elapsed() >= WATCH_INTERVAL).count();

@@ -1,9 +1,9 @@
 //! Answers requests about a tree: finds the node of an inode, queries it, and counts and reports failures.
 //!
-//! A lookup waits until the length of a file is known, even if that takes a pass over all of it. The kernel would ask
-//! again for attributes that expire, but not in `sendfile` and `splice`, not even for a file opened with direct I/O:
-//! too small a length truncates the result, and too large a length appends zeros, because the short read that corrects
-//! it may arrive after one that was sent ahead of it.
+//! A lookup waits until the length of a file is known, even if that takes a pass over the whole file. The kernel asks
+//! again for attributes that expire, but not in `sendfile` and `splice`, not even with direct I/O. There, too small a
+//! length truncates the result. Too large a length appends zeros, because the short read that corrects the length may
+//! arrive after a read that was sent ahead.
 
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ pub(super) const MAX_NAME: usize = 1024;
 /// Preferred I/O size reported to programs; `cat` and `cp` read at least this anyway.
 pub(super) const BLOCK_SIZE: u32 = 128 << 10;
 
-/// Answers the requests, on any thread.
+/// The server of one tree, which answers requests on any thread.
 pub struct Server {
     tree: Arc<dyn Tree>,
     own: Arc<OwnFolder>,
@@ -142,7 +142,7 @@ impl Server {
         refreshed
     }
 
-    /// Returns all statistics, of this module and those below.
+    /// Returns all statistics of this module and of the modules below.
     pub fn statistics(&self) -> Vec<Statistic> {
         let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
         let (names, bytes) = self.inodes.remembered();
@@ -246,12 +246,12 @@ impl Server {
         if is_it {
             passed.pop();
         }
-        // The kernel did not look these up. As their paths are those of `inode`, its memory is bounded all the same.
+        // The kernel did not look up the folders on the way. The inode keeps the folders anyway, as its ancestors.
         passed.iter().for_each(|number| self.inodes.forget(*number, 1));
         match found {
             Ok(()) if is_it => Ok(inode),
             Err(failure) => Err(failure),
-            // Another file has the name now.
+            // Another file has this name now.
             Ok(()) => Err(Failure::Errno(Errno::ESTALE)),
         }
     }
@@ -310,7 +310,7 @@ impl Server {
         self.inodes.root().known_bytes()
     }
 
-    /// Attributes of a folder that no longer exists are an error; those of an open file stay the same.
+    /// Returns the attributes of an inode. Fails for a folder that no longer exists; an open file keeps its attributes.
     pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
         let inode = self.inode(number)?;
         if self.inodes.is_stale(&inode) {
@@ -374,7 +374,7 @@ impl Server {
         Ok(listed)
     }
 
-    /// Returns the handle, and whether the kernel may cache its content.
+    /// Opens a file; returns the handle, and whether the kernel may cache the content.
     pub(super) fn open_file(
         &self,
         number: INodeNo,

@@ -1,5 +1,5 @@
-//! Limits the number of open connections, and of those whose requests are answered. A connection beyond a limit makes
-//! the server close the one whose client keeps it waiting for longest.
+//! Limits the number of open connections, and of busy connections, whose requests are being answered. A connection
+//! beyond a limit makes the server close the connection whose client has kept the server waiting for longest.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// One in this many connections is reserved for clients that have not sent a whole request yet.
 const RESERVED: usize = 16;
 
-/// How long a client must have taken nothing of its reply before it may be cut off for the request of another one.
+/// How long a client must have taken nothing of its reply before it may be cut off in favour of another client.
 const STALLED: Duration = Duration::from_secs(1);
 
-/// Limits the open connections. Memory for each: that of its reply (`body.rs`), and some 20 KiB.
+/// The limits of open connections. Memory per connection: that of its reply (`body.rs`), and some 20 KiB.
 pub struct Connections {
     most: usize,
-    /// Maximum number of connections whose requests are answered. All others wait for a request and can be closed, so
-    /// there is always room for a new one.
+    /// Maximum number of busy connections. All other connections wait for a request and can be closed, so there is
+    /// always room for a new connection.
     most_busy: usize,
     permits: Arc<Semaphore>,
     state: Mutex<State>,
@@ -26,11 +26,11 @@ pub struct Connections {
 
 #[derive(Default)]
 struct State {
-    /// The connections without a whole request, in the order in which they began to wait for it.
+    /// The connections without a whole request, in the order in which they began to wait for a request.
     waiting: BTreeMap<u64, Arc<Shared>>,
-    /// The busy ones whose clients take nothing of their replies, in the order in which they stopped, with the time.
+    /// The busy connections whose clients take nothing of their replies, and since when; longest stalled first.
     stalled: BTreeMap<u64, (Instant, Arc<Shared>)>,
-    /// Number of connections whose requests are answered.
+    /// Number of busy connections, including the stalled ones.
     busy: usize,
     next: u64,
     /// Whether connections close as soon as they wait for a request.
@@ -42,7 +42,7 @@ struct State {
 /// The state of a connection that the limits read.
 #[derive(Default)]
 struct Shared {
-    /// Notified when it should close.
+    /// Notified when the connection should close.
     close: Notify,
     /// Changed only while the state of all connections is locked.
     place: Mutex<Place>,
@@ -53,15 +53,15 @@ struct Shared {
 enum Place {
     #[default]
     Nowhere,
-    /// Among those without a whole request.
+    /// The connection is among those without a whole request, under this number.
     Waiting(u64),
-    /// Among the busy ones.
+    /// The connection is busy.
     Busy,
-    /// Among the busy ones, and its client takes nothing.
+    /// The connection is busy, and its client takes nothing; its number among the stalled connections.
     Stalled(u64),
-    /// Its request does not count, because it is answered at once.
+    /// The connection has a request that does not count as busy, because the request is answered at once.
     Exempt,
-    /// It is being cut off.
+    /// The connection is being cut off.
     Cut,
 }
 
@@ -89,9 +89,9 @@ impl Connections {
         self.most.saturating_sub(self.permits.available_permits())
     }
 
-    /// Waits until there is room for another connection. If there is little room, asks the one that has been without a
-    /// whole request for longest to close; if there is none and no such connection, the one that has been stalled for
-    /// longest.
+    /// Waits until there is room for another connection. If there is little room, asks the connection that has been
+    /// without a whole request for longest to close. If there is no room and no such connection, cuts off the
+    /// connection that has been stalled for longest.
     pub async fn admit(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
@@ -102,7 +102,7 @@ impl Connections {
             }
         };
         if self.permits.available_permits() < self.most / RESERVED {
-            // The next one need not wait.
+            // Make room now, so that the next connection need not wait.
             self.state().close_waiting();
         }
         let connection = Arc::new(Connection {
@@ -141,16 +141,16 @@ impl State {
         }
     }
 
-    /// Asks the connection to close that has been without a whole request for longest. Returns whether there is one.
+    /// Asks the connection that has been without a whole request for longest to close. Returns whether it exists.
     fn close_waiting(&mut self) -> bool {
         let Some((_, longest)) = self.waiting.pop_first() else { return false };
-        // It still waits for a request, and may get one before it closes.
+        // The connection still waits for a request, and may get a request before it closes.
         *longest.place() = Place::Nowhere;
         longest.close.notify_one();
         true
     }
 
-    /// Cuts off the connection that has been stalled for longest, if for long enough. Returns whether there is one.
+    /// Cuts off the connection that has been stalled for longest, if for at least [`STALLED`]. Returns whether it did.
     fn cut_stalled(&mut self) -> bool {
         let has_stalled = self.stalled.first_key_value().is_some_and(|(_, (since, _))| since.elapsed() >= STALLED);
         let longest = if has_stalled { self.stalled.pop_first() } else { None };
@@ -189,8 +189,8 @@ impl Shared {
 }
 
 impl Connection {
-    /// Marks the connection as busy with a whole request until the result is dropped. If too many are busy, cuts off
-    /// the one that has been stalled for longest; returns `None` if none has. A request that is exempt always begins.
+    /// Marks the connection as busy with a whole request until the result is dropped. If too many connections are busy,
+    /// cuts off the longest stalled one, or returns `None` if none is. An exempt request does not count as busy.
     pub fn begin(self: &Arc<Self>, is_exempt: bool) -> Option<Busy> {
         let mut state = self.connections.state();
         if !is_exempt && state.busy >= self.connections.most_busy && !state.cut_stalled() {
@@ -243,7 +243,7 @@ impl Connection {
         matches!(*self.shared.place(), Place::Waiting(_) | Place::Nowhere)
     }
 
-    /// Returns whether the connection is cut off for the request of another one.
+    /// Returns whether the connection is cut off in favour of another client.
     pub fn is_cut(&self) -> bool {
         *self.shared.place() == Place::Cut
     }

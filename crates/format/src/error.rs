@@ -45,7 +45,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Displays text that may come from stored bytes on one line. Control characters are escaped, so that stored data
+/// Text that may come from stored bytes, displayed on one line. Control characters are escaped, so that stored data
 /// cannot forge log lines or control a terminal.
 struct OneLine<'a>(&'a str);
 
@@ -61,7 +61,7 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
-/// Displays a place in parentheses, after a space; nothing if no part of it is known.
+/// A place, displayed in parentheses after a space; displayed as nothing if no part of the place is known.
 struct PlaceSuffix<'a>(&'a Place);
 
 impl fmt::Display for PlaceSuffix<'_> {
@@ -270,7 +270,7 @@ impl Error {
     }
 }
 
-/// Adds parts to the place of an error; parts that are already set stay.
+/// An error, or a result, to whose place parts can be added; parts that are already set stay.
 pub trait Locate: Sized {
     /// Changes the place of the error with `add`, if there is an error and it has a place.
     fn locate(self, add: impl FnOnce(&mut Place)) -> Self;

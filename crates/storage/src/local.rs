@@ -28,17 +28,17 @@ use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, 
 /// 1024 descriptors per process.
 const OPEN_FILES: u64 = 256;
 
-/// The number kept open under a low limit.
+/// Number of files kept open even if the limit of descriptors is lower.
 const LEAST_OPEN_FILES: u64 = 8;
 
 /// Descriptors reserved for other uses: connections to the kernel, files opened once.
 const OTHER_FILES: u64 = 64;
 
-/// Waits between attempts when descriptors run out, for others to close theirs.
+/// Pauses between attempts when descriptors run out, in which others may close files.
 const RETRY_DELAYS_MS: [u64; 6] = [0, 1, 4, 16, 64, 128];
 
-/// Ranges coalesced into one system call. Reading a gap of some pages costs as much as another call. A call has as many
-/// buffers as the kernel accepts (`IOV_MAX`), gaps included.
+/// Limits for coalescing ranges into one system call. Reading a gap of some pages costs as much as another call. A call
+/// has at most as many buffers as the kernel accepts (`IOV_MAX`), gaps included.
 const COALESCING: Coalescing = Coalescing { gap: 8 << 10, wide_gap: 8 << 10, most: 64 << 20, most_ranges: 512 };
 
 /// Prefix of all names that TileDB gives; other files may be in its folders too.
@@ -98,8 +98,8 @@ impl LocalStorage {
         Ok(file)
     }
 
-    /// Calls `read` with an open file. If a file that was kept open fails or ends too early, opens it again first: it
-    /// may have been short when it was opened, and its descriptor may be one of a disk that was away since.
+    /// Calls `read` with an open file. If `read` fails on a file that was kept open, opens the file again and retries:
+    /// the file may have grown since it was opened, or its disk may have been away.
     fn with_open<T>(&self, key: &StoreKey, mut read: impl FnMut(&LocalFile) -> Result<T>) -> Result<T> {
         let kept = self.lock().get(key).cloned();
         if let Some(done) = kept.and_then(|file| read(&file).ok()) {
@@ -118,11 +118,11 @@ impl LocalStorage {
         let opened = self.with_free_descriptors(|| self.paths.open(key.as_path(), OFlags::empty()));
         let file = match opened {
             Ok(file) => fs::File::from(file),
-            // open(2) says so for a socket, and for the node of an absent device.
+            // open(2) returns ENXIO for a socket, and for the node of an absent device.
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
                 return Err(Error::damaged("a socket or a device where a file is expected").in_file(key));
             }
-            // A reader goes on with the array as of when it was opened.
+            // A reader continues with the array as it was when opened, so its folder may be gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_folder_gone(key.as_path()) => {
                 let reason = "its folder is gone too: vacuumed since the array was opened, or removed";
                 return Err(Error::missing(reason).in_file(key));
@@ -153,8 +153,8 @@ impl LocalStorage {
         }
     }
 
-    /// Confirms that there is no folder where opening one failed with `error`: a name that is gone for a moment, or
-    /// stale, must not pass for a folder that never was.
+    /// Confirms that a folder does not exist, after opening it failed with `error`. Fails otherwise: a name that is
+    /// stale, or gone for a moment, must not pass for a folder that never existed.
     fn check_absence(&self, folder: &Path, error: io::Error) -> io::Result<()> {
         match retry_interrupted(|| fs::symlink_metadata(folder)) {
             Ok(found) if found.is_dir() => Err(error),
@@ -172,8 +172,8 @@ impl LocalStorage {
         }
     }
 
-    /// Returns whether the folder around a path, or one around that, lists the path's name although it cannot be
-    /// opened. A folder that may only be entered counts as not listing anything.
+    /// Returns whether the innermost folder that exists around a path lists the next name of the path, although that
+    /// name cannot be opened. A folder that may be entered but not listed counts as empty.
     fn is_listed(&self, path: &Path) -> io::Result<bool> {
         for within in path.ancestors() {
             let (Some(around), Some(name)) = (within.parent(), within.file_name()) else { return Ok(false) };
@@ -206,8 +206,8 @@ impl LocalStorage {
         Ok(opened)
     }
 
-    /// Returns whether `opened`, which was opened by its whole path with the link policy, is what `entered` has at
-    /// `path`. Another folder may have replaced the entered one in between.
+    /// Returns whether `opened`, which was opened by its whole path under the link policy, is the object at `path` in
+    /// the folder `entered`. Another folder may have replaced `entered` in between.
     fn is_below(&self, entered: &fs::File, path: &str, opened: &fs::File) -> io::Result<bool> {
         let looked_at =
             self.with_free_descriptors(|| Ok(openat(entered, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?));
@@ -292,7 +292,7 @@ impl Storage for LocalStorage {
         }
     }
 
-    /// Opens the file again: its length may have been another when it was first opened.
+    /// Opens the file again: its length may have changed since it was first opened.
     fn length(&self, key: &StoreKey) -> Result<u64> {
         Ok(self.open(key)?.length)
     }
@@ -388,7 +388,7 @@ fn leads_to_folder(folder: impl AsFd, name: &str) -> io::Result<bool> {
             Err(io::Error::other(format!("the symbolic link {name} cannot be followed: {error}")))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Of an entry that is no link, and of a target that exists after all, the name was gone for a moment.
+            // If the entry is no link, or its target exists after all, the name was only gone for a moment.
             let is_link = look(AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| is(FileType::Symlink, found.st_mode));
             let again = look(AtFlags::empty());
             let is_gone = again.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -454,7 +454,7 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Error for a file that was truncated since it was opened.
+    /// Returns the error for a file that was truncated since it was opened.
     fn shortened(&self, offset: u64) -> Error {
         Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset)
     }
@@ -470,7 +470,7 @@ impl LocalFile {
         Ok((bytes, self.length))
     }
 
-    /// Reads the whole file, of at most `most` bytes. It must end where its length says: the length may be stale.
+    /// Reads the whole file, of at most `most` bytes. Fails if the file does not end at its length, which may be stale.
     fn read_whole(&self, most: u64) -> Result<Vec<u8>> {
         if self.length > most {
             return Err(Error::damaged(format!("{} bytes where at most {most} are plausible", self.length)));

@@ -6,8 +6,8 @@
 //! 2^14 positions. A `.csi` has six levels, and such a place for each bin. The index of a BCF file identifies contigs
 //! by their number in the file's header, others by name.
 //!
-//! Behind the bins of a contig with records there is one that no record can have: as samtools and bcftools make it, it
-//! has the part of the file with the contig's records, and their number.
+//! As in samtools and bcftools, a pseudo-bin follows the bins of each contig with records. No record can be in this
+//! bin. It has the part of the file with the contig's records, and the number of the contig's records.
 //!
 //! Source: the specifications of tabix and CSI, and that of SAM ("The basic binning index", with the "metadata
 //! pseudo-bin").
@@ -47,19 +47,19 @@ impl IndexFormat {
         }
     }
 
-    /// Returns the number of the bin with the extent and the number of a contig's records: the second one behind the last
-    /// bin.
+    /// Returns the number of the pseudo-bin with the extent and the number of a contig's records: the last bin's number
+    /// plus 2.
     fn bin_of_counts(self) -> u32 {
         first_bin(self.depth() + 1) + 1
     }
 
-    /// Positions from here on have no bin.
+    /// Returns the first position that has no bin.
     fn max_position(self) -> u64 {
         1 << (WINDOW_BITS + 3 * self.depth())
     }
 }
 
-/// Returns the index of the BGZF file of a VCF text, itself in BGZF.
+/// Returns the index of the BGZF file of a VCF text. The index is also in BGZF.
 ///
 /// Memory per contig: a word for every 2^14 positions, and two words for each run of records of one bin in one block of
 /// the file.
@@ -107,7 +107,7 @@ fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<Index> {
     Ok(index)
 }
 
-/// Returns the `.csi` of the BGZF file of BCF with this header, itself in BGZF.
+/// Returns the `.csi` of the BGZF file of BCF with this header. The `.csi` is also in BGZF.
 ///
 /// Memory: as for [`tabix`], and a record.
 ///
@@ -168,7 +168,7 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// The first position of a record, counted from 0, and the one after its last.
+/// The first position of a record, counted from 0, and the position after its last.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     start: u64,
@@ -223,7 +223,7 @@ impl Index {
         Index { format, contigs: Vec::new(), current: None, names: None }
     }
 
-    /// Adds a record of a contig, given by number, which is between these places of the file.
+    /// Adds a record of the contig `number`. `from` and `to` are the record's place in the uncompressed file.
     fn add(&mut self, number: usize, record: Extent, from: u64, to: u64) -> Result<()> {
         if number >= self.contigs.len() {
             if number >= MAX_CONTIGS {
@@ -303,7 +303,7 @@ impl Index {
                 bin(*place, windows.get(first_window(*place, self.format.depth())).copied().unwrap_or(0), runs);
             }
             if contig.records > 0 {
-                // Readers of alignments count those without a place, too; all records of VCF have one.
+                // The 0 counts alignments without a position; all records of VCF have a position.
                 bin(self.format.bin_of_counts(), 0, &[contig.extent, (contig.records, 0)]);
             }
             if self.format == IndexFormat::Tbi {
@@ -318,7 +318,7 @@ impl Index {
 }
 
 impl Contig {
-    /// Returns the windows; one without records gets the place of the previous window.
+    /// Returns the windows; a window without records gets the virtual offset of the window before it.
     fn filled_windows(&self) -> Vec<u64> {
         let mut before = 0;
         let fill = |&window: &u64| {
@@ -339,12 +339,12 @@ fn bin_of(start: u64, end: u64, depth: u32) -> u32 {
     }
 }
 
-/// Returns the first of the bins `below` levels below the largest. They are numbered after all larger bins.
+/// Returns the number of the first bin `below` levels below the largest bin. Larger bins have lower numbers.
 fn first_bin(below: u32) -> u32 {
     ((1 << (3 * below)) - 1) / 7
 }
 
-/// Returns the window at the start of a bin.
+/// Returns the number of the window at the start of a bin.
 fn first_window(bin: u32, depth: u32) -> usize {
     let below = (0..=depth).rev().find(|&below| first_bin(below) <= bin).unwrap_or(0);
     ((bin - first_bin(below)) as usize) << (3 * (depth - below))

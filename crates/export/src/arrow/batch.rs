@@ -1,9 +1,9 @@
 //! The record batches: the rows of each, the positions of its buffers, and their contents.
 //!
-//! The position of a batch is computed. Buffers of fixed size follow from the number of rows. The data buffer of a
-//! variable-length column reserves, in each batch, the space between its rounded-up first and last offsets plus 64
-//! bytes, so the space of all earlier batches follows from a single offset. The buffers of list elements are placed in
-//! the same way.
+//! The position of a batch is computed. The size of a fixed-size buffer follows from the number of rows. The data
+//! buffer of a variable-length column reserves, in each batch, the space between its rounded-up first and last offsets
+//! plus 64 bytes. So the space of all earlier batches follows from a single offset. The buffers of list elements are
+//! placed in the same way.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl RecordBatches {
 }
 
 impl ArrowColumn {
-    /// Returns the number of bytes of a cell's values; `None` if it varies.
+    /// Returns the number of bytes of a cell's values; `None` if the number varies.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
             BufferLayout::Values(size) => Some(size),
@@ -168,8 +168,8 @@ impl ArrowColumn {
         if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(Place { unit, byte }) }
     }
 
-    /// Returns the space that `batches` batches reserve for the buffers whose length depends on the values, up to a
-    /// place.
+    /// Returns the space in bytes that `batches` batches, which end at `place`, reserve for the buffers whose length
+    /// depends on the values.
     fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
         let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
         let of_elements = match self.layout {
@@ -304,7 +304,7 @@ impl Body {
     }
 }
 
-/// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie in `within`.
+/// Returns the offsets of some rows from `within.start` on, in units of `size`; all must lie in `within`.
 fn own_offsets(
     column: &ArrowColumn,
     offsets: &Arc<dyn Content>,

@@ -1,5 +1,5 @@
-//! Reads cells box by box, for formats made of tiles or chunks: a box of the array as a separate column, and a box
-//! padded to the size of the tile that it fills.
+//! Reads cells box by box, for formats made of tiles or chunks. A box of the array is read as a column of its own, and
+//! can be padded to the size of the tile that it fills.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub trait Boxes: Send + Sync {
     fn column(&self, cells: &IndexBox) -> Result<Column>;
 }
 
-/// Cells of which some can be read without those between them.
+/// Cells that can be read at intervals, without the cells between them.
 pub trait SpacedBoxes: Boxes {
-    /// Returns the cells at all combinations of the selected indexes along each axis, which must lie within the shape, in
-    /// row-major order.
+    /// Returns the cells at all combinations of the selected indexes along each axis, in row-major order. The indexes
+    /// must lie within the shape.
     ///
     /// # Errors
     /// As for [`Boxes::column`].
@@ -46,7 +46,7 @@ pub trait SpacedBoxes: Boxes {
 /// All columns of one array or slice, read box by box.
 pub type BoxedColumns = Columns<Arc<dyn Boxes>>;
 
-/// Makes the whole column when any part of it is first needed.
+/// A function that makes the whole column, called when any part of the column is first needed.
 type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
 
 /// A column with one axis, whose boxes are parts of its contents.
@@ -149,7 +149,7 @@ impl PaddedBox {
         let mut own = PaddedBox { shape: Vec::new(), frame: Vec::new() };
         for (&length, &framed) in shape.iter().zip(frame) {
             match (own.shape.last_mut(), own.frame.last_mut()) {
-                // Along an axis that the box fills, its cells continue where those of the axis before end.
+                // Along an axis that the box fills, its cells continue where the cells of the axis before end.
                 (Some(before), Some(framed_before)) if length == framed => {
                     *before *= length;
                     *framed_before *= framed;
@@ -198,7 +198,7 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// Pads `of` to `frame`, if that is larger than `shape`. `of` has as many cells as `shape`, each as long as `fill`.
+    /// Pads `of` to `frame`, if `frame` is larger than `shape`. `of` has the cells of `shape`, each as long as `fill`.
     pub fn within(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
         if shape == frame {
             return of;

@@ -35,9 +35,9 @@ const RECENT_CHUNKS: usize = 64;
 pub struct ParquetFile {
     columns: Vec<ParquetColumn>,
     groups: RowGroups,
-    /// By key; the last is the Arrow schema, in base 64.
+    /// Keys and values; the last value is the Arrow schema in base 64.
     metadata: Vec<(String, String)>,
-    /// Bytes reserved for each column in each row group, group by group, without values of variable length.
+    /// Bytes reserved for each column in each row group, group by group, excluding values of variable length.
     reserved: Vec<u64>,
     /// The end of the chunks, where the tail begins.
     chunks_end: u64,
@@ -50,12 +50,12 @@ pub struct ParquetFile {
 
 /// The positions of the chunks.
 struct Places {
-    /// The start of the space reserved for each, and the end of the last.
+    /// The start of the space reserved for each chunk, and the end of the last chunk's space.
     starts: Vec<u64>,
-    /// By column: the start of the bytes, or elements, of each group's rows, and the end of the last; empty for columns
-    /// of fixed size.
+    /// For each column of variable length, the start of each group's values (in bytes, or in list elements), and the
+    /// end of the last group's values; empty for other columns.
     offsets: Vec<Vec<u64>>,
-    /// By column: the same for the bytes of texts in lists; empty for others.
+    /// The same for each column of lists of texts, in bytes of the texts; empty for other columns.
     texts: Vec<Vec<u64>>,
 }
 
@@ -179,7 +179,7 @@ impl ParquetFile {
             let mut starts = vec![MAGIC.len() as u64];
             let mut place = MAGIC.len() as u64;
             if self.columns.first().is_some_and(|column| column.may_refuse) {
-                // A chunk's values are at the end of its space, so these are not on the file's first page.
+                // A chunk's values are at the end of its space, so this keeps values off the file's first page.
                 place += PAGE;
             }
             for (number, length) in self.reserved.iter().enumerate() {
@@ -190,7 +190,7 @@ impl ParquetFile {
                 let (values, texts) = (values.end - values.start, texts.end - texts.start);
                 place += length + self.columns[column].reserved_for_values(values, texts).unwrap_or(0);
                 if self.columns[column].may_refuse || next.may_refuse {
-                    // A value that is refused then makes no page unreadable that has values of other columns.
+                    // Then a value that is refused makes no other column's values unreadable.
                     place = place.next_multiple_of(PAGE);
                 }
                 starts.push(place);
@@ -202,7 +202,7 @@ impl ParquetFile {
         })
     }
 
-    /// Returns the start of the bytes, or elements, of each group's rows in a column of variable length.
+    /// Returns the start of each group's values in a column of variable length, as for `Places::offsets`.
     fn starts(&self, column: &ParquetColumn) -> Result<Vec<u64>> {
         let Some(offsets) = &column.offsets else {
             return Ok(Vec::new());
@@ -260,7 +260,7 @@ impl ParquetFile {
     }
 }
 
-/// Returns the start of the bytes of each group's texts in a column of lists of texts, given that of the elements.
+/// Returns the start of each group's texts in a column of lists of texts, given the start of each group's elements.
 fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     let Some(offsets) = column.elements.as_ref().and_then(|elements| elements.offsets.as_ref()) else {
         return Ok(Vec::new());
@@ -270,8 +270,8 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     if agrees { Ok(starts) } else { Err(wrong_offsets()) }
 }
 
-/// Bytes by which up to three chunks move because one of them begins and ends on a page of its own, and the first not on
-/// the file's first page.
+/// The most bytes by which page alignment moves chunks for one chunk whose values may be refused. Such a chunk begins
+/// and ends on a page of its own, and not on the file's first page.
 const ROOM_FOR_PAGES: u64 = 3 * PAGE;
 
 /// Bytes of the footer's length and the magic bytes.
@@ -282,8 +282,7 @@ impl Content for ParquetFile {
         self.length
     }
 
-    /// The positions of the values in a chunk with nulls depend on all of its nulls, so prefetching reads these into
-    /// memory.
+    /// Prefetching reads all nulls of a chunk into memory, because the positions of the chunk's values depend on them.
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (offset, rest) = read_head(&MAGIC, offset, out);
         read_parts(offset, rest, |at| {

@@ -1,5 +1,5 @@
-//! The levels of lists that can be null or vary in length: for each value, and for each list without values, whether a
-//! list begins there, and whether the list and the value exist.
+//! The levels of lists that can be null or vary in length. The levels of each value, and of each list without values,
+//! tell whether a list begins there, and whether the list and the value exist.
 //!
 //! Levels are numbers of one or two bits. To locate them, the lists are counted once, block by block.
 
@@ -44,7 +44,7 @@ pub struct Lists {
 /// The numbers of values of the lists.
 #[derive(Clone)]
 pub enum Lengths {
-    /// All lists have this many, at least one.
+    /// All lists have this many values, at least one.
     Same(u64),
     /// The byte offsets of the column's values.
     Offsets(Arc<dyn Content>),
@@ -55,19 +55,19 @@ pub struct CountedLists {
     lists: Lists,
     /// Number of levels before each block, and in total.
     before: Vec<u64>,
-    /// Number of values in the lists that are not null, without those that are null themselves.
+    /// Number of values that are not null, in all lists.
     pub values: u64,
 }
 
 /// The lists of some rows.
 struct SomeLists {
-    /// The number of the first value among those of the column.
+    /// The number of the first value among the values of the column.
     first: u64,
     /// The number of values in each list; `None` for null.
     lengths: Vec<Option<u64>>,
 }
 
-/// Some values of one list: the first level, the first value, and their number.
+/// Consecutive values of one list: the numbers of the first level and of the first value, and the count of values.
 struct Run {
     level: u64,
     value: u64,
@@ -79,7 +79,7 @@ struct Run {
 enum LevelKind {
     /// 0 where a list begins, otherwise 1.
     Repetition,
-    /// The highest level for a value, the next lower one for an empty list, and 0 for null.
+    /// From high to low: a value, a null value, an empty list, a null list. Nulls that cannot occur have no level.
     Definition,
 }
 
@@ -87,7 +87,7 @@ impl Lists {
     /// Reads all lengths, and which lists are null.
     ///
     /// # Errors
-    /// Fails if these cannot be read.
+    /// Fails if lengths or marks of nulls cannot be read.
     pub fn count(self) -> Result<CountedLists> {
         let (mut before, mut levels, mut values) = (vec![0], 0u64, 0u64);
         let mut row = self.rows.start;
@@ -223,7 +223,7 @@ impl CountedLists {
     }
 }
 
-/// The levels of one kind, end to end. Those after the last one are padding.
+/// The levels of one kind, end to end, and padding after the last level.
 struct Levels {
     of: Arc<CountedLists>,
     kind: LevelKind,
@@ -231,7 +231,7 @@ struct Levels {
 }
 
 impl Levels {
-    /// Writes the levels `levels` to `out`; the first one begins a byte.
+    /// Writes the levels numbered `levels` to `out`; the first level begins at a byte boundary.
     fn fill(&self, levels: Range<u64>, out: &mut [u8]) -> Result<()> {
         let lists = &self.of.lists;
         let highest = if self.kind == LevelKind::Repetition { 1 } else { lists.highest_level() };
@@ -280,7 +280,7 @@ impl Levels {
         out: &mut [u8],
     ) -> Result<()> {
         let Some((first, last)) = runs.first().zip(runs.last()) else { return Ok(()) };
-        // Null lists have no values, so those of all runs are consecutive, and no more than there are levels.
+        // Null lists have no values, so the values of all runs are consecutive, and no more than the levels.
         let mut marks = vec![0; (last.value + last.count - first.value) as usize];
         elements.read_at(first.value, &mut marks)?;
         for run in runs {

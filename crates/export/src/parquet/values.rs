@@ -20,7 +20,7 @@ const BLOCKS_AT_ONCE: usize = 32;
 pub struct Present {
     /// One byte per row, 0 for no value.
     marks: Arc<dyn Content>,
-    /// The number of rows with a value before each block, and in total.
+    /// The number of rows with a value before each block, and in all blocks.
     before: Arc<Vec<u32>>,
 }
 
@@ -161,7 +161,7 @@ const TEXT_BATCH: u64 = 256 << 10;
 /// Size of the length before each value of a column of texts or bytes.
 pub const LENGTH: u64 = 4;
 
-/// The values of some rows, each preceded by its length or, in lists, without it. Nulls are omitted.
+/// The values of some rows, without nulls. Each value is preceded by its length, except in lists.
 pub struct LengthsAndBytes {
     /// The values of the whole column.
     values: Arc<dyn Content>,
@@ -279,8 +279,8 @@ impl LengthsAndBytes {
         Ok(found)
     }
 
-    /// Writes to `out` its part of the values of a block, which begin at `start`; `out` begins at `at`. Advances `at`,
-    /// and returns the rest of `out`.
+    /// Writes the values of a block as far as `out` covers them. The values begin at position `start`, and `out` begins
+    /// at position `at`. Advances `at`, and returns the rest of `out`.
     fn read_block<'o>(&self, rows: Range<u64>, start: u64, at: &mut u64, mut out: Output<'o>) -> Result<Output<'o>> {
         let (mut offsets, mut marks) = (Vec::new(), vec![1; (rows.end - rows.start) as usize]);
         self.read_offsets(&rows, &mut offsets)?;
@@ -299,7 +299,7 @@ impl LengthsAndBytes {
         Ok(out)
     }
 
-    /// Writes to `out` its part of the next value, which is not held in memory.
+    /// Writes the next value as far as `out` covers it, without holding the value in memory.
     fn read_long_value<'o>(&self, block: &mut BlockReader, out: Output<'o>) -> Result<Output<'o>> {
         let length = block.value_bytes();
         let out = block.write(&(length as u32).to_le_bytes()[..self.prefix as usize], out);
@@ -314,8 +314,8 @@ impl LengthsAndBytes {
         Ok(later)
     }
 
-    /// Writes to `out` its part of the next values, as many as are read at a time. Reads whole values, also those of
-    /// which only a part is requested, and the bytes of nulls between them.
+    /// Writes the next values, as many as are read at a time, as far as `out` covers them. Reads whole values, even if
+    /// only a part is requested, and the bytes of nulls between values.
     fn read_batch<'o>(&self, block: &mut BlockReader, values: &mut Vec<u8>, mut out: Output<'o>) -> Result<Output<'o>> {
         let (end, place_of_end) = block.batch(out.len());
         let first = block.offsets[block.row];
@@ -364,7 +364,7 @@ impl BlockReader {
         self.offsets[self.row + 1] - self.offsets[self.row]
     }
 
-    /// Skips the nulls, and the values that end before the output begins; returns `false` at the end of the block.
+    /// Skips nulls, and values that end before the output begins; returns `false` at the end of the block.
     fn skip(&mut self) -> bool {
         while self.row < self.marks.len() {
             if self.marks[self.row] != 0 {
@@ -393,8 +393,8 @@ impl BlockReader {
         (end, place)
     }
 
-    /// Writes to `out` the values of the rows up to `end` that fit in it as a whole, if it begins at a value. `values`
-    /// begins at the offset `first`.
+    /// Writes the values of the rows up to `end` that fit completely in `out`, if `out` begins at the start of a value.
+    /// `values` begins at the offset `first`.
     fn write_whole_values<'o>(&mut self, first: u64, end: usize, values: &[u8], mut out: Output<'o>) -> Output<'o> {
         let Some(bytes) = out.wanted().filter(|_| self.at == self.place) else { return out };
         let prefix = self.prefix as usize;
@@ -416,7 +416,7 @@ impl BlockReader {
         out.split_at(filled as u64).1
     }
 
-    /// Writes to `out` its part of the bytes that come next in the content.
+    /// Writes the content's next bytes as far as `out` covers them.
     fn write<'o>(&mut self, bytes: &[u8], out: Output<'o>) -> Output<'o> {
         let skipped = (self.at.saturating_sub(self.place) as usize).min(bytes.len());
         let (mut now, later) = out.split_at((bytes.len() - skipped) as u64);

@@ -18,8 +18,8 @@ const TYPES_ARE_CHAINED: u32 = 20;
 /// The properties of a tile that its filters depend on.
 #[derive(Debug, Clone)]
 pub struct TileContext {
-    /// The type of the tile's values: that of the attribute or dimension; `UINT64` for offsets and timestamps, `UINT8`
-    /// for validity.
+    /// The type of the tile's values: the type of the attribute or dimension; `UINT64` for offsets and timestamps,
+    /// `UINT8` for validity.
     pub datatype: Datatype,
     /// Bytes of a cell, the unit of RLE: all values of a fixed-length cell, one value of variable-length data, 8 for
     /// offsets and timestamps, 1 for validity, all dimensions for zipped coordinates.
@@ -106,8 +106,8 @@ impl Decoder {
         !self.stages.checks.is_empty() || self.stages.filters.iter().any(checks)
     }
 
-    /// Returns whether the pipeline can store strings with their offsets. It did so if the offsets tile has no chunks
-    /// although the tile has cells; then the values are one chunk, for [`Decoder::decode_strings`].
+    /// Returns whether the pipeline can store strings with their offsets. It has done so for a tile with cells if the
+    /// offsets tile has no chunks; then the values are one chunk, for [`Decoder::decode_strings`].
     pub fn encodes_offsets(&self) -> bool {
         self.stages.encodes_offsets
     }
@@ -170,7 +170,7 @@ impl TileContext {
     }
 }
 
-/// Returns the filters of a tile: those of the pipeline without no-ops. With a key, encryption is always the last
+/// Returns the filters of a tile: the filters of the pipeline without no-ops. With a key, encryption is always the last
 /// filter, even if the pipeline does not list it.
 fn filters(pipeline: &Pipeline, context: &TileContext) -> Vec<Filter> {
     let mut filters: Vec<Filter> = pipeline.filters.iter().copied().filter(|f| *f != Filter::Noop).collect();

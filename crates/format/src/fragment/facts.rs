@@ -12,8 +12,8 @@ use crate::schema::{ArraySchema, Dimension};
 pub struct FragmentFacts {
     /// Format version of the fragment.
     pub version: u32,
-    /// Dense fragments store every cell of their tiles, sparse ones store coordinates. Dense arrays of old versions can
-    /// have sparse fragments.
+    /// Whether the fragment stores every cell of its tiles; a sparse fragment stores coordinates. Dense arrays of old
+    /// versions can have sparse fragments.
     pub dense: bool,
     /// See [`FragmentFacts::non_empty_ranges`].
     pub(super) non_empty_domain: Option<PackedRanges>,
@@ -221,16 +221,16 @@ fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> 
     Err(Error::damaged(reason))
 }
 
-/// The first format version whose libraries compare dates and times as signed numbers in sparse fragments. Earlier ones
-/// compared them as unsigned.
+/// The first format version whose libraries compare dates and times as signed numbers in sparse fragments. Earlier
+/// libraries compared dates and times as unsigned numbers.
 pub const SIGNED_TIMES_SINCE: u32 = 5;
 
 /// Returns the domain of a dimension, if libraries of this format version computed the bounds of its dates from
 /// unsigned comparisons and the domain has dates before and after 1970. Such bounds are unreliable.
 ///
-/// If a tile has dates of both kinds, its low bound is the earliest date from 1970 on and its high bound the latest
-/// date before 1970; they do not bound the tile's dates. The non-empty domain of a sparse fragment extends from the
-/// lowest low bound to the highest high bound, and so may leave out any date.
+/// If a tile has dates of both kinds, its low bound is the earliest date from 1970 on, and its high bound is the latest
+/// date before 1970. They do not bound its dates. The non-empty domain of a sparse fragment extends from the lowest
+/// low bound to the highest high bound, and so may leave out any date.
 fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range> {
     let domain = dimension.domain.as_ref()?;
     let is_old = version < SIGNED_TIMES_SINCE && dimension.datatype.is_datetime();

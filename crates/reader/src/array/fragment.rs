@@ -52,10 +52,10 @@ struct StoredTileOffsets {
 /// attributes, and the sections of a fragment with a few tiles.
 const END_BYTES: usize = 4096;
 
-/// The same for a storage with latency, where a larger read costs less than another request.
+/// The same in storage with high latency, where a larger read costs less than another request.
 const REMOTE_END_BYTES: usize = 64 << 10;
 
-/// Two bounds of 64 bits per dimension, and as much again for the levels above.
+/// Usual bytes of an R-tree per tile and dimension: two bounds of 64 bits, and as much again for the levels above.
 const MBR_BYTES: u64 = 32;
 
 /// An R-tree or a list of numbers may decode to this many bytes if the fragment has enough tiles, no matter how few
@@ -318,8 +318,8 @@ impl ArrayFolder {
         extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
     }
 
-    /// Returns the least and the greatest values of an attribute in each tile of a fragment, of `size` bytes each, or
-    /// of variable size; `None` if the fragment's version or the attribute's type has none.
+    /// Returns the least and the greatest value of an attribute in each tile of a fragment. Each value has `size`
+    /// bytes, or variable size. Returns `None` if the fragment's version or the attribute's type has no such values.
     ///
     /// # Errors
     /// Any damage in those sections.

@@ -1,5 +1,5 @@
-//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors: errors
-//! that a read of the array would meet, errors in earlier states, and errors that no read would meet.
+//! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors. Among
+//! them are errors in earlier states, and errors that no read of the array would meet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -105,7 +105,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A fragment that is checked.
 struct Fragment<'a> {
     array: &'a Array,
-    /// Its number among the visible fragments of the array, and its number in the folder.
+    /// The fragment's number among the visible fragments of the array (`index`), and in the folder (`number`).
     index: usize,
     number: usize,
     outline: Arc<Outline>,
@@ -214,7 +214,7 @@ impl Verifier<'_> {
         let read = || -> Result<Fragment<'a>> {
             let outline = array.folder().outline(number)?;
             array.folder().tile_count(number, &outline)?;
-            // Tiles after those of the box contain no cells.
+            // Tiles after the tiles of the box contain no cells.
             let tiles = outline.facts.tile_count(&outline.schema)?;
             if !outline.facts.dense {
                 array.folder().mbrs(number)?;
@@ -328,8 +328,8 @@ impl Verifier<'_> {
         right.into_inner()
     }
 
-    /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values has,
-    /// too.
+    /// Opens the file of a field's values or offsets, limited to the tiles that the file of variable-size values also
+    /// has.
     fn open_data(&self, fragment: &Fragment<'_>, field: &OpenField) -> Option<CheckedFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
         let values = match field.is_variable {

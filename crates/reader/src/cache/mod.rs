@@ -4,17 +4,17 @@
 //! The lock is sharded and never held during a load, so readers of different tiles do not block each other.
 //!
 //! Eviction follows the 2Q policy of Johnson and Shasha. A new value stays for a short while, however often it is hit
-//! in that time, because a sequential reader uses a tile many times and then never again. A value that misses again
-//! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and it
-//! cycles through the memory of a few tiles, which fits in the processor's caches.
+//! in that time, because a sequential reader uses a tile many times and then never again. A value that is loaded again
+//! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and the
+//! scan cycles through the memory of a few tiles, which fits in the processor's caches.
 //!
 //! Some readers return to a value only after a whole working set, for example a merge of many fragments followed by a
 //! read of its rows. Each value that is loaded again soon after its eviction enlarges the recent share until the
-//! working set fits (as in ARC, by Megiddo and Modha), and only beyond a limit it is kept. Otherwise each value of such
-//! a set would be loaded twice, and a long read would fill the whole budget with values that nobody needs again.
+//! working set fits (as in ARC, by Megiddo and Modha). The value is kept only once the share is at its limit. In plain
+//! 2Q each value of the set would be loaded twice, and a long read would fill the budget with values that nobody needs.
 //!
-//! Values that are expensive to load are kept at once if readers use them in turn with more than the recent share
-//! holds.
+//! A value that is expensive to load is kept at once if readers use it in turn with other values, and all of them
+//! exceed the recent share.
 
 mod buffer;
 
@@ -41,10 +41,10 @@ const ENTRY_OVERHEAD: usize = 160;
 /// Recent values get the budget divided by this, but at least [`RECENT_BYTES`] unless that is most of the budget.
 const RECENT_SHARE: usize = 14;
 
-/// Enough for prefetched data and what surrounds it.
+/// Enough for prefetched data and the data around it.
 const RECENT_BYTES: usize = 48 << 20;
 
-/// The recent share grows to at most this part of the budget.
+/// The recent share grows to at most the budget divided by this.
 const MOST_RECENT_SHARE: usize = 4;
 
 /// A value heavier than the recent share divided by this was expensive to load.
@@ -91,7 +91,7 @@ enum Slot<V: ?Sized> {
 struct Shard<K, V: ?Sized> {
     /// New values and loads in flight.
     recent: HashMap<K, Slot<V>, fast::RandomState>,
-    /// Values that were requested again after they had left `recent`, in LRU order.
+    /// Values that were loaded again after their eviction from `recent`, or are expensive to load, in LRU order.
     kept: LruCache<K, KeptValue<V>>,
     /// Keys recently evicted from `recent`.
     ghosts: LruCache<K, ()>,
@@ -112,13 +112,13 @@ struct FlightState<V: ?Sized> {
 /// A cache of values by key. Its memory is bounded by the budget plus the values that callers currently hold.
 pub struct Cache<K, V: ?Sized> {
     shards: Vec<Mutex<Shard<K, V>>>,
-    /// For the choice of the shard. With some seeds, the faster hash puts consecutive keys into a few shards only.
+    /// Chooses the shard of a key. With some seeds, the faster hash puts consecutive keys into a few shards only.
     hasher: quality::RandomState,
     /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
     recent: BudgetShare,
     kept: BudgetShare,
-    /// Bytes by which the recent share has grown at the expense of the kept one; at most `most_growth`.
+    /// Bytes by which the recent share has grown at the expense of the kept share; at most `most_growth`.
     growth: AtomicUsize,
     most_growth: usize,
     /// Logical clock: counts hits and insertions of kept values.
@@ -198,7 +198,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.recent.budget + self.kept.budget
     }
 
-    /// Returns the budget in bytes for values that were not requested again after their eviction, before it grows.
+    /// Returns the budget of the recent share in bytes, before the share grows.
     pub fn recent_budget(&self) -> usize {
         self.recent.budget
     }
@@ -208,8 +208,8 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.recent.budget.max(self.kept.budget - self.most_growth).saturating_sub(ENTRY_OVERHEAD)
     }
 
-    /// Makes the recent share large enough for `bytes` of prefetched values, if its limit allows that. Otherwise it
-    /// would grow only after values have been evicted before their use.
+    /// Makes the recent share large enough for `bytes` of prefetched values, as far as its limit allows. Without this,
+    /// the share would grow only after values have been evicted before their use.
     pub fn hold_prefetched(&self, bytes: usize) {
         let wanted = bytes.saturating_add(RECENT_BYTES).saturating_sub(self.recent.budget);
         self.growth.fetch_max(wanted.min(self.most_growth), Ordering::Relaxed);
@@ -290,21 +290,21 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         CacheLookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
-    /// Returns whether the value is cached, without counting a hit or touching its recency.
+    /// Returns whether the value is cached, without counting a hit or touching the value's recency.
     pub fn contains(&self, key: &K) -> bool {
         let shard = self.shard(key);
         shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
     }
 
-    /// Returns whether the value is cached or being loaded, without counting a hit or touching its recency.
+    /// Returns whether the value is cached or its load is in flight, without counting a hit or touching its recency.
     pub fn contains_soon(&self, key: &K) -> bool {
         let shard = self.shard(key);
         shard.kept.contains(key) || shard.recent.contains_key(key)
     }
 
-    /// Returns whether a caller that needs a value only once should load it without the cache: if it is not there, and
-    /// was not evicted recently. A miss is counted, and the key is remembered like one that was evicted, so that a
-    /// value that is needed again enters the cache then.
+    /// Returns whether a caller that needs a value only once should load it without the cache: if the value is not
+    /// cached, and was not evicted recently. Then counts a miss, and remembers the key like an evicted key, so that the
+    /// value enters the cache when it is needed again.
     pub fn try_bypass(&self, key: K) -> bool {
         let mut shard = self.shard(&key);
         let is_new = !shard.recent.contains_key(&key) && !shard.kept.contains(&key) && !shard.ghosts.contains(&key);
@@ -336,7 +336,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Inserts a loaded value if its share can hold it. `returned`: the key was evicted recently.
+    /// Inserts a loaded value if its share can hold it. `returned` tells whether the key was evicted recently.
     fn add(&self, key: K, value: Arc<V>, weight: Weight, returned: bool) {
         let Weight { bytes: weight, in_turn } = weight;
         let ready = Ready { value, weight };

@@ -38,7 +38,7 @@ pub struct DiskCache {
     folder: BoundedFolder,
 }
 
-/// Identifies a version of an object.
+/// The identity of a version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectVersion([u8; 32]);
 
@@ -63,8 +63,8 @@ impl DiskCache {
         Ok(DiskCache { folder })
     }
 
-    /// Passes each cached block among `blocks`, with its number, to `take`; returns the numbers of the missing ones.
-    /// `length` is the length of the object.
+    /// Passes each cached block among `blocks`, with its number, to `take`; returns the numbers of the missing blocks.
+    /// `length` is the length of the object in bytes.
     pub fn read(
         &self,
         owner: &ObjectVersion,

@@ -1,7 +1,7 @@
 //! Locates the values of a dimension label, for selections by label.
 //!
-//! Labels that TileDB keeps in order are found by binary search, with a few reads; others by a linear search. As in
-//! TileDB, only the written part counts: the cells around it hold fill values, which are not in order.
+//! Labels that TileDB keeps in order are found by binary search, with a few reads; other labels by a linear search. As
+//! in TileDB, only the written part counts: the cells around it hold fill values, which are not in order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const MAX_RUNS: usize = 1 << 20;
 /// Maximum length in bytes of a text that is compared.
 const LONGEST_TEXT: u64 = 1 << 20;
 
-/// Maximum number of values in [`LabelValues`], and of the bytes of their texts.
+/// Maximum number of values in [`LabelValues`], and maximum number of bytes of all values.
 const MAX_LISTED: u64 = 1 << 20;
 const MAX_LISTED_BYTES: u64 = 32 << 20;
 
@@ -69,9 +69,9 @@ fn has_one_value(label: &StoredLabel) -> bool {
 /// All values of a label. Memory: about 48 bytes for each value in addition to its own; at most [`MAX_LISTED`] values,
 /// of [`MAX_LISTED_BYTES`] together.
 pub struct LabelValues {
-    /// The position of the first.
+    /// The position of the first value.
     pub first: u64,
-    /// The bytes of each, little-endian.
+    /// The bytes of each value, little-endian.
     pub values: Vec<Vec<u8>>,
 }
 
@@ -170,7 +170,7 @@ impl Label for SearchedLabel {
 
 /// The values of a label from the first that was written to the last.
 struct Written {
-    /// The position of the first.
+    /// The position of the first value.
     first: u64,
     column: Column,
     order: DataOrder,
@@ -240,8 +240,8 @@ impl Written {
         })
     }
 
-    /// Returns the first cell for which `is_before` is false; it must be true for all cells before that, and false
-    /// after.
+    /// Returns the first cell for which `is_before` is false. `is_before` must be true for all cells before that cell,
+    /// and false for all cells after it.
     fn first_after(&self, is_before: impl Fn(&Scalar) -> bool) -> Result<u64> {
         let (mut least, mut greatest): (Option<Scalar>, Option<Scalar>) = (None, None);
         partition_point(0..self.column.cells(), |cell| {

@@ -38,10 +38,10 @@ const MAX_TEXT: u64 = 32 << 20;
 /// Number of values examined at a time.
 const VALUES_AT_ONCE: u64 = 8192;
 
-/// Coordinates of one axis that give its position on the Earth, or are GDAL's.
+/// Coordinates of one axis that give positions on the Earth, or that GDAL wrote.
 #[derive(Debug, Clone)]
 pub struct Coordinates {
-    /// Includes the label's metadata as notes.
+    /// The values of the label, with the label's metadata as notes.
     pub column: Column,
     /// GDAL's name of the kind of axis: `HORIZONTAL_X`, `TEMPORAL`.
     pub kind: Option<String>,
@@ -204,7 +204,7 @@ fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Colu
     Ok(Some((column(&subarray, id, field)?, opened.array)))
 }
 
-/// Merges notes; earlier ones take precedence over later ones with the same key.
+/// Merges notes; an earlier note takes precedence over a later note with the same key.
 fn first_of_each_key(notes: [Vec<Metadatum>; 3]) -> Vec<Metadatum> {
     let mut keys = HashSet::new();
     notes.into_iter().flatten().filter(|note| keys.insert(note.key.clone())).collect()
@@ -356,7 +356,7 @@ fn word(metadata: &Metadata, key: &str) -> Option<String> {
     Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
 }
 
-/// Returns the least and the greatest of 64-bit integers, which some formats cannot store.
+/// Returns the least and the greatest value of 64-bit integers; some formats cannot store all such values.
 fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
     let datatype = column.field.datatype;
     if column.offsets.is_some() || datatype.size() < 8 || datatype.kind() == Kind::Float || column.cells() > MAX_VALUES

@@ -34,7 +34,7 @@ use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
 use crate::texts::with_large_integers_as_text;
 
-/// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
+/// Adds `meta/` and `meta.json` to the folder of an array or a group. Reads nothing until either of them is read.
 pub fn add_to(
     folder: &mut FixedFolder,
     modified: SystemTime,
@@ -107,7 +107,7 @@ impl Content for RawBytes {
 /// Maximum memory in bytes that the values in one `meta.json` take while it is made.
 pub const MAX_JSON: u64 = 8 << 20;
 
-/// Memory in bytes that a number takes in it.
+/// Memory in bytes that a number takes while `meta.json` is made.
 const NUMBER_IN_JSON: u64 = 64;
 
 /// Returns the text of `meta.json`.

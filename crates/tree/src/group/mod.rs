@@ -79,8 +79,8 @@ impl GroupFolder {
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
     }
 
-    /// Returns the same group as of another window, after these arrays in it have changed. All other open members stay
-    /// open.
+    /// Returns the same group as of another window, after the arrays in `changed` have changed. All other open members
+    /// stay open.
     ///
     /// # Errors
     /// As for [`GroupFolder::new`].
@@ -241,7 +241,7 @@ impl Folder for GroupFolder {
         self.modified
     }
 
-    /// Those of the members that are open.
+    /// Returns the known bytes of the open members.
     fn known_bytes(&self) -> u64 {
         self.kept.all().into_iter().fold(0, |bytes, (_, member)| bytes.saturating_add(member.known_bytes()))
     }
@@ -261,8 +261,8 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    /// Several readers may open a member at once: if its store does not answer, each of them fails early at the store's
-    /// limit of waiting requests, instead of waiting here for the first one.
+    /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
+    /// limit of waiting requests, instead of waiting here for the first reader.
     opened: OnceLock<OpenMember>,
 }
 
@@ -283,7 +283,7 @@ impl OpenMember {
 }
 
 impl MemberFolder {
-    /// Like [`GroupFolder::refreshed`], but returns `None` if it must be opened again when needed.
+    /// Like [`GroupFolder::refreshed`], but returns `None` if the member must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
             Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),

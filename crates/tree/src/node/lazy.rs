@@ -11,7 +11,7 @@ use tilefs_reader::array::SingleFlight;
 use crate::node::listing::Listing;
 use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
 
-/// Makes a content, and says whether it may be kept.
+/// A function that makes a content, and says whether the content may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
 
 type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
@@ -19,7 +19,7 @@ type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
 /// A remark about a file, set once its content or its bytes in sequence are made.
 pub type Remark = Arc<OnceLock<String>>;
 
-/// Makes extended attributes when they are requested.
+/// A function that makes extended attributes when they are requested.
 type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 
 /// A file whose content is made on first use and kept as long as the node. An error is not kept, so transient faults of
@@ -61,7 +61,7 @@ impl LazyFile {
         }
     }
 
-    /// Sets the place of the remark about it.
+    /// Sets where the remark about the file will be stored.
     pub fn with_remark(mut self, remark: Remark) -> Self {
         self.remark = Some(remark);
         self

@@ -95,18 +95,18 @@ pub fn escape_bytes(name: &[u8]) -> String {
     }
 }
 
-/// Returns whether a file name was cut, so that only a table of names tells of which name it was made.
+/// Returns whether a file name was cut, so that only a table of names tells from which name it was made.
 pub fn is_shortened(file: &str) -> bool {
     file.contains(MARK)
 }
 
-/// Returns the name of which a file name without its extension was made; `None` if it cannot be determined (`%~`,
-/// broken escapes).
+/// Returns the name from which a file name without its extension was made; `None` if that name cannot be determined
+/// (`%~`, broken escapes).
 pub fn unescape(file: &str) -> Option<String> {
     String::from_utf8(percent::unescape(file).ok()?).ok()
 }
 
-/// Assigns the file names of one folder, so that no two files have the same name.
+/// The file names of one folder, assigned so that no two files have the same name.
 ///
 /// The result depends on the order of calls: use the order of the schema.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl FileNames {
         stem
     }
 
-    /// Like [`FileNames::give`], for an attribute: the anonymous one is called `data` if that is unused.
+    /// Like [`FileNames::give`], for an attribute: the anonymous attribute is called `data` if that name is unused.
     pub fn give_attribute(&mut self, name: &str, extensions: &[&str]) -> String {
         if name.is_empty() && self.is_free(ANONYMOUS, extensions) {
             self.take(ANONYMOUS, extensions);

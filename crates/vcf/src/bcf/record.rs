@@ -1,8 +1,8 @@
 //! Converts a line to a record of BCF.
 //!
-//! A record has two lengths: that of the part that all samples share, up to INFO, and that of the samples' values. The
-//! record begins with fixed fields: the numbers of the contig and the position (from 0), the length on the contig, the
-//! quality, and the numbers of alleles, INFO fields, FORMAT fields and samples.
+//! A record begins with two lengths: of the part that all samples share, up to INFO, and of the samples' values. Fixed
+//! fields follow: the contig's number, the position (from 0), the length on the contig, the quality, and the counts of
+//! alleles, INFO fields, FORMAT fields and samples.
 
 use std::fmt::{self, Display};
 
@@ -19,7 +19,7 @@ use crate::record::{END, GENOTYPE};
 /// Bytes of the fields between the two lengths of a record and its identifier.
 const FIXED: usize = 24;
 
-/// Displays a column with fields, and the name of one of them.
+/// A column with fields and the name of one field, for display.
 struct FieldOf<'a>(&'static str, &'a [u8]);
 
 impl Display for FieldOf<'_> {
@@ -40,7 +40,7 @@ struct Parts {
     format: usize,
 }
 
-/// Converts the lines of a file to records of BCF.
+/// A converter of the lines of a file to records of BCF.
 ///
 /// Memory: a few times the longest line.
 pub struct BcfRecords<'h> {
@@ -190,7 +190,7 @@ impl Parts {
     }
 }
 
-/// Appends a record of which all parts are written.
+/// Appends a record, all parts of which have been written.
 fn append_parts(
     contig: i32,
     position: i32,

@@ -1,7 +1,7 @@
 //! Datasets of TileDB-VCF: an array of variant calls, and an array of the headers of the source files.
 //!
-//! In layout 4, samples are identified by name, and the array of headers has a row for each. In layouts 2 and 3 they
-//! are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
+//! In layout 4, samples are identified by name, and the array of headers has a row for each sample. In layouts 2 and 3,
+//! samples are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -61,7 +61,7 @@ pub struct Sample {
 }
 
 impl VariantDataset {
-    /// Creates the dataset of an array of variant calls and an array of headers; `None` if the first one is no array of
+    /// Creates the dataset of an array of variant calls and an array of headers; `None` if `data` is no array of
     /// variant calls. Reads no cell.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl VariantDataset {
         self.numbered.get_or_retry(|| make().in_array(self.data.path())).cloned().map(Some)
     }
 
-    /// Returns the sample of a name, if there is one.
+    /// Returns the sample with a name, if there is one.
     ///
     /// # Errors
     /// Fails if the array of headers or the metadata cannot be read.
@@ -111,7 +111,7 @@ impl VariantDataset {
     /// Returns the header of a sample's file.
     ///
     /// # Errors
-    /// Fails if it cannot be read, or is not a header.
+    /// Fails if the header cannot be read, or is malformed.
     pub fn header(&self, sample: &Sample) -> Result<Header> {
         let parsed = match sample.number {
             None => self.stored_header(&sample.name, Header::parse)?,
@@ -127,7 +127,7 @@ impl VariantDataset {
     /// Returns the headers of some samples, in their order. Samples with the same header share it.
     ///
     /// # Errors
-    /// Fails if one cannot be read, or is not a header.
+    /// Fails if a header cannot be read, or is malformed.
     pub fn headers(&self, samples: &[Sample]) -> Result<Vec<Arc<Header>>> {
         let mut known: HashMap<Vec<u8>, Arc<Header>> = HashMap::new();
         let mut parsed = |stored: &[u8]| -> Result<Arc<Header>> {
@@ -219,7 +219,7 @@ impl VariantDataset {
     }
 
     /// Returns the key under which a result about some records is saved for later mounts; `None` if it is not saved.
-    /// `what` and the header of its file distinguish it from other results.
+    /// `what` and `head`, the header of the result's file, distinguish the result from others.
     ///
     /// # Errors
     /// Fails if a footer cannot be read.
@@ -280,12 +280,12 @@ impl VariantDataset {
 }
 
 impl Sample {
-    /// Returns its number in layouts 2 and 3.
+    /// Returns the sample's number in layouts 2 and 3.
     pub fn number(&self) -> Option<u32> {
         self.number
     }
 
-    /// Returns the range of the dimension of samples that has only this sample.
+    /// Returns the range along the dimension of samples that selects only this sample.
     pub fn range(&self) -> CoordinateRange {
         only(match self.number {
             Some(number) => Scalar::Unsigned(number.into()),
@@ -293,7 +293,7 @@ impl Sample {
         })
     }
 
-    /// Returns whether its file has a column for it. TileDB-VCF stores a sample without a name for files without
+    /// Returns whether the sample has a column in its file. TileDB-VCF stores a sample without a name for files without
     /// samples.
     pub fn has_column(&self) -> bool {
         !self.name.is_empty()

@@ -1,5 +1,5 @@
-//! The records of several samples of a dataset that begin in some windows of positions. They are held in memory in merge
-//! order: by window, by position, then by sample.
+//! The records of several samples of a dataset that begin in some windows of positions. Records are held in memory in
+//! merge order: by window, by position, then by sample.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub struct SampleCells {
     reader: RowReader,
     /// In layout 4, a reader that also reads the contigs.
     with_contigs: Option<RowReader>,
-    /// The number of each sample among the merged ones, by the bytes of its coordinate.
+    /// The number of each sample among the merged samples, by the bytes of the sample's coordinate.
     numbers: HashMap<Vec<u8>, u32>,
-    /// `None` for all samples.
+    /// The ranges that select the samples; `None` for all samples.
     ranges: Option<Vec<CoordinateRange>>,
     fields: FieldNames,
 }
@@ -54,14 +54,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns whether it has all positions of a contig in layout 4.
+    /// Returns whether the span has all positions of a contig, in layout 4.
     fn is_whole(&self) -> bool {
         let Window { starts, least_end, anchored_at } = &self.window;
         *starts == (0..=u32::MAX) && *least_end == 0 && anchored_at.is_none()
     }
 
-    /// Returns whether one query can find the records of this span and of another one, without others between them: in
-    /// layout 4, a query has ranges of contigs and ranges of positions, and finds every combination.
+    /// Returns whether one query can find the records of both spans, and no other records. In layout 4, a query has
+    /// ranges of contigs and ranges of positions, and finds every combination of both.
     pub fn can_join(&self, other: &Span, layout: &Layout) -> bool {
         layout.version() < 4 || self.contig == other.contig || self.is_whole() && other.is_whole()
     }
@@ -79,7 +79,7 @@ impl SpanCells {
         &self.spans
     }
 
-    /// Returns an upper bound for the number of cells, which takes reading no cell.
+    /// Returns an upper bound for the number of cells. Reads no cell.
     ///
     /// # Errors
     /// Fails if a footer cannot be read.
@@ -87,10 +87,10 @@ impl SpanCells {
         Ok(self.reader.known_count()?.most())
     }
 
-    /// Returns the number of cells. Reads coordinates of tiles that have others, too.
+    /// Returns the number of cells. Reads the coordinates of tiles that also have other cells.
     ///
     /// # Errors
-    /// Fails if these, or the R-trees, cannot be read.
+    /// Fails if coordinates or R-trees cannot be read.
     pub fn count(&self) -> Result<u64> {
         match self.most()? {
             0 => Ok(0),
@@ -108,7 +108,7 @@ struct VisitedRange<'s> {
     high: u32,
     /// The number of the span.
     span: usize,
-    /// The highest `high` of this range and of those before on the contig.
+    /// The highest `high` of this range and of all earlier ranges on the contig.
     reach: u32,
 }
 
@@ -196,7 +196,7 @@ impl SampleCells {
         Ok(SampleCells { dataset, reader, with_contigs, numbers, ranges, fields })
     }
 
-    /// Finds the cells among which the records of some spans are. Reads no cell.
+    /// Finds the cells that may hold the records of some spans. Reads no cell.
     ///
     /// # Errors
     /// Fails if the R-trees cannot be read.
@@ -210,7 +210,7 @@ impl SampleCells {
             let (low, high) = layout.coordinates(&span.window).into_inner();
             range(Scalar::Unsigned(low.into()), Scalar::Unsigned(high.into()))
         };
-        // Several contigs are whole, as far as they have records.
+        // Spans on several contigs are whole, so their query needs no range of positions.
         let positions = (!has_several_contigs).then(|| spans.iter().map(visited).collect());
         let only = |contig: &&Arc<[u8]>| range(Scalar::Text(contig.to_vec()), Scalar::Text(contig.to_vec()));
         let samples = self.ranges.clone();
@@ -223,11 +223,11 @@ impl SampleCells {
         Ok(SpanCells { reader, spans })
     }
 
-    /// Reads the records of some spans among their cells.
+    /// Reads the records of the spans from the cells that [`SampleCells::find`] has found.
     ///
     /// # Errors
-    /// Fails if a cell cannot be read, is at a coordinate at which its record cannot have one, or belongs to a sample
-    /// without a header; the error names its fragment.
+    /// Fails if a cell cannot be read, is at a coordinate where its record has no cell, or belongs to a sample without
+    /// a header. The error names the cell's fragment.
     pub fn read(&self, found: SpanCells) -> Result<WindowRecords> {
         let SpanCells { reader, spans } = found;
         let read = || {
@@ -257,7 +257,7 @@ impl SampleCells {
         let (layout, fields) = (&self.dataset.layout, &self.fields);
         let (coordinate, start) = (batch.column(fields.coordinate)?, batch.column(fields.start)?);
         let (end, sample) = (batch.column(fields.end)?, batch.column(SAMPLE)?);
-        // Without this column, all spans are on one contig.
+        // If this column is not read, all spans are on one contig.
         let contigs = batch.column(CONTIG).ok();
         let only_contig = records.spans.first().and_then(|span| span.contig.as_deref());
         let only_contig = only_contig.filter(|_| layout.version() == 4).unwrap_or_default();
@@ -341,7 +341,7 @@ impl SampleCells {
             });
             let visited = made.and_then(|()| visit(&at_position));
             if let Err(error) = visited {
-                // If there are several samples, the error names the record's own.
+                // If there are several samples, the error names the sample of the record.
                 return Err(match position {
                     [only] => records.locate(error, only.batch, only.row),
                     _ => error,
@@ -368,7 +368,7 @@ impl WindowRecords {
                     false => error,
                 }
             }
-            // Report the original error rather than that of locating it.
+            // Report the original error rather than an error of locating it.
             Ok(None) | Err(_) => error,
         }
     }

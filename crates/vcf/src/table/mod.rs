@@ -3,8 +3,8 @@
 //!
 //! `alleles` and `id` lose the NUL that ends them, `filters` has the names of the filters, and `info_NAME` and
 //! `fmt_NAME` have the fields that the headers of the dataset's files define, instead of the blobs `info` and `fmt`. In
-//! layouts 2 and 3, samples are numbers and positions count across contigs, so `contig`, `sample_name`, `pos_start` and
-//! `pos_end` have these values as in VCF.
+//! layouts 2 and 3, cells store numbers of samples, and positions across contigs; there, `contig`, `sample_name`,
+//! `pos_start` and `pos_end` have the values of VCF.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -65,12 +65,12 @@ pub struct CallRows {
     pub origin: Origin,
 }
 
-/// Returns where a row is stored: the name of its fragment, and the number of the cell there. `None` past the last row.
+/// A function from a row to its fragment's name and its cell's number in the fragment; `None` past the last row.
 pub type Origin = Box<dyn Fn(u64) -> Result<Option<(String, u64)>> + Send + Sync>;
 
 /// A column of the table.
 pub struct CallColumn {
-    /// The number of the stored column that it shows; `None` for a computed column.
+    /// The number of the stored column that this column shows; `None` for a computed column.
     pub stored: Option<usize>,
     pub column: Column,
 }
@@ -199,8 +199,8 @@ impl FixedColumn {
     const OF_NUMBERED: [FixedColumn; 4] =
         [FixedColumn::Contig, FixedColumn::SampleName, FixedColumn::Start, FixedColumn::End];
 
-    /// Returns the attribute beside which the column is, or whose place it takes. Other columns are behind all stored
-    /// ones.
+    /// Returns the attribute beside which the column stands, or which it replaces; `None` for a column that follows all
+    /// stored columns.
     fn attribute(self) -> Option<&'static str> {
         match self {
             FixedColumn::Alleles => Some("alleles"),
@@ -234,7 +234,7 @@ struct CallCells {
     rows: u64,
     stored: StoredCalls,
     origin: Origin,
-    /// All columns: first the fixed ones, then those of INFO fields, then those of FORMAT fields.
+    /// All columns: first the fixed columns, then the columns of INFO fields, then the columns of FORMAT fields.
     columns: Vec<ComputedField>,
     fixed: Vec<FixedColumn>,
     info: FieldColumns,
@@ -258,7 +258,7 @@ struct StoredCalls {
 struct StoredFields {
     /// The fields without an attribute of their own.
     blob: Texts,
-    /// The others: the name of each, and its values.
+    /// The fields with an attribute of their own: the name and the values of each field.
     own: Vec<(Vec<u8>, Texts)>,
 }
 
@@ -395,7 +395,7 @@ impl CallCells {
             Ok(Some((fragment, cell))) => {
                 error.in_file(format_args!("{attribute} of cell {cell}")).in_fragment(&fragment)
             }
-            // Report the original error rather than that of locating it.
+            // Report the original error rather than an error of locating it.
             Ok(None) | Err(_) => error.in_file(format_args!("{attribute} of row {row}")),
         };
         error.in_array(self.dataset.data.path())
@@ -468,7 +468,7 @@ impl CallCells {
         Ok(())
     }
 
-    /// Computes the contigs of records, or their positions on these, counted from 1.
+    /// Computes the contigs of records, or the positions of records on their contigs, counted from 1.
     fn compute_places(&self, column: FixedColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let numbered = self.known.numbered.as_ref().ok_or_else(|| Error::internal("contigs without positions"))?;
         let [starts, ends] =
@@ -492,7 +492,7 @@ impl CallCells {
         Ok(())
     }
 
-    /// Computes the columns of a kind of fields, one or all.
+    /// Computes one column, or all columns, of a kind of fields.
     fn compute_fields(
         &self,
         (columns, stored): (&FieldColumns, &StoredFields),

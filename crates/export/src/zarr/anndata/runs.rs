@@ -1,7 +1,7 @@
-//! Runs: stored cells of one row that follow each other, and so stay together when cells are put in row order.
+//! Runs: consecutive stored cells of one row. The cells of a run stay together when cells are put in row order.
 //!
-//! Within a space tile the cells of a row are consecutive, so a run is as long as a row of a space tile has cells. Whole
-//! runs are counted and moved instead of single cells.
+//! Within a space tile the cells of a row are consecutive, so they are one run. Whole runs are counted and moved
+//! instead of single cells.
 
 use std::ops::Range;
 
@@ -12,21 +12,21 @@ use tilefs_threads::{cancellation, for_all};
 
 use crate::content::Content;
 
-/// Number of cells that a thread counts at a time: their coordinates are one batch from a local storage, and those of
-/// all threads are one from a remote storage.
+/// Number of cells that a thread counts at a time. In local storage, the coordinates of these cells are one batch; in
+/// remote storage, the coordinates for all threads are one batch.
 const PIECE: u64 = 1 << 19;
 
-/// Number of coordinates looked at at a time: they stay in a core's cache.
+/// Number of coordinates read at a time: these coordinates stay in a core's cache.
 const BLOCK: u64 = 1 << 15;
 
 /// Number of coordinates compared at a time; the compiler uses vector instructions for them.
 const AT_ONCE: usize = 16;
 
-/// Stored cells that are not wanted, between wanted ones, are read along if they are at most so many: copying them takes
-/// less time than another read.
+/// The largest gap of unwanted stored cells between wanted cells that is read along: copying the gap takes less time
+/// than another read.
 const GAP: u32 = 1 << 10;
 
-/// Decodes the coordinates of a piece of cells. Reading it block by block then takes no more requests.
+/// Decodes the coordinates of a piece of cells. Reading the piece block by block then takes no further requests.
 pub fn fetch(coordinates: &dyn Content, cells: &Range<u64>) -> Result<()> {
     coordinates.read(cells.start * 8, Output::Ahead((cells.end - cells.start) * 8))
 }
@@ -65,7 +65,7 @@ pub fn for_each_block(
     Ok(())
 }
 
-/// Calls `visit` with each row among coordinates, `i64`, and the number of consecutive cells that are in it.
+/// Calls `visit` for each run among coordinates (`i64`), with its row and its number of cells.
 pub fn for_each_row(coordinates: &[u8], mut visit: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
     let (mut cells, _) = coordinates.as_chunks::<8>();
     while let Some(first) = cells.first() {
@@ -78,13 +78,13 @@ pub fn for_each_row(coordinates: &[u8], mut visit: impl FnMut(u64, u64) -> Resul
     Ok(())
 }
 
-/// Returns the number of cells at the beginning that equal the first one.
+/// Returns the number of leading cells that equal `first`.
 fn leading(first: [u8; 8], cells: &[[u8; 8]]) -> usize {
     let wanted = u64::from_le_bytes(first);
     let differences =
         |group: &[[u8; 8]]| group.iter().fold(0, |bits, cell| bits | (u64::from_le_bytes(*cell) ^ wanted));
     let mut count = 0;
-    // Short runs are not worth it.
+    // Comparing in groups is not worth it for a short run.
     if cells.get(1) == Some(&first) {
         let (groups, _) = cells.as_chunks::<AT_ONCE>();
         count = groups.iter().take_while(|group| differences(&group[..]) == 0).count() * AT_ONCE;
@@ -96,8 +96,8 @@ pub fn out_of_order() -> Error {
     Error::damaged("cells that are not in the order of the array")
 }
 
-/// A run, by the numbers of its first cell among the cells of its band: as stored, and in row order. It ends where the
-/// next one, as stored, begins.
+/// The start of a run: the number of its first cell in the band, in stored order (`from`) and in row order (`to`). The
+/// run ends where the next stored run begins.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     from: u32,
@@ -106,17 +106,17 @@ struct Run {
 
 /// The runs of a band of rows. Memory: 8 bytes per run.
 pub struct Runs {
-    /// In stored order; the last one is empty, behind the last cell.
+    /// The runs in stored order; the last run is empty, and begins at the end of all cells.
     runs: Vec<Run>,
-    /// Numbers of the runs whose row is not behind that of the run before, and of the last one. From one of them to the
-    /// next, runs ascend both as stored and in row order.
+    /// Indices of the runs at which ascents begin, and of the empty run. In an ascent the rows of runs ascend, so
+    /// `from` and `to` both ascend.
     ascents: Vec<usize>,
 }
 
-/// Finds the runs of a band.
+/// A search for the runs of a band.
 pub struct RunFinder {
     first_row: u64,
-    /// For each row, the place in row order of its next cell, and of the end of the row.
+    /// For each row, the numbers in row order of its next cell, and of the end of the row.
     places: Vec<(u32, u32)>,
     last_row: Option<u64>,
     stored: u32,
@@ -126,8 +126,8 @@ pub struct RunFinder {
 }
 
 impl RunFinder {
-    /// Starts with the first stored cell of a band of rows from `first_row` on. `starts` has for each row the number of
-    /// the matrix's cells before it, and the end of the last.
+    /// Prepares to find fewer than `most` runs in a band of rows from `first_row` on. `starts` has the number of the
+    /// matrix's cells before each row, and after the last row.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more cells than 32 bits count.
@@ -143,7 +143,7 @@ impl RunFinder {
     /// Adds the coordinates of the next stored cells.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for cells of other rows, and for more cells of a row than `starts` said.
+    /// [`Error::Damaged`] for cells of other rows, and for more cells of a row than `starts` tells.
     pub fn add(&mut self, coordinates: &[u8]) -> Result<()> {
         for_each_row(coordinates, |row, cells| self.add_cells(row, cells))
     }
@@ -161,7 +161,7 @@ impl RunFinder {
             self.runs.push(Run { from: self.stored, to });
         }
         self.last_row = Some(row);
-        // Not more than the cells of all rows, which 32 bits count.
+        // At most the number of the cells of all rows, which fits 32 bits.
         self.stored += *next - to;
         Ok(())
     }
@@ -184,10 +184,10 @@ impl RunFinder {
     }
 }
 
-/// Stored cells that contain some wanted ones.
+/// The stored cells to read for some wanted cells.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StoredParts {
-    /// In stored order.
+    /// The parts to read, in stored order.
     pub parts: Vec<StoredPart>,
     copies: Vec<CellCopy>,
 }
@@ -195,7 +195,7 @@ pub struct StoredParts {
 /// Consecutive stored cells.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StoredPart {
-    /// Their numbers in the band.
+    /// The numbers of the cells in the band, in stored order.
     pub stored: Range<u32>,
     copies: Range<usize>,
 }
@@ -203,29 +203,29 @@ pub struct StoredPart {
 /// Cells that are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CellCopy {
-    /// The number of the first one in its part.
+    /// The number of the first copied cell in its part.
     from: u32,
-    /// The number of the first one among those wanted.
+    /// The number of the first copied cell among the wanted cells.
     to: u32,
     count: u32,
 }
 
 impl Runs {
-    /// Returns the memory in bytes that this takes.
+    /// Returns the memory of the runs in bytes.
     pub fn memory(&self) -> usize {
         self.runs.len() * size_of::<Run>() + self.ascents.len() * size_of::<usize>()
     }
 
-    /// Returns the number of groups of runs in which rows ascend: usually the number of space tiles of the band.
+    /// Returns the number of ascents: usually the number of space tiles of the band.
     pub fn ascents(&self) -> usize {
         self.ascents.len().saturating_sub(1)
     }
 
-    /// Returns what to read to get cells whose numbers in row order are given.
+    /// Returns the parts to read for the cells whose numbers in row order are `wanted`.
     pub fn parts_of(&self, wanted: Range<u32>) -> StoredParts {
         let StoredParts { mut parts, mut copies } = StoredParts::default();
         for ascent in self.ascents.windows(2) {
-            // With the run behind, which is the end of the last one.
+            // Include the next run, whose start is the end of the ascent's last run.
             let Some(runs) = self.runs.get(ascent[0]..=ascent[1]) else { continue };
             let own = &runs[..runs.len() - 1];
             let end = own.partition_point(|run| run.to < wanted.end);
@@ -247,7 +247,7 @@ impl Runs {
     }
 }
 
-/// Adds a copy from a number among all stored cells, which is behind those of the copies before.
+/// Adds a copy. Its `from` counts all stored cells, and is at or after the end of the previous copy.
 fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<CellCopy>, copy: CellCopy) {
     let end = copy.from + copy.count;
     match parts.last_mut() {
@@ -264,13 +264,13 @@ fn add(parts: &mut Vec<StoredPart>, copies: &mut Vec<CellCopy>, copy: CellCopy) 
 }
 
 impl StoredParts {
-    /// Returns the number of stored cells, with those that are only read along.
+    /// Returns the number of stored cells to read, including the gaps that are read along.
     pub fn cells(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.stored.end - part.stored.start)).sum()
     }
 
-    /// Copies the wanted cells of a part, each `size` bytes, from `cells`, all cells of the part, to `out`, all that are
-    /// wanted. `None` if one of them is shorter.
+    /// Copies the wanted cells of a part, `size` bytes each, from `cells` (the cells of the part) to `out` (all wanted
+    /// cells). `None` if `cells` or `out` is too short.
     pub fn copy(&self, part: &StoredPart, size: usize, cells: &[u8], out: &mut [u8]) -> Option<()> {
         for CellCopy { from, to, count } in self.copies.get(part.copies.clone())? {
             let [from, to, count] = [from, to, count].map(|number| *number as usize * size);
@@ -310,7 +310,7 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
-        /// Beside a stable sort of the cells by their rows.
+        /// Compares the cells with a stable sort of all cells by their rows.
         #[test]
         fn parts_have_the_wanted_cells(
             rows in stored_rows(),

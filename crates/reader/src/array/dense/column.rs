@@ -24,13 +24,13 @@ use crate::read::{Batches, Decoding, Output};
 /// The minimum size of a band that one thread reads, if there are more bands.
 const MIN_BAND_BYTES: u64 = 1 << 20;
 
-/// The maximum size of such a band.
+/// The maximum size of a band that one thread reads.
 const MAX_BAND_BYTES: u64 = 4 << 20;
 
 /// The minimum size of a part of a large read that one thread reads.
 const PART_BYTES: usize = 4 << 20;
 
-/// The same for storage with high latency: as much as is requested at once.
+/// The minimum size of such a part in storage with high latency: as much as is requested at once.
 const REMOTE_PART_BYTES: usize = 16 << 20;
 
 /// The most parts that are read from such storage at once, so that there are requests in flight while a part is
@@ -69,8 +69,8 @@ struct PieceCopy {
     is_reordered: bool,
 }
 
-/// The rows of a file along an axis: each has the cells with one coordinate along this axis, and one along each of the
-/// axes before it.
+/// The rows of a file along an axis. The cells of a row have the same coordinate along this axis, and along each axis
+/// before it.
 struct FileRows {
     /// The cells of a row.
     cells: u64,
@@ -178,7 +178,7 @@ impl DenseColumn {
     }
 
     /// Returns how many parts are read from storage with high latency at once: as many as the cache can hold a tile of.
-    /// Otherwise parts would evict each other's tiles, of which some are read line by line.
+    /// More parts would evict each other's tiles, some of which are read line by line.
     fn remote_parts_at_once(&self) -> usize {
         let tile = self.extents.iter().fold(self.cell_size, |size, &extent| size.saturating_mul(extent));
         let most = self.view.array().context().budget().tiles_at_once(tile.max(REMOTE_PART_BYTES) as u64);
@@ -187,8 +187,8 @@ impl DenseColumn {
 
     /// Returns where the parts of a large read of `bytes` end, as cells of the column. A thread reads, decodes and
     /// copies each part: filling new memory takes as long as decoding does. Parts are bands, or lines of whole tiles in
-    /// storage with high latency, where tiles are read as a whole. Returns at most one part if there are none, or if
-    /// the cache is too small for several.
+    /// storage with high latency, where tiles are read as a whole. Returns at most one end if the read has no such
+    /// parts, or if the cache is too small for several parts.
     fn part_ends(&self, first: u64, bytes: usize) -> Vec<u64> {
         let is_remote = self.view.array().is_remote();
         let least = if is_remote { REMOTE_PART_BYTES } else { PART_BYTES };
@@ -291,8 +291,8 @@ impl DenseColumn {
         self.band_of_rows(cell, |rows| (rows.count > 1).then_some(rows.of_tile))
     }
 
-    /// Returns the range of cells around `cell` along the first axis for which `rows_of_band` gives the number of rows
-    /// of a band.
+    /// Returns the band around `cell`: rows along the first axis for which `rows_of_band` returns the number of rows of
+    /// a band.
     fn band_of_rows(&self, cell: u64, rows_of_band: impl Fn(&FileRows) -> Option<u64>) -> Option<Range<u64>> {
         if self.cells() == 0 {
             return None;
@@ -302,7 +302,7 @@ impl DenseColumn {
         let cell_size = self.cell_size.max(1) as u64;
         // If the cells of a tile have another order than the file, its chunks are not rows of the file.
         let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.max_chunk_bytes() } else { 0 };
-        // The cells of one row: of all selected cells, and of the cells of a tile.
+        // The cells of one row, among all selected cells, and among the cells of a tile.
         let mut cells_of_row = self.cells();
         let mut tile_cells_of_row =
             self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
@@ -353,8 +353,8 @@ impl DenseColumn {
         error.in_fragment(self.view.array().fragment_name(fragment)).in_array(self.view.array().path())
     }
 
-    /// Removes units, from number `first` on, that lie between the lines of a piece. `wanted` is the number of bytes to
-    /// read from the start of each cell on.
+    /// Removes those units from index `first` on that lie between the lines of a piece. `wanted` is the number of bytes
+    /// to read from the start of each cell.
     pub(super) fn drop_untouched(
         &self,
         piece: &Piece,
@@ -409,7 +409,7 @@ impl DenseColumn {
                 let to = to as usize * size;
                 return reader.copy(batches, from * size as u64, &mut out[to..to + count as usize * size]);
             }
-            // Backwards, cells are copied one by one.
+            // A line that runs backwards is copied cell by cell.
             let cells = usize::try_from(stride).ok().and_then(|stride| Strided::new(size, stride.checked_mul(size)?));
             if let Some(cells) = cells.filter(|_| out_stride > 0) {
                 let (start, out_step) = (from * size as u64, out_stride as usize * size);
@@ -473,8 +473,8 @@ impl DenseColumn {
     }
 }
 
-/// Returns which of some ranges of a tile's bytes, in order, contain any of the `wanted` bytes from the start of each
-/// of a piece's cells on.
+/// Returns for each of `ranges`, which are bytes of a tile in ascending order, whether the range contains any wanted
+/// byte of a piece. The first `wanted` bytes from the start of each cell are wanted.
 fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) -> Result<Vec<bool>> {
     let mut is_touched = vec![false; ranges.len()];
     piece.for_each_line(|from, _, count, stride, _| {
@@ -486,7 +486,7 @@ fn touched(piece: &Piece, cell_size: u64, wanted: u64, ranges: &[Range<u64>]) ->
             if range.start >= end {
                 break;
             }
-            // The first cell of the line that does not end before the unit begins.
+            // The first cell of the line whose wanted bytes do not end before the range begins.
             let cell = (range.start + 1).saturating_sub(start + wanted).div_ceil(step);
             *is_touched |= cell < count && start + cell * step < range.end;
         }

@@ -164,6 +164,8 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Selects the product of the positions along each axis.
+    ///
     /// # Errors
     /// [`Error::Usage`] for more than 2^63 - 1 cells, which no file can have.
     pub fn new(axes: Vec<AxisSelection>) -> Result<Self> {
@@ -221,9 +223,9 @@ impl Selection {
 /// A box of indices: first index and count per axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBox {
-    /// The first selected number along each axis.
+    /// The first index along each axis.
     pub first: Vec<u64>,
-    /// The number of selected numbers along each axis.
+    /// The number of indices along each axis.
     pub count: Vec<u64>,
 }
 

@@ -35,9 +35,9 @@ const BLOCK: u64 = 4096;
 pub struct DenseVarColumn {
     /// All cells of the file.
     outer: Arc<Selection>,
-    /// The cells that fragments can have. Unless stated otherwise, the following numbers count these cells.
+    /// The inner cells: those that fragments can have. Unless stated otherwise, cell numbers count only inner cells.
     embedding: Embedding,
-    /// The pieces of this column; its cells are the offsets.
+    /// The column of the offsets of inner cells.
     cells: DenseColumn,
     view: Arc<DenseView>,
     attribute: usize,
@@ -64,8 +64,8 @@ struct BlockValues {
     pieces: Vec<Piece>,
 }
 
-/// The plan of a read of offsets: the units that contain them, and the pieces of the cells. The reader of a piece is
-/// `None` for fill values.
+/// The plan of a read of offsets: the units that contain the offsets, and the pieces of the cells. The reader of a
+/// piece is `None` for fill values.
 struct OffsetPlan {
     units: Vec<TileUnit>,
     pieces: Vec<(Piece, Option<OffsetReader>)>,

@@ -78,13 +78,13 @@ pub enum ConditionBytes {
     Inline(Vec<u8>),
 }
 
-/// A vacuum file: when it is in force, it hides the fragments that another one replaces.
+/// A vacuum file: when it is in force, it hides the fragments that another fragment replaces.
 #[derive(Debug)]
 struct Vacuum {
     times: TimestampedName,
-    /// The path of the fragment that replaces them.
+    /// The path of the fragment that replaces the hidden fragments.
     replacement: String,
-    /// Names of folders, relative to the array.
+    /// The folders of the hidden fragments, relative to the array.
     replaced: Vec<String>,
 }
 
@@ -95,8 +95,8 @@ pub struct Directory {
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
     listing: Arc<FolderListing>,
-    /// In the order that decides between equal times: first the fragments in the array's own folder, then the fragments
-    /// that the commits folder names.
+    /// All committed fragments, in the order that decides between equal times: first the fragments in the array's own
+    /// folder, then the fragments that the commits folder names.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
     /// Oldest first.
@@ -210,7 +210,7 @@ impl Directory {
         self.listing.names(storage, path)
     }
 
-    /// Returns warnings about entries that nothing explains, and about missing ones, as lines of text. The visible
+    /// Returns warnings about entries that nothing explains, and about missing entries, as lines of text. The visible
     /// fragments follow the rules, but a lost commit or a damaged name would look the same.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -222,8 +222,8 @@ impl Directory {
         &self.uncommitted
     }
 
-    /// Returns the fragments visible in `window`, as numbers in [`Directory::fragments`], oldest first: by start time,
-    /// equal times in the order of that list.
+    /// Returns the fragments visible in `window`, as numbers in [`Directory::fragments`], oldest first: by start time;
+    /// fragments with equal times are in the order of that list.
     pub(crate) fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let replaced: HashSet<&str> = self
             .vacuums
@@ -236,7 +236,7 @@ impl Directory {
         visible
     }
 
-    /// As [`Directory::visible_fragments`], including fragments that another one replaces.
+    /// As [`Directory::visible_fragments`], including fragments that another fragment replaces.
     pub(crate) fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
         let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
@@ -331,7 +331,7 @@ impl Directory {
         fragments.chain(schemas).chain(conditions).min()
     }
 
-    /// Finds the schemas: [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, like libtiledb.
+    /// Finds the schemas: [`FIRST_SCHEMA`], then the schema folder's in byte order of names, like libtiledb.
     fn find_schemas(&mut self, names: Result<Vec<Listed>>, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);
@@ -425,7 +425,7 @@ impl Directory {
 
     fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
         for (times, file, text) in texts.of_kind(CommitFile::Vacuum) {
-            // Before format version 12 it is in the array's own folder, where no fragment has the times of its cells.
+            // Before format version 12, the replacement is in the array's own folder and has no times of cells.
             let name = file.shown_name();
             let replacement = format!("{FRAGMENTS}/{}", name.strip_suffix(".vac").unwrap_or_default());
             self.vacuums.push(Vacuum { times, replacement, replaced: parse_vacuum(text).in_file(file)? });
@@ -489,7 +489,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Fails if a fragment that no listed commit names has a commit: the listing of a stale folder lacks it.
+    /// Fails if a fragment has a commit that the listing of the commits lacks, as the listing of a stale folder may.
     fn check_no_mark(&self, storage: &dyn Storage, path: &str) -> Result<()> {
         if self.listing.folder().identity.is_none() {
             return Ok(());
@@ -517,8 +517,8 @@ impl Directory {
         }
     }
 
-    /// Returns whether a file system has no folder of commits, although writers create it together with the array. In
-    /// an object store the folder begins with the first commit.
+    /// Returns whether the array is in a file system and lacks the folder of commits, which writers create together
+    /// with the array. In an object store the folder begins with the first commit.
     fn is_without_commits(&self) -> bool {
         self.listing.folder().identity.is_some() && !self.listing.top().iter().any(|one| one.name == COMMITS)
     }

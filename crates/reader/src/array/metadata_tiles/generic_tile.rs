@@ -26,7 +26,7 @@ const ALWAYS_ALLOWED_BYTES: u64 = 4 << 20;
 const MAX_RATIO: u64 = 16;
 
 /// The framing of filters can make a stored chunk longer than its decoded data. This is a bound on the fixed part of
-/// it.
+/// the framing.
 const MAX_FRAMING: u64 = 1 << 20;
 
 /// Tiles of at most this many stored bytes are read at once; longer tiles are decoded chunk by chunk.
@@ -35,10 +35,10 @@ const MAX_SINGLE_READ: u64 = 256 << 10;
 /// Bytes that are read together with a header. Most structures fit.
 const FIRST_READ: usize = 16 << 10;
 
-/// The size of reads when going through the chunks of a long tile, which is the only way to locate them.
+/// The size of reads when walking over the chunks of a long tile. Only such a walk locates the chunks.
 const LARGE_READ: usize = 4 << 20;
 
-/// The same for consolidated metadata, the longest structures, of which only one file is read at a time.
+/// The same for consolidated metadata, the longest structure. Only one such file is read at a time.
 const LARGEST_READ: usize = 16 << 20;
 
 /// The maximum decoded size of a chunk. Writers make chunks of 64 KiB, and a chunk is decoded as a whole.
@@ -67,8 +67,8 @@ struct OpenedTile<'a> {
 }
 
 impl<'a> OpenedTile<'a> {
-    /// Reads the header at an offset, and checks it against the length of the file, which is determined again if it is
-    /// too short.
+    /// Reads the header at an offset, and checks it against the length of the file. If the file is too short,
+    /// determines its length again.
     fn read(storage: &'a dyn Storage, path: &'a StoreKey, offset: u64) -> Result<Self> {
         match Self::read_once(storage, path, offset) {
             Err(Error::Damaged { .. }) => {
@@ -326,7 +326,7 @@ impl<'a> LongTile<'a> {
         Ok(LongTile { context, walk: tile.walk(LARGE_READ)?, found, keeps })
     }
 
-    /// Returns the tile for reading ranges of it. Decodes nothing.
+    /// Returns the tile in a form that reads ranges. Decodes nothing.
     ///
     /// # Errors
     /// Any damage in the headers of its chunks.
@@ -393,12 +393,12 @@ impl GenericTile {
         size_of::<Self>() + self.chunks.capacity() * size_of::<StoredChunk>() + self.front.capacity()
     }
 
-    /// The decoded length.
+    /// Returns the decoded length in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The stored length.
+    /// Returns the stored length in bytes.
     pub fn stored(&self) -> u64 {
         self.stored
     }
@@ -406,7 +406,7 @@ impl GenericTile {
     /// Copies decoded bytes from `start`.
     ///
     /// # Errors
-    /// Any damage in the chunks that contain them, and [`Error::Damaged`] past the end.
+    /// Any damage in the chunks that contain these bytes, and [`Error::Damaged`] past the end.
     pub fn read_at(&self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             let number = self.chunks.partition_point(|place| place.start <= start).saturating_sub(1);

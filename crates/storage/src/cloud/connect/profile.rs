@@ -27,7 +27,7 @@ pub const DEFAULT_REGION: &str = "us-east-1";
 /// A profile file has a few kilobytes; anything larger than this is something else.
 const MOST_FILE: usize = 4 << 20;
 
-/// Maximum length of a chain of `source_profile`; longer ones are circular.
+/// Maximum length of a chain of `source_profile`; a longer chain is circular.
 const MOST_SOURCES: usize = 8;
 
 type Section = BTreeMap<String, String>;
@@ -203,7 +203,7 @@ impl Profile {
     }
 }
 
-/// Fetches credentials on first use, and again before they expire.
+/// Credentials that are fetched on first use, and again before they expire.
 struct ProfileCredentials {
     profile: Profile,
     kept: Mutex<Option<Credentials>>,

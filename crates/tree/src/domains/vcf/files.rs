@@ -69,7 +69,7 @@ impl Samples {
         }
     }
 
-    /// Returns the name of the sample that a path calls so, if its escapes are sound and a cut name belongs to a sample.
+    /// Returns the sample name that a path writes as `written`; `None` for invalid escapes, or a cut name of no sample.
     fn unescaped(&self, written: &str) -> Result<Option<Vec<u8>>> {
         if !is_shortened(written) {
             return Ok(percent::unescape(written).ok());
@@ -241,7 +241,7 @@ impl Folder for VariantFiles {
     }
 }
 
-/// `merged/`: all samples in one file, `all.vcf` or that of a region. Files can be looked up by name, but are not
+/// `merged/`: all samples in one file, `all.vcf` or the file of a region. Files can be looked up by name, but are not
 /// listed.
 struct MergedFiles {
     samples: Samples,

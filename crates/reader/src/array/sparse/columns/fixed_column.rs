@@ -86,7 +86,7 @@ impl FixedColumn {
     }
 
     /// Returns about how many bytes are decoded for each row: its cell, and half of its coordinates if rows must be
-    /// merged, because the cells of stretches with a single fragment are not compared.
+    /// merged. It is half, because cells in stretches of a single fragment are not compared.
     ///
     /// # Errors
     /// As [`SparseView::row_count`].

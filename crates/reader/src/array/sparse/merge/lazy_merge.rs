@@ -30,12 +30,12 @@ use crate::lru_cache::LruCache;
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;
 
-/// Limit for the positions that all cached boundaries have together, approximately.
+/// Approximate limit for the number of positions in all cached boundaries together.
 const KEPT_POSITIONS: usize = 1 << 18;
 
-/// After this many segments with cells of several fragments, freed memory is returned to the system. Segments are made
-/// on many threads, whose arenas would otherwise each keep as much as the largest segments needed: a third of what a
-/// long read takes. It costs about two percent of the time of these segments.
+/// After this many segments with cells of several fragments, freed memory is returned to the system, at about two
+/// percent of the time of these segments. Segments are made on many threads, whose arenas would otherwise each keep as
+/// much memory as the largest segments needed: a third of what a long read takes.
 const MERGED_PER_RETURN: usize = 8;
 
 /// A merge and its cuts. Memory: two keys for each tile of the fragments that were opened (held by the parts), a key or
@@ -48,7 +48,7 @@ pub struct LazyMerge {
     cut: SegmentCut,
     /// For each segment number, the position in each part at which the segment begins.
     places: LruCache<usize, Arc<[u64]>>,
-    /// A hash of each place that was found, or 0. A place that is found again must have the same hash.
+    /// For each segment, a hash of its place, or 0 before the place is found. Finding it again must give the same hash.
     found: Vec<AtomicU64>,
     /// The number of segments that were made from several fragments.
     merged: AtomicUsize,
@@ -64,7 +64,7 @@ enum SegmentCut {
 }
 
 impl LazyMerge {
-    /// Cuts a merge. `store` keeps the segments that it makes.
+    /// Cuts a merge into segments. `store` keeps the segments that are made.
     ///
     /// # Errors
     /// Any damage in coordinates, if tiles are so large that finding keys to cut at means reading cells.
@@ -203,7 +203,7 @@ impl LazyMerge {
     }
 
     /// Returns whether a search by rank is possible: all fragments are sorted by today's rules, and cells out of order
-    /// are damage. If writers may have had other rules, only a merge notices that, and merges all cells as they come.
+    /// are damage. Whether a writer had other rules shows only in a merge, which then takes all cells as they come.
     fn can_be_searched(&self) -> Result<bool> {
         let is_ordered = |part: &MergePart| Ok(self.query.source(part.fragment)?.is_strictly_ordered());
         let are_ordered = self.parts.iter().map(is_ordered).collect::<Result<Vec<bool>>>()?;
@@ -382,8 +382,8 @@ impl Halt {
     }
 }
 
-/// Returns the number of segments for a merge whose cells fill `wanted`. If there are more than threads, it is a
-/// multiple of the number of threads, so that no thread works alone at the end when all segments are made.
+/// Returns the number of segments for a merge whose cells fill `wanted` segments. Above the number of threads, the
+/// result is a multiple of it, so that no thread works alone at the end when all segments are made.
 fn segments_of_merge(wanted: u64, threads: usize) -> u64 {
     let threads = threads.max(1) as u64;
     if wanted <= threads { wanted } else { wanted.checked_next_multiple_of(threads).unwrap_or(wanted) }

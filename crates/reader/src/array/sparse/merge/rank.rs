@@ -1,5 +1,5 @@
-//! Finds the item of a given rank in a merge of sorted lists, without merging them. Its rank is the number of items
-//! before it.
+//! Finds the item of a given rank in a merge of sorted lists, without merging the lists. The rank of an item is the
+//! number of items before it in the merge.
 
 use std::ops::Range;
 
@@ -46,16 +46,16 @@ pub trait SortedLists {
     fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>>;
 }
 
-/// For each list, two positions (both included) that bound the items before the searched one: the first item that does
-/// not come before it, and the first item that comes after it, lie within these bounds.
+/// Two positions in each list, both included. Between them lie the list's first item that does not come before the
+/// searched item, and its first item that comes after the searched item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankBounds {
     pub low: Vec<u64>,
     pub high: Vec<u64>,
 }
 
-/// Returns bounds of the item that has `rank` items of all lists before it, or of the end if there are no more. Reads
-/// no items, and opens only the lists in which this item may lie.
+/// Returns bounds of the item of this rank, or of the ends of the lists if there are at most `rank` items. Reads no
+/// items, and opens only the lists in which the item may lie.
 ///
 /// # Errors
 /// Those of opening lists.
@@ -71,9 +71,8 @@ pub fn bounds_at(lists: &impl SortedLists, rank: u64) -> Result<RankBounds> {
     Ok(bounds)
 }
 
-/// Returns for each list the position of the first item that does not come before the item that has `rank` items of all
-/// lists before it. So items with the same key are on one side of the cut. If there are no more than `rank` items,
-/// these are the ends of the lists.
+/// Returns for each list the position of the first item that does not come before the item of this rank. So items with
+/// the same key are on one side of the cut. If there are at most `rank` items, returns the ends of the lists.
 ///
 /// # Errors
 /// Those of reading; [`Error::Damaged`] if the lists turn out not to be sorted.
@@ -86,7 +85,7 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     let known = bounds_at(lists, u64::try_from(rank - start_sum(lists)).unwrap_or(u64::MAX))?;
     lists.prepare(&known)?;
     let place = split_at(lists, rank, known.clone())?;
-    // The searched item is one of those after the split. Items with the same key may have ended up before it.
+    // The searched item is the least item after the split. Items with its key may lie before the split.
     let mut first: Option<Vec<u64>> = None;
     for list in known.unsettled().filter(|&list| place[list] < known.high[list]) {
         let key = lists.key_at(list, place[list])?;
@@ -103,14 +102,15 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     Ok(before)
 }
 
-/// Returns positions with `rank` items before them, none of which comes after an item behind them.
+/// Splits the lists at one position each. No item before the split comes after an item behind it, and the least item
+/// behind it has the searched item's key. `rank` includes the positions before the lists' starts.
 fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: RankBounds) -> Result<Vec<u64>> {
     while let Some(list) = bounds.widest() {
         cancellation::check()?;
         let middle = bounds.low[list] + (bounds.high[list] - bounds.low[list]) / 2;
         let pivot = lists.key_at(list, middle)?;
         let mut windows = Windows::new(lists, &bounds, &pivot);
-        // Mostly the pivot is the only item of its list with its key.
+        // Usually no other item of the list has the pivot's key.
         let is_first = middle == bounds.low[list] || lists.key_at(list, middle - 1)? < pivot;
         let first = match is_first {
             true => middle,
@@ -139,15 +139,15 @@ fn out_of_order() -> Error {
     Error::damaged("coordinates out of order")
 }
 
-/// Returns two positions of a list (both included) between which the first item lies that does not come before a key,
-/// or the end of the list.
+/// Returns two positions of a list, both included. Between them lies the first item that does not come before `key`, or
+/// the end of the list.
 pub fn window(lists: &impl SortedLists, list: usize, key: &[u64]) -> (u64, u64) {
     let ranges = lists.ranges(list);
     let first = lists.start_of(list, ranges.ending_before(key));
     (first, lists.start_of(list, ranges.beginning_before(key)).max(first))
 }
 
-/// Returns the first item in a window of a list that does not come before a key, or a prefix of keys.
+/// Returns the position of the first item in a window of a list that does not come before a key or prefix of keys.
 ///
 /// # Errors
 /// Those of reading keys.
@@ -165,7 +165,7 @@ impl RankBounds {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
     }
 
-    /// Returns the list with the most positions between its bounds; `None` if each has one.
+    /// Returns the list with the most positions between its bounds; `None` if every list has one position.
     fn widest(&self) -> Option<usize> {
         self.unsettled().max_by_key(|&list| self.high[list] - self.low[list])
     }
@@ -174,11 +174,10 @@ impl RankBounds {
         position.max(self.low[list]).min(self.high[list])
     }
 
-    /// Narrows the bounds of the item with a rank by the first keys of ranges, in a search that repeatedly splits at
+    /// Narrows the bounds of the item of a rank, by a search among the first keys of ranges that repeatedly splits at
     /// the median.
     fn narrow(&mut self, lists: &impl SortedLists, rank: u128) {
-        // Search first for the least first key that surely comes after the item, then for the greatest that surely does
-        // not.
+        // Find the least first key that surely comes after the item, then the greatest first key that surely does not.
         for finds_later in [true, false] {
             let ranges_of = |list: usize| {
                 let (low, high) = (self.low[list], self.high[list]);
@@ -208,7 +207,7 @@ impl RankBounds {
     }
 }
 
-/// Returns a candidate's first key that splits the candidates about in half.
+/// Returns the first key of a range that splits the candidate ranges about in half.
 fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -> Option<&'a [u64]> {
     let middle = |(list, ranges): &(usize, Range<u64>)| {
         let key = lists.ranges(*list).low(ranges.start + (ranges.end - ranges.start) / 2)?;
@@ -225,12 +224,12 @@ fn median<'a>(lists: &'a impl SortedLists, candidates: &[(usize, Range<u64>)]) -
     middles.iter().find(reaches_half).map(|(key, _)| *key)
 }
 
-/// The positions, within some bounds, at which each list's first item that does not come before a key may be.
+/// For each list, the positions within its bounds where the first item that does not come before a key may be.
 struct Windows {
     lists: Vec<SearchWindow>,
-    /// The sum of the positions in lists whose bounds leave only one.
+    /// The sum of the positions of those lists whose bounds leave only one position.
     settled: u128,
-    /// The sum over all lists: its least and its greatest possible value.
+    /// The least and the greatest possible sum of the positions of all lists.
     least: u128,
     most: u128,
 }

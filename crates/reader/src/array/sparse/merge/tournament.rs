@@ -45,16 +45,16 @@ pub trait CellStream {
     /// Returns the time of cells that have no time of their own.
     fn time(&self) -> u64;
 
-    /// Returns the rank among cells of the same time: the highest is the newest.
+    /// Returns the rank of the fragment's cells among cells of the same time: the highest rank is the newest.
     fn age(&self) -> usize;
 
-    /// Returns whether its cells have times of their own, so that one of them can replace another.
+    /// Returns whether the fragment's cells have times of their own, so that one cell can replace another.
     fn has_versions(&self) -> bool;
 }
 
-/// Receives the cells of a merge, in order.
+/// A receiver of the cells of a merge, in order.
 pub trait CellSink {
-    /// Receives the next cell of an input. `is_same`: it has the coordinates of the previous cell.
+    /// Receives the next cell of input `number`. `is_same` tells whether it has the coordinates of the previous cell.
     fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
 }
 
@@ -71,7 +71,7 @@ pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: 
             }
         };
     }
-    // Each number of words is a copy of the code: few for long keys, and for those that comparing strings slows down.
+    // The code is compiled for each number of words listed here. Long keys, and slow ones with strings, share copies.
     match plan.is_exact() {
         true => with_words!(true: 1, 2, 3, 4, 8, 16, 32),
         false => with_words!(false: 1, 2, 4, 8, 32),
@@ -133,8 +133,8 @@ struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
     inputs: Vec<MergeInput<S>>,
     /// The key of each input's next cell.
     heads: Vec<[u64; WORDS]>,
-    /// The losers of the matches at the inner nodes of the tournament: node 1 is the final, the players of node n are
-    /// the winners of nodes 2n and 2n + 1, and input p plays at node p + number of inputs.
+    /// The losers of the matches at the inner nodes of the tournament. Node 1 is the final. At node n, the winners of
+    /// nodes 2n and 2n + 1 play. Input p enters at node p + number of inputs.
     losers: Vec<u32>,
     buffers: StreamBuffers,
     sink: &'a mut K,
@@ -253,7 +253,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         })
     }
 
-    /// Orders cells of the same place: the newest first, and at the same time that of the younger fragment first.
+    /// Orders cells of the same place: the newer cell first, and at equal times the cell of the younger fragment.
     #[cold]
     fn is_newer(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.inputs[a], &self.inputs[b]);
@@ -304,7 +304,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         self.settle(number)
     }
 
-    /// Skips cells that were not present in the window of time, and loads the key of the first that was.
+    /// Skips cells that were not present in the window of time, and loads the key of the first cell that was.
     #[inline]
     fn settle(&mut self, number: usize) -> Merged<()> {
         loop {

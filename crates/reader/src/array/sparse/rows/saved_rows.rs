@@ -36,7 +36,7 @@ pub struct SavedRows {
 }
 
 impl SavedRows {
-    /// `view` describes which rows of the query these are, and in which order.
+    /// Creates the saved rows of a view. `view` describes which rows of the query they are, and in which order.
     pub fn new(query: &Arc<Query>, view: &str) -> Self {
         let cells = query.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
         let is_worth = query.array.context().saved.is_worth(cells);
@@ -171,7 +171,7 @@ struct SavedSegment {
     number: usize,
     rows: Option<u64>,
     source: Arc<dyn SegmentSource>,
-    /// Its number in the source.
+    /// The number of the segment in `source`.
     at: usize,
 }
 

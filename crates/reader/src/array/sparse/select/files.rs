@@ -278,7 +278,7 @@ impl VarFile {
         Ok(VarFile::Stored(array.attribute_var_tiles(fragment, attribute)?))
     }
 
-    /// Returns the bytes of all cells of a tile, according to the metadata.
+    /// Returns the bytes of all `in_tile` cells of a tile, according to the metadata.
     ///
     /// # Errors
     /// [`Error::Damaged`] if there is no such tile, or its size does not fit 64 bits.
@@ -291,8 +291,8 @@ impl VarFile {
         }
     }
 
-    /// Plans a read of the offsets of some cells of a tile, given in ascending order, and of the end of each last one:
-    /// adds their units, and returns a reader of them.
+    /// Plans a read of the offsets of some cells of one tile, and of the end of each piece; pieces are in ascending
+    /// order. Adds the units of the offsets, and returns a reader of the offsets.
     ///
     /// # Errors
     /// As [`VarTiles::plan_offsets`].

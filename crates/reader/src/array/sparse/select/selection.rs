@@ -44,7 +44,7 @@ struct StridedRange {
     low: u64,
     high: u64,
     step: u64,
-    /// The highest `high` of this range and all before it.
+    /// The highest `high` of this range and all ranges before it.
     reach: u64,
 }
 
@@ -108,15 +108,15 @@ impl CoordinateSelection {
         }
     }
 
-    /// Finds the dimensions along which cells must be tested, because the box of their tile does not show that all are
-    /// selected. Returns `false` if it shows that none is.
+    /// Finds the dimensions along which the cells of a tile must be tested, because the tile's box does not show that
+    /// all cells are selected. Returns `false` if the box shows that no cell is selected.
     pub fn find_tested(&self, axes: &[KeyAxis], ranges: &[Range], tested: &mut Vec<usize>) -> bool {
         tested.clear();
         let mut is_surely_all = true;
         for (number, ((selection, axis), range)) in self.axes.iter().zip(axes).zip(ranges).enumerate() {
             let share = selection.share(axis, range);
             is_surely_all &= share == Share::All;
-            // Writers that compare bytes as signed numbers may count others as lying between two strings.
+            // Writers that compare bytes as signed numbers may put other strings between the two bounds.
             if share == Share::Some || self.restricts(number) && axis.is_text() && range.low != range.high {
                 tested.push(number);
             }
@@ -193,7 +193,7 @@ fn holds(ranges: &[StridedRange], position: u64) -> bool {
     reaching(ranges, position, position).any(|range| range.holds(position))
 }
 
-/// Returns the ranges that begin at a position or before it, from the last one on, as long as one of those before
+/// Returns the ranges that begin at or before the position `last`, the last range first. Stops where no remaining range
 /// reaches `least`.
 fn reaching(ranges: &[StridedRange], last: u64, least: u64) -> impl Iterator<Item = &StridedRange> {
     let end = ranges.partition_point(|range| range.low <= last);
@@ -201,7 +201,7 @@ fn reaching(ranges: &[StridedRange], last: u64, least: u64) -> impl Iterator<Ite
 }
 
 impl TextRange {
-    /// Returns whether a string is no greater than its end.
+    /// Returns whether a string is no greater than the range's high end.
     fn reaches(&self, text: &[u8]) -> bool {
         self.high.as_ref().is_none_or(|high| text <= high.as_slice())
     }
