@@ -15,7 +15,6 @@ use tempfile::TempDir;
 use tilefs_format::error::{Error, Result};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 
-/// No test here needs more than 256 MiB.
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 128;
 
