@@ -1,5 +1,6 @@
 //! The destination of the log: standard error, a file, or the system's log once there is no terminal.
 
+use std::env;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,9 +30,13 @@ enum Destination {
 
 static DESTINATION: Mutex<Destination> = Mutex::new(Destination::StandardError);
 
-/// Starts the log, on standard error. The variable TILEFS_LOG, in the format of the crate env_logger, can set levels in
-/// more detail.
+/// The variable that sets the level, or, in the format of the crate env_logger, levels of modules.
+const VARIABLE: &str = "TILEFS_LOG";
+
+/// Starts the log, on standard error. The variable TILEFS_LOG replaces `level`, or adds levels of modules.
 pub fn start(level: LevelFilter) {
+    // The filters of modules below would take precedence over a level of its own.
+    let level = env::var(VARIABLE).ok().and_then(|level| level.parse().ok()).unwrap_or(level);
     let library = if level >= LevelFilter::Debug { level } else { LevelFilter::Off };
     let mut builder = env_logger::Builder::new();
     builder
@@ -39,7 +44,7 @@ pub fn start(level: LevelFilter) {
         .filter_module(ASKED_FOR, if level == LevelFilter::Off { level } else { level.max(LevelFilter::Info) })
         // Lower levels report interrupted requests.
         .filter_module("fuser", library)
-        .parse_env("TILEFS_LOG")
+        .parse_env(VARIABLE)
         .target(env_logger::Target::Pipe(Box::new(Log)))
         .format(|line, record| {
             let text = record.args().to_string().replace('\n', " ");

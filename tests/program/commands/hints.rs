@@ -164,3 +164,18 @@ fn files_without_end_are_refused() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("/dev/zero: more than"), "{said}");
 }
+
+/// A level in the variable replaces that of the option, which other filters of the variable do not.
+#[test]
+fn the_variable_of_the_log_takes_a_level() {
+    let array = stored("demo").display().to_string();
+    let slice = "slice/nothing of this kind";
+    let logged = |variable: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilefs"));
+        let output = command.args(["cat", &array, slice]).env("TILEFS_LOG", variable).output().expect("it runs");
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).expect("text").contains("slice nothing of this kind:")
+    };
+    assert!(logged("debug") && logged("tilefs_tree=debug"));
+    assert!(!logged("") && !logged("tilefs::fuse=debug"));
+}
