@@ -10,18 +10,18 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, StatusCode};
 
-use super::application;
-use super::body::Pieces;
-use super::content_type;
-use super::dav::{Depth, FINITE, PropertyPieces};
+use super::connection::body::Pieces;
 use super::files::{FilePieces, Part};
-use super::listing::{Form, ListingPieces, Members};
-use super::page;
-use super::path::TreePath;
-use super::properties::Asked;
-use super::ranges::{self, Wanted};
+use super::folder::application;
+use super::folder::dav::{Depth, FINITE, PropertyPieces};
+use super::folder::listing::{Form, ListingPieces, Members};
+use super::folder::page;
+use super::folder::properties::Asked;
+use super::http::content_type;
+use super::http::path::TreePath;
+use super::http::ranges::{self, Wanted};
+use super::http::validators::{self, Precondition};
 use super::site::{Refusal, Site, Snapshot};
-use super::validators::{self, Precondition};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 

@@ -16,13 +16,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::access::{Access, Denied};
 use super::answer::{Answer, Question, answer};
-use super::body::{Ongoing, ReplyBody};
-use super::path::TreePath;
-use super::peer::{LOOK, Peer, Watch};
+use super::connection::body::{Ongoing, ReplyBody};
+use super::connection::peer::{LOOK, Peer, Watch};
+use super::connection::workers::Workers;
+use super::http::access::{Access, Denied};
+use super::http::path::TreePath;
 use super::site::Site;
-use super::workers::Workers;
 use crate::reports::is_report;
 
 /// The supported methods.

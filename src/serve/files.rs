@@ -8,8 +8,8 @@ use hyper::body::Bytes;
 use tilefs_export::Content;
 use tilefs_format::error::Result;
 
-use super::body::Pieces;
-use super::buffers::{LARGE, SMALL};
+use super::connection::body::Pieces;
+use super::connection::buffers::{LARGE, SMALL};
 use super::site::{Refusal, Site};
 use crate::read_ahead::{ReadAhead, Reader};
 

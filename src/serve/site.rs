@@ -9,12 +9,12 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 
-use super::buffers::Buffers;
-use super::connections::Connections;
-use super::counts::Counts;
+use super::connection::buffers::Buffers;
+use super::connection::connections::Connections;
+use super::connection::counts::Counts;
 use super::files::ServedFile;
-use super::host_paths::HostPaths;
-use super::validators;
+use super::http::host_paths::HostPaths;
+use super::http::validators;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};

@@ -1,0 +1,8 @@
+//! The rules of HTTP, without what is served: who may read, paths, ranges, validators and media types.
+
+pub mod access;
+pub mod content_type;
+pub mod host_paths;
+pub mod path;
+pub mod ranges;
+pub mod validators;
