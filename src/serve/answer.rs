@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use hyper::header::{
-    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, VARY,
+    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+    LOCATION, RANGE, VARY,
 };
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{Method, StatusCode};
 
-use super::connection::body::Pieces;
 use super::files::{FilePieces, Part};
 use super::folder::application;
 use super::folder::dav::{Depth, FINITE, PropertyPieces};
@@ -20,101 +18,15 @@ use super::folder::properties::Asked;
 use super::http::content_type;
 use super::http::path::TreePath;
 use super::http::ranges::{self, Wanted};
+use super::http::refusal::Refusal;
 use super::http::validators::{self, Precondition};
-use super::site::{Refusal, Site, Snapshot};
+use super::message::{Answer, Question};
+use super::site::{Site, Snapshot};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 
 /// A shorter file is not prefetched as a whole.
 const LARGE: u64 = 1 << 20;
-
-/// A request whose sender may read.
-pub struct Question {
-    /// GET, HEAD or PROPFIND.
-    pub method: Method,
-    /// The path of the URL, with its escapes.
-    pub path: String,
-    pub query: Option<String>,
-    /// The token of the server, if the query has it.
-    pub token: Option<String>,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-}
-
-/// A status, headers and a body.
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    /// The beginning of the body.
-    pub first: Bytes,
-    /// The length of the body, if it is known.
-    pub length: Option<u64>,
-    /// The rest of the body.
-    pub rest: Option<Box<dyn Pieces>>,
-}
-
-impl Answer {
-    pub fn empty(status: StatusCode) -> Self {
-        Answer { status, headers: HeaderMap::new(), first: Bytes::new(), length: Some(0), rest: None }
-    }
-
-    /// Creates an answer of one line.
-    pub fn line(status: StatusCode, line: &str) -> Self {
-        Answer::text(status, "text/plain; charset=utf-8", format!("{line}\n"))
-    }
-
-    /// Creates an answer of bytes of the program.
-    pub fn whole(bytes: &'static [u8]) -> Self {
-        let length = Some(bytes.len() as u64);
-        Answer { first: Bytes::from_static(bytes), length, ..Answer::empty(StatusCode::OK) }
-    }
-
-    fn text(status: StatusCode, kind: &'static str, text: String) -> Self {
-        let answer = Answer { first: text.into(), ..Answer::empty(status) };
-        Answer { length: Some(answer.first.len() as u64), ..answer }.with(CONTENT_TYPE, kind)
-    }
-
-    /// Creates an answer whose body is made in pieces; makes the first one.
-    fn in_pieces(status: StatusCode, length: Option<u64>, mut pieces: Box<dyn Pieces>) -> Result<Self, Refusal> {
-        // An error in the first piece still has a status.
-        let first = pieces.next()?.unwrap_or_default();
-        let rest = (length != Some(first.len() as u64)).then_some(pieces);
-        Ok(Answer { first, length, rest, ..Answer::empty(status) })
-    }
-
-    /// Sets a header. A value that HTTP cannot send is left out.
-    pub fn with(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
-        if let Ok(value) = value.as_ref().parse() {
-            self.headers.insert(name, value);
-        }
-        self
-    }
-
-    /// Adds a header to those of the same name.
-    pub fn also(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.append(name, HeaderValue::from_static(value));
-        self
-    }
-
-    /// Returns the same answer for HEAD: without its body.
-    fn without_body(mut self) -> Self {
-        if let Some(length) = self.length {
-            self = self.with(CONTENT_LENGTH, length.to_string());
-        }
-        Answer { first: Bytes::new(), length: Some(0), rest: None, ..self }
-    }
-}
-
-impl Refusal {
-    fn answer(&self) -> Answer {
-        let status = match self {
-            Refusal::Absent(_) => StatusCode::NOT_FOUND,
-            Refusal::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Answer::line(status, &self.to_string())
-    }
-}
 
 /// Answers a request.
 pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
@@ -129,7 +41,7 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
                     let answer = Answer::text(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page);
                     answer.with(CONTENT_SECURITY_POLICY, page::policy())
                 }
-                _ => refusal.answer(),
+                _ => Answer::line(refusal.status(), &refusal.to_string()),
             })
         }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),

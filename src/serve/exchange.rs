@@ -16,12 +16,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::answer::{Answer, Question, answer};
+use super::answer::answer;
 use super::connection::body::{Ongoing, ReplyBody};
 use super::connection::peer::{LOOK, Peer, Watch};
 use super::connection::workers::Workers;
 use super::http::access::{Access, Denied};
 use super::http::path::TreePath;
+use super::message::{Answer, Question};
 use super::site::Site;
 use crate::reports::is_report;
 

@@ -11,7 +11,7 @@
 //! 2. `exchange.rs` takes a request from the HTTP library, checks with `http/access.rs` whether it may read, and hands it
 //!    to a thread of `connection/workers.rs`, because reading an array blocks. It ends requests that take long if there
 //!    are many.
-//! 3. `answer.rs` decides the reply: a file (`files.rs`), or in `folder/` a listing (`listing.rs`, `page.rs`),
+//! 3. `answer.rs` decides the reply (`message.rs`): a file (`files.rs`), or in `folder/` a listing (`listing.rs`, `page.rs`),
 //!    properties (`dav.rs`) or the page for browsers (`application.rs`). `site.rs` finds the nodes.
 //! 4. `connection/body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
 //!    slow client occupies no thread.
@@ -26,7 +26,11 @@ mod files;
 mod folder;
 mod http;
 mod listener;
+mod message;
+mod message;
 mod refresh;
+mod served_file;
+mod served_file;
 mod server;
 mod site;
 

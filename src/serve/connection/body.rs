@@ -14,7 +14,7 @@ use super::connections::Busy;
 use super::counts::Counts;
 use super::peer::{ClientState, LOOK, Peer};
 use super::workers::Workers;
-use crate::serve::site::Refusal;
+use crate::serve::http::refusal::Refusal;
 
 /// How long a request waits while too many others are being answered.
 const ROOM: Duration = Duration::from_secs(2);

@@ -10,8 +10,9 @@ use super::properties::{AFTER, Asked, Resource};
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::content_type;
 use crate::serve::http::path::{TreePath, encode_name};
+use crate::serve::http::refusal::{Failure, Refusal};
 use crate::serve::http::validators;
-use crate::serve::site::{Failure, Refusal, Site, Snapshot, modified};
+use crate::serve::site::{Site, Snapshot, modified};
 use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, Node};
 

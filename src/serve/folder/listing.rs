@@ -9,8 +9,9 @@ use hyper::body::Bytes;
 
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::path::{append, encode_name, escape_markup};
+use crate::serve::http::refusal::{Failure, Refusal};
 use crate::serve::http::validators;
-use crate::serve::site::{Failure, Refusal, Site};
+use crate::serve::site::Site;
 use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, File, Folder, Node};
 
