@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hyper::header::{
-    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LAST_MODIFIED,
-    LOCATION, RANGE, VARY,
+    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use hyper::{Method, StatusCode};
 
+use super::coding::{Coding, is_text};
+use super::connection::body::Pieces;
 use super::files::{FilePieces, Part};
 use super::folder::application;
 use super::folder::dav::{Depth, FINITE, PropertyPieces};
@@ -21,6 +23,7 @@ use super::http::ranges::{self, Wanted};
 use super::http::refusal::Refusal;
 use super::http::validators::{self, Precondition};
 use super::message::{Answer, Question};
+use super::served_file::ServedFile;
 use super::site::{Site, Snapshot};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
@@ -53,6 +56,27 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
 fn wants_html(asked: &Question) -> bool {
     let accepted = asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// The facts about a file that its reply depends on.
+struct Described<'a> {
+    kind: &'a str,
+    length: u64,
+    coding: Coding,
+    /// The ETag of the file in this coding.
+    etag: Option<&'a str>,
+}
+
+/// Creates an answer whose body is made in pieces, in a coding.
+fn in_coding(
+    coding: Coding,
+    status: StatusCode,
+    length: Option<u64>,
+    pieces: Box<dyn Pieces>,
+) -> Result<Answer, Refusal> {
+    let (pieces, length) = coding.encode(pieces, length);
+    let answer = Answer::in_pieces(status, length, pieces)?;
+    Ok(if coding == Coding::Gzip { answer.with(CONTENT_ENCODING, "gzip") } else { answer })
 }
 
 /// A request for a path that a tree may have.
@@ -99,36 +123,44 @@ impl Request<'_> {
         if let Some(remark) = file.remark() {
             self.site.note(&path, &remark);
         }
-        let etag = self.snapshot.etag(&path, found, length);
         let headers = &self.asked.headers;
         let kind = content_type::of_file(self.path.names().last().map_or("", String::as_str));
-        let described = |answer: Answer| {
-            let answer = match &etag {
-                Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
-                None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
-            };
-            match validators::date(file.modified()) {
-                Some(date) => answer.with(LAST_MODIFIED, date),
-                None => answer,
+        let coding = Coding::of(&self.asked.method, headers, kind, Some(length));
+        let etag = self.snapshot.etag(&path, found, length).map(|etag| coding.etag(etag));
+        let may_be_part = !is_head && is_fixed;
+        let answer = match validators::precondition(headers, etag.as_deref()) {
+            Precondition::Holds => {
+                self.bytes(open, Described { kind, length, coding, etag: etag.as_deref() }, may_be_part)?
             }
-        };
-        match validators::precondition(headers, etag.as_deref()) {
-            Precondition::Holds => {}
-            Precondition::NotModified => return Ok(described(Answer::empty(StatusCode::NOT_MODIFIED))),
+            Precondition::NotModified => Answer::empty(StatusCode::NOT_MODIFIED),
             Precondition::Failed => {
                 return Ok(Answer::line(StatusCode::PRECONDITION_FAILED, "the file is another one now"));
             }
-        }
+        };
+        let answer = match &etag {
+            Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
+            None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
+        };
+        let answer = if is_text(kind) { answer.with(VARY, "Accept-Encoding") } else { answer };
+        Ok(match validators::date(file.modified()) {
+            Some(date) => answer.with(LAST_MODIFIED, date),
+            None => answer,
+        })
+    }
+
+    /// Answers with a file that was opened, or with the ranges of it that are asked for; for HEAD without its bytes.
+    fn bytes(&self, open: Option<Arc<ServedFile>>, file: Described<'_>, may_be_part: bool) -> Result<Answer, Refusal> {
+        let Described { kind, length, coding, etag } = file;
+        let headers = &self.asked.headers;
         // A file that changes without commits may have other bytes at the next request.
-        let may_be_part = !is_head && is_fixed && validators::range_counts(headers, etag.as_deref());
+        let may_be_part = may_be_part && validators::range_counts(headers, etag);
         let range = headers.get(RANGE).filter(|_| may_be_part).and_then(|range| range.to_str().ok());
-        let wanted = ranges::wanted(range, length);
-        let (status, kind, content_range, parts) = match wanted {
+        let (status, kind, content_range, parts) = match ranges::wanted(range, length) {
             Wanted::Whole if length == 0 => (StatusCode::OK, kind.to_owned(), None, VecDeque::new()),
             Wanted::Whole => (StatusCode::OK, kind.to_owned(), None, [Part::Range(0..length)].into()),
             Wanted::Nothing => {
                 let answer = Answer::line(StatusCode::RANGE_NOT_SATISFIABLE, "no range lies within the file");
-                return Ok(described(answer).with(CONTENT_RANGE, format!("bytes */{length}")));
+                return Ok(answer.with(CONTENT_RANGE, format!("bytes */{length}")));
             }
             Wanted::Parts(wanted) => match &wanted[..] {
                 [one] => {
@@ -136,7 +168,7 @@ impl Request<'_> {
                     (StatusCode::PARTIAL_CONTENT, kind.to_owned(), Some(range), [Part::Range(one.clone())].into())
                 }
                 _ => {
-                    let boundary = boundary(etag.as_deref());
+                    let boundary = boundary(etag);
                     let parts = multipart(wanted, kind, length, &boundary);
                     let kind = format!("multipart/byteranges; boundary={boundary}");
                     (StatusCode::PARTIAL_CONTENT, kind, None, parts)
@@ -146,15 +178,15 @@ impl Request<'_> {
         let total = parts.iter().map(Part::length).fold(0, u64::saturating_add);
         let answer = match open {
             Some(open) if total > 0 => {
-                let pieces = FilePieces::new(self.site, path, open, parts);
+                let pieces = FilePieces::new(self.site, self.path.text(), open, parts);
                 if self.site.expects_whole_reads && status == StatusCode::OK && length > LARGE {
                     pieces.expect_all();
                 }
-                Answer::in_pieces(status, Some(total), Box::new(pieces))?
+                in_coding(coding, status, Some(total), Box::new(pieces))?
             }
             _ => Answer { length: Some(total), ..Answer::empty(status) },
         };
-        let answer = described(answer).with(CONTENT_TYPE, kind);
+        let answer = answer.with(CONTENT_TYPE, kind);
         Ok(match content_range {
             Some(range) => answer.with(CONTENT_RANGE, range),
             None => answer,
@@ -164,7 +196,8 @@ impl Request<'_> {
     fn listing(&self, found: &Found) -> Result<Answer, Refusal> {
         let kind = if self.wants_json() { "application/json" } else { "text/html; charset=utf-8" };
         let described = |answer: Answer| {
-            let answer = answer.with(CONTENT_TYPE, kind).with(CACHE_CONTROL, "no-cache").with(VARY, "Accept");
+            let answer =
+                answer.with(CONTENT_TYPE, kind).with(CACHE_CONTROL, "no-cache").with(VARY, "Accept, Accept-Encoding");
             if self.wants_json() { answer } else { answer.with(CONTENT_SECURITY_POLICY, page::policy()) }
         };
         if self.asked.method == Method::HEAD {
@@ -181,7 +214,8 @@ impl Request<'_> {
                 Ok(ListingPieces::new(members, Form::Html { query: page.query() }, page.before(), page.after()))
             },
         )?;
-        Answer::in_pieces(StatusCode::OK, None, Box::new(pieces)).map(described)
+        let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
+        in_coding(coding, StatusCode::OK, None, Box::new(pieces)).map(described)
     }
 
     fn wants_json(&self) -> bool {

@@ -219,7 +219,11 @@ fn share(answer: Answer, origin: &str) -> Answer {
         .with(ACCESS_CONTROL_MAX_AGE, "86400");
     match origin {
         "*" => answer,
-        _ => answer.also(VARY, "Origin"),
+        _ => {
+            let varies = answer.headers.get(VARY).and_then(|names| names.to_str().ok());
+            let varies = varies.map_or_else(|| "Origin".to_owned(), |names| format!("{names}, Origin"));
+            answer.with(VARY, varies)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request as the server understands it, and the answer to it.
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{HeaderMap, Method, StatusCode};
 
 use super::connection::body::Pieces;
@@ -71,12 +71,6 @@ impl Answer {
         if let Ok(value) = value.as_ref().parse() {
             self.headers.insert(name, value);
         }
-        self
-    }
-
-    /// Adds a header to those of the same name.
-    pub fn also(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.append(name, HeaderValue::from_static(value));
         self
     }
 

@@ -20,6 +20,7 @@
 //! library when it sends one. Dropping the reply cancels its token.
 
 mod answer;
+mod coding;
 mod connection;
 mod exchange;
 mod files;
@@ -27,9 +28,7 @@ mod folder;
 mod http;
 mod listener;
 mod message;
-mod message;
 mod refresh;
-mod served_file;
 mod served_file;
 mod server;
 mod site;
