@@ -58,8 +58,8 @@ fn wants_html(asked: &Question) -> bool {
     asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
-/// The facts about a file that its reply depends on.
-struct Described<'a> {
+/// A file in the form in which it is sent.
+struct Representation<'a> {
     kind: &'a str,
     length: u64,
     coding: Coding,
@@ -130,7 +130,7 @@ impl Request<'_> {
         let may_be_part = !is_head && is_fixed;
         let answer = match validators::precondition(headers, etag.as_deref()) {
             Precondition::Holds => {
-                self.bytes(open, Described { kind, length, coding, etag: etag.as_deref() }, may_be_part)?
+                self.bytes(open, Representation { kind, length, coding, etag: etag.as_deref() }, may_be_part)?
             }
             Precondition::NotModified => Answer::empty(StatusCode::NOT_MODIFIED),
             Precondition::Failed => {
@@ -149,8 +149,13 @@ impl Request<'_> {
     }
 
     /// Answers with a file that was opened, or with the ranges of it that are asked for; for HEAD without its bytes.
-    fn bytes(&self, open: Option<Arc<ServedFile>>, file: Described<'_>, may_be_part: bool) -> Result<Answer, Refusal> {
-        let Described { kind, length, coding, etag } = file;
+    fn bytes(
+        &self,
+        open: Option<Arc<ServedFile>>,
+        file: Representation<'_>,
+        may_be_part: bool,
+    ) -> Result<Answer, Refusal> {
+        let Representation { kind, length, coding, etag } = file;
         let headers = &self.asked.headers;
         // A file that changes without commits may have other bytes at the next request.
         let may_be_part = may_be_part && validators::range_counts(headers, etag);
