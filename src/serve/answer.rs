@@ -9,7 +9,7 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode};
 
-use super::coding::{Coding, is_text};
+use super::coding::{Coding, may_be_compressed};
 use super::connection::body::Pieces;
 use super::files::{FilePieces, Part};
 use super::folder::application;
@@ -141,7 +141,7 @@ impl Request<'_> {
             Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
             None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
         };
-        let answer = if is_text(kind) { answer.with(VARY, "Accept-Encoding") } else { answer };
+        let answer = if may_be_compressed(kind, Some(length)) { answer.with(VARY, "Accept-Encoding") } else { answer };
         Ok(match validators::date(file.modified()) {
             Some(date) => answer.with(LAST_MODIFIED, date),
             None => answer,

@@ -31,9 +31,12 @@ pub enum Coding {
 impl Coding {
     /// Returns the form of a reply of this media type; `length` is `None` if it is not known.
     pub fn of(method: &Method, headers: &HeaderMap, kind: &str, length: Option<u64>) -> Self {
-        let may_be = method == Method::GET && !headers.contains_key(RANGE) && is_text(kind);
-        let is_long = length.is_none_or(|length| length >= SHORT);
-        if may_be && is_long && accepts_gzip(headers) { Coding::Gzip } else { Coding::Identity }
+        let is_whole = method == Method::GET && !headers.contains_key(RANGE);
+        if is_whole && may_be_compressed(kind, length) && accepts_gzip(headers) {
+            Coding::Gzip
+        } else {
+            Coding::Identity
+        }
     }
 
     /// Returns the ETag of this form of a file.
@@ -56,10 +59,12 @@ impl Coding {
     }
 }
 
-/// Returns whether a media type is that of a text.
-pub fn is_text(kind: &str) -> bool {
+/// Returns whether the form of a reply depends on what its client accepts: it is a text that is not short.
+pub fn may_be_compressed(kind: &str, length: Option<u64>) -> bool {
     let kind = kind.split(';').next().unwrap_or_default();
-    kind.starts_with("text/") || matches!(kind, "application/json" | "application/x-ndjson" | "application/xml")
+    let is_text =
+        kind.starts_with("text/") || matches!(kind, "application/json" | "application/x-ndjson" | "application/xml");
+    is_text && length.is_none_or(|length| length >= SHORT)
 }
 
 /// Returns whether a client accepts gzip: by its name or as any coding, with a weight that is not 0.
