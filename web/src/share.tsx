@@ -124,7 +124,7 @@ export function Downloads({ folder, files, isLong }: { folder: Names; files: [st
   const at = timeIn(folder).time;
   return (
     <details class="downloads" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{files.length} formats{at ? `, as of ${at}` : ""}</summary>
+      <summary>{files.length} format{files.length === 1 ? "" : "s"}{at ? `, as of ${at}` : ""}</summary>
       {isLong && <p class="quiet small">The size of a long table is known after a pass over its cells; a download begins with that.</p>}
       <ul class="files">
         {files.map(([name, path]) => (
