@@ -13,7 +13,7 @@ use tilefs_threads::address_space;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
-use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
+use tilefs_tree::{self as tree, DomainOptions, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -197,7 +197,7 @@ impl Opening {
             row_order: self.order == Order::Row,
             is_watched: defaults.is_watched,
             slices: slices.slices.clone(),
-            variant_lists: slices.lists()?,
+            of_domains: DomainOptions::default().with(slices.lists()?),
             shown: defaults.shown,
             lower_case_dimensions: defaults.lower_case_dimensions,
         })

@@ -21,9 +21,10 @@ pub mod select;
 pub mod texts;
 pub mod views;
 
+pub use domains::VariantLists;
 pub use mounted::MountedTree;
 pub use node::shown::ShownViews;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
 pub use objects::directory::Directory;
 pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
-pub use options::{Extent, IndexOptions, Links, OpenOptions, VariantLists};
+pub use options::{DomainOptions, Extent, IndexOptions, Links, OpenOptions};

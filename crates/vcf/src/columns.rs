@@ -23,16 +23,7 @@ use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filter
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
 use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
 use tilefs_export::Field;
-use tilefs_export::column::computed::{CellKind, Cells, ComputedField};
-
-/// The representation of lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notation {
-    /// As lists, for formats that have them.
-    Lists,
-    /// As texts, in VCF's notation.
-    Texts,
-}
+use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 
 /// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

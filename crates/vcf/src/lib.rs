@@ -33,7 +33,7 @@ pub mod table;
 
 pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};
-pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+pub use columns::{FieldColumns, push_alleles, push_filters, push_id};
 pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
 pub use layout::{CellPositions, Contigs, Layout, Stretch, Window, sample_numbers};

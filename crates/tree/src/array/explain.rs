@@ -176,6 +176,10 @@ impl Explanations {
             },
             image,
             written,
+            annotated: match self.kind {
+                FieldFolderKind::Slice(_) => None,
+                FieldFolderKind::Whole | FieldFolderKind::Variant(_) => self.fields.form.zarr.map(|form| form.what),
+            },
             window: array.window(),
             last_commit: array.last_commit(),
             fragments: array.fragment_count(),

@@ -22,7 +22,8 @@ use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::domains::{self, TableView};
+use crate::domains;
+use crate::fields::array_form::ArrayForm;
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::xattrs;
@@ -58,15 +59,15 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let table_view = domains::table_view_of(array.schema());
-    folder_of(array, options, table_view)
+    let form = domains::array_form(array.schema());
+    folder_of(array, options, form)
 }
 
-/// Like [`array_folder`], for an array that tables show in another way.
+/// Like [`array_folder`], for an array in another form.
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, table_view: Option<TableView>) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.lower_case_dimensions {
@@ -75,8 +76,8 @@ pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, table_view: Optio
     };
     let names = Arc::new(names);
     let mut folder = match array.schema().array_type {
-        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &table_view)?,
+        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options, form)?,
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &form)?,
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
@@ -205,16 +206,17 @@ fn dense_folder(
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: &Arc<OpenOptions>,
+    form: ArrayForm,
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
-    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
+    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone(), form.clone()));
     let whole = FieldFolder {
         subarray: Arc::new(DenseSubarray::new(dense, selection)),
         names,
         modified,
         shown: options.shown.clone(),
-        table_view: None,
+        form,
     };
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
@@ -226,12 +228,12 @@ fn sparse_folder(
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
-    table_view: &Option<TableView>,
+    form: &ArrayForm,
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        let (names, table_view) = (names.clone(), table_view.clone());
-        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), table_view };
+        let (names, form) = (names.clone(), form.clone());
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;

@@ -11,6 +11,7 @@ use tilefs_format::error::Result;
 use crate::array::explain::Explanations;
 use crate::array::{FieldFolderKind, tree_of};
 use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::FixedFolder;
@@ -27,6 +28,7 @@ pub struct NonEmptyFolder {
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: Arc<OpenOptions>,
+    form: ArrayForm,
     made: SingleFlight<(FixedFolder, Arc<Explanations>)>,
 }
 
@@ -36,8 +38,9 @@ impl NonEmptyFolder {
         names: Arc<FieldNames>,
         modified: SystemTime,
         options: Arc<OpenOptions>,
+        form: ArrayForm,
     ) -> Self {
-        NonEmptyFolder { dense, names, modified, options, made: SingleFlight::new() }
+        NonEmptyFolder { dense, names, modified, options, form, made: SingleFlight::new() }
     }
 
     /// Returns the source of its explanatory files.
@@ -60,7 +63,7 @@ impl NonEmptyFolder {
             names: self.names.clone(),
             modified: self.modified,
             shown: self.options.shown.clone(),
-            table_view: None,
+            form: self.form.clone(),
         };
         tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)
     }

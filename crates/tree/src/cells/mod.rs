@@ -3,6 +3,7 @@
 
 pub mod dense;
 pub(crate) mod label_search;
+pub mod matrix;
 pub mod sparse;
 
 use std::sync::Arc;

@@ -16,18 +16,19 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
+use crate::fields::array_form::ArrayForm;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
 use crate::views::builder::FolderBuilder;
 
-pub use vcf::view::TableView;
+pub use vcf::lists::VariantLists;
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
 pub const DOMAINS: [Domain; 5] =
     [soma::group::DOMAIN, cf::group::DOMAIN, vcf::group::DOMAIN, bioimaging::group::DOMAIN, filestore::DOMAIN];
 
-/// Returns the form in which a domain shows an array of a group as a table.
-pub type TableViewOfMember = fn(&Group, &Arc<Array>) -> Result<Option<TableView>>;
+/// Returns the form of an array of a group.
+pub type MemberForm = fn(&Group, &Arc<Array>) -> Result<Option<ArrayForm>>;
 
 /// Adds files of a domain to the folder of an array that was last modified at a time.
 pub type AddToArray = fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>;
@@ -40,10 +41,10 @@ pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
 pub struct Domain {
     /// Makes what it adds to the folder of a group. Reads nothing.
     pub of_group: Option<fn(ShownGroup) -> Box<dyn GroupDomain>>,
-    /// Returns the form in which the domain shows an array as a table.
-    pub table_view: Option<fn(&ArraySchema) -> Option<TableView>>,
-    /// The same for an array in a group.
-    pub table_view_of_member: Option<TableViewOfMember>,
+    /// Returns the form of an array.
+    pub array_form: Option<fn(&ArraySchema) -> Option<ArrayForm>>,
+    /// Returns the form of an array that has another one in its group.
+    pub member_form: Option<MemberForm>,
     /// Adds files to the folder of an array.
     pub add_to_array: Option<AddToArray>,
     /// Returns the lengths of a matrix, if the domain stores them.
@@ -52,13 +53,8 @@ pub struct Domain {
 
 impl Domain {
     /// A domain that adds nothing.
-    pub const NONE: Domain = Domain {
-        of_group: None,
-        table_view: None,
-        table_view_of_member: None,
-        add_to_array: None,
-        matrix_lengths: None,
-    };
+    pub const NONE: Domain =
+        Domain { of_group: None, array_form: None, member_form: None, add_to_array: None, matrix_lengths: None };
 }
 
 /// A group whose folder is shown.
@@ -160,23 +156,23 @@ fn of_group_among(domains: &[Domain], group: &ShownGroup) -> Arc<[Box<dyn GroupD
     domains.iter().filter_map(|domain| Some((domain.of_group?)(group.clone()))).collect()
 }
 
-/// Returns the form in which a domain shows an array as a table.
-pub fn table_view_of(schema: &ArraySchema) -> Option<TableView> {
-    DOMAINS.iter().find_map(|domain| (domain.table_view?)(schema))
+/// Returns the form of an array; it is plain if the array is of no domain.
+pub fn array_form(schema: &ArraySchema) -> ArrayForm {
+    DOMAINS.iter().find_map(|domain| (domain.array_form?)(schema)).unwrap_or_default()
 }
 
-/// Returns the form in which a domain shows an array in a group as a table.
+/// Returns the form of an array that has another one in its group.
 ///
 /// # Errors
 /// Fails if what determines that cannot be read.
-pub fn table_view_of_member(group: &Group, array: &Arc<Array>) -> Result<Option<TableView>> {
-    first(|domain| domain.table_view_of_member.map_or(Ok(None), |of| of(group, array)))
+pub fn member_form(group: &Group, array: &Arc<Array>) -> Result<Option<ArrayForm>> {
+    first(|domain| domain.member_form.map_or(Ok(None), |of| of(group, array)))
 }
 
 /// Adds the files of domains to the folder of an array.
 ///
 /// # Errors
-/// As for [`table_view_of_member`].
+/// As for [`member_form`].
 pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
     DOMAINS.iter().filter_map(|domain| domain.add_to_array).try_for_each(|add| add(builder, array, modified))
 }
@@ -184,7 +180,7 @@ pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: S
 /// Returns the lengths of a matrix, if a domain stores them.
 ///
 /// # Errors
-/// As for [`table_view_of_member`].
+/// As for [`member_form`].
 pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
     first(|domain| domain.matrix_lengths.map_or(Ok(None), |of| of(array)))
 }

@@ -328,8 +328,8 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match domains::table_view_of_member(group, &array)? {
-                Some(view) => folder_of(array, options.clone(), Some(view))?,
+            let folder = match domains::member_form(group, &array)? {
+                Some(form) => folder_of(array, options.clone(), form)?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenMember::Array(Arc::new(folder)))

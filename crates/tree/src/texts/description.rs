@@ -10,7 +10,6 @@ use tilefs_reader::array::TimeWindow;
 use tilefs_reader::array::dense::AxisSelection;
 use tilefs_reader::array::sparse::RowCount;
 
-use crate::domains::soma::Element;
 use crate::views::files::{FileFacts, Files};
 
 /// An array, or a slice of one, as its folder shows it.
@@ -25,6 +24,8 @@ pub struct Description<'a> {
     pub image: Option<ImagePart>,
     /// The slice's folder, such as `slice/0..9`; `None` for the whole array.
     pub selection: Option<String>,
+    /// What its Zarr group is as annotated data, if it can be that.
+    pub annotated: Option<&'static str>,
     pub window: TimeWindow,
     /// The newest commit that is shown, in milliseconds since 1970.
     pub last_commit: Option<u64>,
@@ -103,15 +104,6 @@ impl Description<'_> {
     /// Returns whether all files are one row of cells: those of a sparse array, and of a dense one with one dimension.
     pub fn has_one_axis(&self) -> bool {
         self.schema.is_sparse() || self.schema.dimensions.len() == 1
-    }
-
-    /// Returns the AnnData type of its Zarr group, if it is a whole SOMA array.
-    pub fn annotated(&self) -> Option<&'static str> {
-        match Element::of(self.schema).filter(|_| self.selection.is_none())? {
-            Element::DataFrame => Some("a data frame"),
-            Element::SparseMatrix => Some("a sparse matrix"),
-            Element::DenseMatrix => None,
-        }
     }
 
     /// Returns the number of cells along each axis, or of rows; `None` if it is not known.

@@ -187,7 +187,7 @@ fn which_file(description: &Description<'_>) -> String {
         let has_nanoseconds = || shown.files.iter().any(|file| file.view == &PARQUET_MICROSECONDS);
         let job = if view == &PARQUET && has_nanoseconds() {
             "Tables and queries: DuckDB, Polars, pandas"
-        } else if view == &ZARR_VIEW && description.annotated().is_some() {
+        } else if view == &ZARR_VIEW && description.annotated.is_some() {
             "Annotated data: anndata, scanpy"
         } else {
             job.task

@@ -10,6 +10,7 @@ use tilefs_reader::array::Array;
 use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
+use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::options::Extent;
@@ -46,7 +47,8 @@ impl ArrowParts {
             let selected = subarray.select(selection, Addressing::Coordinate);
             subarray = selected.map_err(|error| error.into_error(selection))?;
         }
-        let fields = FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, table_view: None };
+        let fields =
+            FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, form: ArrayForm::default() };
         if !fields.has_one_axis() {
             let dimensions = fields.schema().dimensions.len();
             let path = fields.subarray.array().path();

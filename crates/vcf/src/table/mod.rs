@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
+use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField, Notation};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
@@ -20,7 +20,7 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use crate::columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+use crate::columns::{FieldColumns, push_alleles, push_filters, push_id};
 use crate::dataset::arrays::{VariantDataset, extent_attributes};
 use crate::definitions::{Definitions, FieldKind};
 use crate::layout::Contigs;
