@@ -13,7 +13,7 @@ use tilefs_threads as threads;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, printable};
-use tilefs_tree::texts::{dense_text, sparse_text};
+use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
 
 const EXAMPLES: &str = "\

@@ -19,7 +19,7 @@ use super::options::{Logging, NamedSlices, Opening};
 use super::output;
 use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
-use tilefs_tree::texts::counted;
+use tilefs_tree::wording::size::counted;
 use tilefs_tree::{self as tree, OpenOptions, Stored};
 
 /// Characters of the progress bar.

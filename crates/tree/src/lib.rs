@@ -9,6 +9,7 @@
 
 pub mod array;
 pub mod cells;
+mod directory_folder;
 pub mod domains;
 pub mod fields;
 pub mod group;
@@ -20,6 +21,7 @@ pub mod options;
 pub mod select;
 pub mod texts;
 pub mod views;
+pub mod wording;
 
 pub use domains::VariantLists;
 pub use mounted::MountedTree;

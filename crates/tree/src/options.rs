@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::cells::dense::Extent;
 use crate::node::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_storage::{CloudOptions, Links};
@@ -52,14 +53,4 @@ impl fmt::Debug for DomainOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "options of {} domains", self.0.len())
     }
-}
-
-/// The box of cells that the files of a dense array cover.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Extent {
-    /// The domain, or the current domain if set.
-    #[default]
-    Domain,
-    /// The smallest box that holds every written cell.
-    NonEmpty,
 }

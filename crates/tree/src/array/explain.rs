@@ -10,6 +10,8 @@ use tilefs_reader::array::{Array, undecodable_fields};
 use crate::array::FieldFolderKind;
 use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::domains;
 use crate::fields::FieldFolder;
 use crate::fields::enums;
@@ -19,8 +21,7 @@ use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::select::time;
 use crate::texts::{
-    AxisSummary, CellsSummary, CoveredBox, Description, FragmentFacts, FragmentsTsv, readme, schema_json, schema_text,
-    views_txt,
+    CellsSummary, Description, FragmentFacts, FragmentsTsv, readme, schema_json, schema_text, views_txt,
 };
 use crate::views::builder::{FileList, FolderBuilder};
 use crate::views::described::EXPLANATION;

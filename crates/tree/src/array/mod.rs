@@ -19,7 +19,7 @@ use crate::array::history::HISTORY;
 use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
-use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
 use crate::domains;
@@ -29,15 +29,17 @@ use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::Node;
-use crate::node::lazy::FixedFolder;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
 use crate::select::{self, Addressing, DimensionBounds};
-use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::views;
 use crate::views::builder::FolderBuilder;
+use crate::views::described::LABELS;
 use crate::views::labels;
+use crate::wording::size::{dense_text, rows_text, sparse_text};
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";
@@ -286,6 +288,25 @@ pub(super) fn fields_folder(
 fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
-    enums::add_to(builder, array, modified);
+    add_labels(builder, array, modified);
     labels::add_to(&mut builder.folder, array, selection, modified, array_folder);
+}
+
+/// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
+fn add_labels(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
+    let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    // The stored order has no meaning.
+    names.sort_unstable();
+    let mut files = FileNames::new(&[]);
+    builder.add_folder("enums", true, |enums| {
+        for name in names {
+            let (array, name) = (array.clone(), name.to_owned());
+            let file = files.give(&name, &[".txt"]);
+            let content = LazyFile::new(modified, move || Ok(Arc::new(enums::lines(&array, &name)?)));
+            enums.add(format!("{file}.txt"), &LABELS, None, content);
+        }
+    });
 }

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 
 use crate::array::{FieldFolderKind, fields_folder};
+use crate::cells::dense::CoveredBox;
 use crate::fields::FieldFolder;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::select::{Addressing, SelectionError};
-use crate::texts::CoveredBox;
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
 /// group need not fit all of its arrays.

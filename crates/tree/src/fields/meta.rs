@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tilefs_export::{Content, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
@@ -32,7 +32,7 @@ use crate::node::ExtendedAttributes;
 use crate::node::hex::hex;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
-use crate::texts::with_large_integers_as_text;
+use crate::wording::value::{number_json, with_large_integers_as_text};
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
 pub fn add_to(
@@ -204,23 +204,6 @@ fn values_of(datatype: Datatype, bytes: &[u8]) -> (&'static str, Value) {
         return ("hex", hex(bytes).into());
     }
     ("values", bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect())
-}
-
-/// Returns a number that parses back exactly: single precision with the digits of its double, non-finite values as
-/// strings.
-pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
-    let float = match datatype {
-        Datatype::Float32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_le_bytes(bytes))),
-        Datatype::Float64 => bytes.try_into().ok().map(f64::from_le_bytes),
-        _ => None,
-    };
-    if let Some(float) = float.filter(|float| float.is_finite()) {
-        return json!(float);
-    }
-    match number::integer(datatype, bytes) {
-        Some(integer) => i64::try_from(integer).map_or(json!(integer as u64), |signed| json!(signed)),
-        None => number::text(datatype, bytes).into(),
-    }
 }
 
 #[cfg(test)]

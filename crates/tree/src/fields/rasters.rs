@@ -24,7 +24,6 @@ use crate::fields::missing;
 use crate::fields::notes::Notes;
 use crate::node::names::dimension_names;
 use crate::select::Addressing;
-use crate::texts::ImagePart;
 
 /// The metadata key under which GDAL describes a raster.
 const GDAL_METADATA: &str = "_gdal";
@@ -37,6 +36,15 @@ const GDAL_FILE: &str = ".tdb.aux.xml";
 
 /// Maximum size in bytes of such a description.
 const MAX_GDAL_FILE: u64 = 16 << 20;
+
+/// The rows and columns of an array's raster, without the padding of its last tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePart {
+    pub lines: u64,
+    pub samples: u64,
+    /// The name of the folder in `islice/` that shows only this part.
+    pub selection: String,
+}
 
 /// The metadata of an array about its fields, and about the fields as rasters.
 pub struct Rasters<'a> {

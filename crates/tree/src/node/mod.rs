@@ -7,7 +7,6 @@ pub(crate) mod hex;
 pub mod lazy;
 pub(crate) mod listing;
 pub mod names;
-pub mod opened_later;
 pub mod quoting;
 pub mod recent;
 pub mod shown;

@@ -13,14 +13,16 @@ use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, Dimensi
 use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
 
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
-use super::filters::pipeline_json;
-use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
+use super::description::{CellsSummary, Description};
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
 use crate::select::coordinate_text;
 use crate::select::time;
 use crate::views::files::FileFacts;
+use crate::wording::filters::pipeline_json;
+use crate::wording::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
 /// replaced by their number of labels: `enums/` has them.

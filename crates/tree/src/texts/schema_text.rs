@@ -5,14 +5,16 @@ use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{Attribute, CellValNum, Dimension};
 use tilefs_reader::array::sparse::RowCount;
 
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
-use super::filters::pipeline_text;
+use super::description::{CellsSummary, Description};
 use super::json::layout_name;
-use super::value::{datatype_text, values_text};
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::names::{dimension_name, dimension_names};
 use crate::node::quoting::{in_line, quoted};
 use crate::select::time;
 use crate::select::{coordinate_text, range_text};
+use crate::wording::filters::pipeline_text;
+use crate::wording::value::{datatype_text, values_text};
 
 /// Maximum number of values or characters that are shown.
 const MOST: usize = 60;

@@ -10,6 +10,8 @@ use tilefs_format::schema::{ArraySchema, CellValNum, fixture};
 use tilefs_reader::array::TimeWindow;
 
 use super::description::*;
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::listing::Listing;
 use crate::views::files::{FileFacts, Files};
 use crate::views::{View, datasets, grid, headers, lines, npy, raw, text_tables};
