@@ -53,7 +53,7 @@ impl<T: ObjectStore + PaginatedListStore> Client for T {
 }
 
 /// A client of a bucket.
-pub struct Connection {
+pub struct BucketConnection {
     pub client: Arc<dyn Client>,
     /// The client's region, and whether it was configured. S3 only.
     pub region: Option<(String, bool)>,
@@ -71,7 +71,7 @@ pub fn connect(
     options: &CloudOptions,
     region: Option<&str>,
     traffic: &Arc<Traffic>,
-) -> Result<Connection> {
+) -> Result<BucketConnection> {
     // Process-wide; another bucket may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match bucket.provider {
