@@ -27,6 +27,7 @@ mod key;
 mod known;
 pub mod local;
 pub mod memory;
+pub mod misspelt;
 mod paths;
 pub mod percent;
 mod ranges;
