@@ -11,9 +11,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
 use super::super::header::ValueCount;
 use super::super::line::{Allele, LineValue, MISSING, SampleFields, separate};
-use super::genotypes::{is_complete, place};
-use super::info::Alleles;
-use super::{Known, LineRecord, MergedFile, Role};
+use super::genotypes::{Alleles, is_complete, place};
+use super::known::{Known, LineRecord, MergedFile, Role};
 
 /// About how many bytes a missing field takes, for memory.
 const BYTES_OF_A_MISSING_FIELD: usize = 6;

@@ -8,8 +8,8 @@ use super::super::fields::Values;
 use super::super::header::ValueCount;
 use super::super::line::{InfoField, LineValue, Placed};
 use super::super::record::END;
-use super::genotypes::place;
-use super::{END_NUMBER, Known, KnownField, Role};
+use super::genotypes::{Alleles, place};
+use super::known::{END_NUMBER, Known, KnownField, Role};
 use tilefs_format::error::Result;
 
 /// The INFO fields of one line, field by field.
@@ -32,14 +32,6 @@ struct Name<'a> {
 enum Sum {
     Integers(Vec<i64>),
     Floats(Vec<f32>),
-}
-
-/// The alleles of a record, mapped to those of its line.
-pub(super) struct Alleles<'m> {
-    /// For each allele of the record, its number in the line.
-    pub map: &'m [usize],
-    /// The number of alleles of the line.
-    pub of_line: usize,
 }
 
 impl<'a> Info<'a> {
