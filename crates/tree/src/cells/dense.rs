@@ -24,7 +24,7 @@ use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
-use crate::select::labels::DimensionLabel;
+use crate::select::DimensionLabel;
 use crate::select::{self, Addressing, DimensionBounds};
 
 /// Maximum length of a file.

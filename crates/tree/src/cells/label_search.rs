@@ -19,7 +19,7 @@ use tilefs_threads::cancellation;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};
 use crate::select::DimensionBounds;
-use crate::select::labels::{DimensionLabel, Label};
+use crate::select::{DimensionLabel, Label};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;

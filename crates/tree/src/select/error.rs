@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilefs_format::error::Error;
 
-use super::syntax::Token;
+use super::token::Token;
 
 /// Maximum width in characters; of longer selections, only the part around the error is shown.
 const WIDTH: usize = 76;

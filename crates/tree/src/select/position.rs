@@ -4,8 +4,9 @@
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
-use super::resolve::colons;
-use super::syntax::{RangeForm, RangeText, Token};
+use super::ranges::colons;
+use super::syntax::{RangeForm, RangeText};
+use super::token::Token;
 use super::value;
 
 /// Returns the coordinates at the positions of a range; `None` if it is empty.

@@ -9,7 +9,7 @@ use tilefs_storage::percent;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
-use super::syntax::Token;
+use super::token::Token;
 
 /// Returns the first and last coordinate that a value of an integer, date or time dimension means; they differ only for
 /// dates less precise than the dimension. Values far outside every type saturate at [`moment::SATURATED`].

@@ -8,7 +8,7 @@ use tilefs_format::error;
 use tilefs_format::scalar;
 
 use super::*;
-use crate::select::labels::{DimensionLabel, Label};
+use crate::select::{DimensionLabel, Label};
 
 /// Labels in memory, found by a linear search.
 struct Listed {
