@@ -12,9 +12,9 @@ use tilefs_format::error::Error;
 use tilefs_threads as threads;
 
 use super::background;
-use super::detach::{self, Detach, Refusal};
 use super::error::MountError;
 use super::mount::Mount;
+use super::mounting::detach::{self, Detach, Refusal};
 use super::sys;
 
 /// Signals that end a mount: `kill`, ctrl-C.

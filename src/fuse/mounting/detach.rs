@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-use super::error::MountError;
-use super::{attach, mount_table, mountpoint};
+use super::{attach, mount_table};
+use crate::fuse::error::MountError;
 
 /// Time to wait for a mount to disappear from the mount table.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ pub enum Refusal {
 /// [`MountError`] if no tilefs mount is here, or if it is in use, with the processes that use it.
 pub fn unmount(mountpoint: &Path, how: Detach) -> Result<(), MountError> {
     let fail = |reason: String| MountError::new(mountpoint, reason);
-    let path = mountpoint::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
+    let path = mount_table::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
     let mounted = match mount_table::at(&path) {
         Some(mounted) if mounted.is_tilefs() => mounted,
         Some(mounted) => {
