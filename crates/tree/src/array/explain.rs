@@ -7,8 +7,6 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
 
-use crate::array::FieldFolderKind;
-use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
@@ -41,6 +39,26 @@ const LARGE: u128 = 1 << 20;
 /// Ratio of shown to written cells from which `nonempty/` is recommended.
 const MUCH_LARGER: u128 = 10;
 
+/// The folders of an array that contain files of all its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldFolderKind {
+    /// The folder of the array itself.
+    Whole,
+    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
+    Variant(&'static str),
+    /// The folder of a slice, with its path: `slice/0..9`.
+    Slice(String),
+}
+
+/// The folder of the non-empty domain.
+pub trait NonEmptyPart: Send + Sync {
+    /// Returns the source of its explanatory files.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read, or the box is larger than any file.
+    fn explanations(&self) -> Result<&Explanations>;
+}
+
 /// Writes one of the explanatory texts.
 type Write = fn(&Description<'_>) -> String;
 
@@ -50,7 +68,7 @@ pub struct Explanations {
     covers: CoveredBox,
     kind: FieldFolderKind,
     /// The folder of the non-empty domain in this one, if there is one.
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
     files: OnceLock<FileList>,
 }
 
@@ -61,7 +79,7 @@ impl Explanations {
         fields: &FieldFolder,
         covers: CoveredBox,
         kind: FieldFolderKind,
-        nonempty: Option<Arc<NonEmptyFolder>>,
+        nonempty: Option<Arc<dyn NonEmptyPart>>,
     ) -> Arc<Self> {
         let explanations =
             Arc::new(Explanations { fields: fields.clone(), covers, kind, nonempty, files: OnceLock::new() });

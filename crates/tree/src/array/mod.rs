@@ -14,8 +14,9 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 
-use crate::array::explain::Explanations;
-use crate::array::history::HISTORY;
+pub use crate::array::explain::FieldFolderKind;
+use crate::array::explain::{Explanations, NonEmptyPart};
+use crate::array::history::{HISTORY, History};
 use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
@@ -44,17 +45,6 @@ use crate::wording::size::{dense_text, rows_text, sparse_text};
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";
 
-/// The folders of an array that contain files of all its fields.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FieldFolderKind {
-    /// The folder of the array itself.
-    Whole,
-    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
-    Variant(&'static str),
-    /// The folder of a slice, with its path: `slice/0..9`.
-    Slice(String),
-}
-
 /// Returns the files of a whole array.
 ///
 /// # Errors
@@ -81,8 +71,24 @@ pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) 
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options, form)?,
         ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &form)?,
     };
-    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
+    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history_of(&array, &options, modified))));
     Ok(folder)
+}
+
+/// Returns the history of an array. All its times share the parsed fragments and schemas.
+fn history_of(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
+    let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
+    let options = options.clone();
+    History::new(
+        array.window(),
+        modified,
+        move || of_times.commit_times(),
+        move || of_began.began(),
+        move |window| {
+            let array = Array::open(folder.clone(), window)?;
+            Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
+        },
+    )
 }
 
 /// Approximate memory that the files of one attribute or dimension take while their folder is shown, including the
@@ -212,14 +218,12 @@ fn dense_folder(
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
-    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone(), form.clone()));
-    let whole = FieldFolder {
-        subarray: Arc::new(DenseSubarray::new(dense, selection)),
-        names,
-        modified,
-        shown: options.shown.clone(),
-        form,
-    };
+    let subarray = Arc::new(DenseSubarray::new(dense.clone(), selection));
+    let whole = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
+    let of_box = options.clone();
+    let nonempty = Arc::new(NonEmptyFolder::new(dense, whole.clone(), move |fields, covers| {
+        tree_of(fields, covers, &of_box, FieldFolderKind::Variant(NONEMPTY), None)
+    }));
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
@@ -244,17 +248,25 @@ fn sparse_folder(
 }
 
 /// Builds the files of everything that is shown of an array, and its slices.
-pub(super) fn tree_of(
+fn tree_of(
     fields: FieldFolder,
     covers: CoveredBox,
     options: &OpenOptions,
     kind: FieldFolderKind,
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
-    folder.add_folder("slice", SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new()));
+    folder.add_folder(
+        "slice",
+        SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone(), slice_files),
+    );
+    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new(), slice_files));
     Ok((folder, explanations))
+}
+
+/// Builds the folder of the files of a slice.
+fn slice_files(fields: &FieldFolder, kind: FieldFolderKind) -> Result<FixedFolder> {
+    Ok(fields_folder(fields, CoveredBox::Selection, kind, None)?.0)
 }
 
 fn modified(array: &Array) -> SystemTime {
@@ -263,11 +275,11 @@ fn modified(array: &Array) -> SystemTime {
 
 /// Builds the folder of the files of an array or a part of it, and the source of its explanatory files. `nonempty` is
 /// its `nonempty/` folder, if it has one.
-pub(super) fn fields_folder(
+fn fields_folder(
     fields: &FieldFolder,
     covers: CoveredBox,
     kind: FieldFolderKind,
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));

@@ -208,6 +208,10 @@ struct Explained {
 }
 
 impl Folder for Explained {
+    fn inner(&self) -> Option<&dyn Folder> {
+        Some(&*self.of)
+    }
+
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         if name != METADATA {
             return self.of.lookup(name);
