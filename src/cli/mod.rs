@@ -1,5 +1,6 @@
-//! The commands of `tilefs`, one file each, and the code that they share.
+//! The command line of `tilefs`.
 //!
+//! * [`commands`]: the commands, one file each
 //! * [`arguments`]: expands the short forms of `tilefs mount`
 //! * [`options`]: the options for opening arrays and for the log
 //! * [`array`]: opens arrays
@@ -9,34 +10,26 @@
 
 mod arguments;
 mod array;
-mod cat;
 mod closed_output;
-mod completions;
+mod commands;
 mod failure;
-mod info;
 mod log;
-mod ls;
-mod man;
 mod memory;
-mod mount;
-#[cfg(feature = "serve")]
-mod open;
 mod options;
 mod output;
 mod printable;
-#[cfg(feature = "serve")]
-mod serve;
 mod service;
 mod size;
-mod umount;
-mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use arguments::Arguments;
+use commands::{cat, completions, info, ls, man, mount, umount, verify};
+#[cfg(feature = "serve")]
+use commands::{open, serve};
 use failure::Failure;
 use tilefs::fuse::background;
 use tilefs::reports::reason_of_panic;
@@ -100,7 +93,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         #[cfg(feature = "serve")]
         Some(Command::Open(open)) => open.run(),
         Some(Command::Verify(verify)) => verify.run(),
-        Some(Command::Completions(completions)) => completions.run(),
+        Some(Command::Completions(completions)) => completions.run(CommandLine::command()),
         Some(Command::Man(man)) => man.run(),
     }) {
         Ok(()) => ExitCode::SUCCESS,

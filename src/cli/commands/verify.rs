@@ -14,9 +14,9 @@ use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder};
 use tilefs_threads as threads;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening};
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::output;
 use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
 use tilefs_tree::wording::size::counted;

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 
-use super::failure::Failure;
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,16 +39,16 @@ enum Page {
 impl Page {
     fn source(self) -> &'static str {
         match self {
-            Page::Tilefs => include_str!("../../man/tilefs.1"),
-            Page::Paths => include_str!("../../man/tilefs-paths.7"),
+            Page::Tilefs => include_str!("../../../man/tilefs.1"),
+            Page::Paths => include_str!("../../../man/tilefs-paths.7"),
         }
     }
 
     /// The page as text, which scripts/render_manuals.sh renders.
     fn text(self) -> &'static str {
         match self {
-            Page::Tilefs => include_str!("../../man/tilefs.txt"),
-            Page::Paths => include_str!("../../man/tilefs-paths.txt"),
+            Page::Tilefs => include_str!("../../../man/tilefs.txt"),
+            Page::Paths => include_str!("../../../man/tilefs-paths.txt"),
         }
     }
 }

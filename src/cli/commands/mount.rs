@@ -10,9 +10,9 @@ use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
-use super::failure::{Failure, NOT_AN_ARRAY};
-use super::options::{Logging, NamedSlices, Opening, Views};
-use super::{array, log, service};
+use crate::cli::failure::{Failure, NOT_AN_ARRAY};
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
 use tilefs_tree::{self as tree, Links};

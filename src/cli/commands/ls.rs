@@ -10,9 +10,9 @@ use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_threads as threads;
 
-use super::failure::{Failure, complain};
-use super::options::{Logging, NamedSlices, Opening, Views};
-use super::{array, output, printable};
+use crate::cli::failure::{Failure, complain};
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::{array, output, printable};
 use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
 
