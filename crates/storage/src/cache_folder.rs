@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 
-use super::entries::for_each_entry;
+use super::local::entries::for_each_entry;
 
 /// Name of the key file.
 const KEY: &str = "key.tilefs";
