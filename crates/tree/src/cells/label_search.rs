@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_export::Column;
+use tilefs_export::content::offsets::wrong_offsets;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
@@ -184,9 +185,8 @@ impl Written {
     fn value(&self, number: u64) -> Result<Scalar> {
         let (start, end) = match (&self.column.offsets, self.column.field.cell_size()) {
             (Some(offsets), _) => {
-                let mut ends = [0; 16];
-                offsets.read_at(number.saturating_mul(8), &mut ends)?;
-                let ends: Vec<u64> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
+                let mut ends = [0; 2];
+                offsets.read_into(number, &mut ends)?;
                 (ends[0], ends[1])
             }
             (None, size) => {
@@ -194,7 +194,7 @@ impl Written {
                 (number.saturating_mul(size), number.saturating_add(1).saturating_mul(size))
             }
         };
-        let length = end.checked_sub(start).ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
+        let length = end.checked_sub(start).ok_or_else(wrong_offsets)?;
         if length > LONGEST_TEXT {
             return Err(Error::unsupported(format!("a label of {length} bytes to be searched")));
         }

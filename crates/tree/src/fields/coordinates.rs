@@ -218,12 +218,11 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
         if cells > MAX_UNORDERED || column.values.len() > MAX_TEXT || column.field.datatype.size() != 1 {
             return Ok(false);
         }
-        let (mut ends, mut values) = (vec![0; offsets.len() as usize], vec![0; column.values.len() as usize]);
-        offsets.read_at(0, &mut ends)?;
+        let (mut ends, mut values) = (vec![0; offsets.count() as usize + 1], vec![0; column.values.len() as usize]);
+        offsets.read_into(0, &mut ends)?;
         column.values.read_at(0, &mut values)?;
-        let ends: Vec<usize> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end) as usize).collect();
         return Ok(ends.windows(2).all(|ends| match ends {
-            &[start, end] => values.get(start..end).is_some_and(|value| seen.insert(value)),
+            &[start, end] => values.get(start as usize..end as usize).is_some_and(|value| seen.insert(value)),
             _ => false,
         }));
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField, Notation};
+use tilefs_export::content::offsets::{Offsets, wrong_offsets};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
@@ -272,7 +273,7 @@ enum Samples {
 struct Texts {
     name: String,
     values: Arc<dyn Content>,
-    offsets: Arc<dyn Content>,
+    offsets: Offsets,
 }
 
 /// The values of some rows.
@@ -290,12 +291,11 @@ impl Texts {
 
     /// Returns the start of the value of each row, and the end of the last.
     fn positions(&self, rows: &Range<u64>) -> Result<Vec<u64>> {
-        let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
-        self.offsets.read_at(8 * rows.start, &mut bytes)?;
-        let positions: Vec<u64> = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let mut positions = vec![0; (rows.end - rows.start + 1) as usize];
+        self.offsets.read_into(rows.start, &mut positions)?;
         match positions.is_sorted() && positions.last().is_some_and(|last| *last <= self.values.len()) {
             true => Ok(positions),
-            false => Err(Error::damaged("offsets of values that decrease").in_field(&self.name)),
+            false => Err(wrong_offsets().in_field(&self.name)),
         }
     }
 
