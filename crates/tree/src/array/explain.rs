@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_export::Labels;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
@@ -132,35 +133,17 @@ impl Explanations {
         Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explanations.description()))
     }
 
-    /// Returns the description for the texts, and whether it is final: data that could not be read may be readable the
-    /// next time.
-    fn description(&self) -> (Description<'_>, bool) {
+    /// Returns which cells the files hold.
+    fn cells(&self, findings: &mut Findings) -> CellsSummary {
         let array = self.fields.subarray.array();
-        let schema = array.schema();
-        let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
-        let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
-        findings.warnings.extend(time::future_commits(&future));
-        undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
-        let mut enumerations = Vec::new();
-        let mut known = HashSet::new();
-        for (number, attribute) in schema.attributes.iter().enumerate() {
-            if attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
-                enumerations.extend(findings.known(enums::labels(array, number)));
-            }
-        }
-        let metadata = match array.metadata() {
-            Ok(metadata) => {
-                findings.warnings.extend(meta::left_out(&metadata));
-                meta::for_formats(&metadata)
-            }
-            Err(error) => {
-                findings.warn(&error);
-                Vec::new()
-            }
-        };
-        let cells = match self.fields.subarray.selection() {
+        match self.fields.subarray.selection() {
             Some(selection) => CellsSummary::Dense {
-                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisSummary::of(a, d)).collect(),
+                axes: selection
+                    .axes()
+                    .iter()
+                    .zip(&array.schema().dimensions)
+                    .map(|(a, d)| AxisSummary::of(a, d))
+                    .collect(),
                 covers: self.covers,
             },
             None => {
@@ -175,7 +158,30 @@ impl Explanations {
                 };
                 CellsSummary::Sparse { rows, non_empty: findings.known(non_empty), matrix: findings.known(matrix) }
             }
+        }
+    }
+
+    /// Returns the description for the texts, and whether it is final: data that could not be read may be readable the
+    /// next time.
+    fn description(&self) -> (Description<'_>, bool) {
+        let array = self.fields.subarray.array();
+        let schema = array.schema();
+        let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
+        findings.warnings.extend(time::future_commits(&future));
+        undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
+        let enumerations = enumerations_of(array, &mut findings);
+        let metadata = match array.metadata() {
+            Ok(metadata) => {
+                findings.warnings.extend(meta::left_out(&metadata));
+                meta::for_formats(&metadata)
+            }
+            Err(error) => {
+                findings.warn(&error);
+                Vec::new()
+            }
         };
+        let cells = self.cells(&mut findings);
         let written = findings.known(self.written()).map(|(description, lasts)| {
             findings.last &= lasts;
             Box::new(description)
@@ -214,6 +220,18 @@ impl Explanations {
         };
         (description, findings.last)
     }
+}
+
+/// Returns the enumerations of an array's attributes, each once.
+fn enumerations_of(array: &Array, findings: &mut Findings) -> Vec<Arc<Labels>> {
+    let mut enumerations = Vec::new();
+    let mut known = HashSet::new();
+    for (number, attribute) in array.schema().attributes.iter().enumerate() {
+        if attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
+            enumerations.extend(findings.known(enums::labels(array, number)));
+        }
+    }
+    enumerations
 }
 
 /// Problems found while describing an array, to be shown in the texts.

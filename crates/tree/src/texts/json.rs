@@ -53,6 +53,34 @@ fn object(description: &Description<'_>) -> Value {
         put("selection", selection.clone().into());
     }
     put("shape", description.shape().into());
+    cells(description, &mut put);
+    put("tile_order", layout_name(schema.tile_order).into());
+    put("cell_order", layout_name(schema.cell_order).into());
+    put("time", times(description));
+    put("fragments", description.fragments.into());
+    let numbers = 0..schema.dimensions.len();
+    put("dimensions", numbers.map(|number| dimension(description, number)).collect());
+    put("attributes", schema.attributes.iter().map(|one| attribute(description, one)).collect());
+    put("coordinate_filters", pipeline_json(&schema.coords_filters));
+    put("offset_filters", pipeline_json(&schema.offsets_filters));
+    put("validity_filters", pipeline_json(&schema.validity_filters));
+    if !schema.labels.is_empty() {
+        put("dimension_labels", schema.labels.iter().map(label).collect());
+    }
+    if !schema.enumerations.is_empty() {
+        let mut space = MAX_LABELS;
+        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
+    }
+    put("files", description.files.iter().map(file).collect());
+    let not_listed = description.not_listed.iter();
+    put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
+    put("warnings", description.warnings.clone().into());
+    Value::Object(all)
+}
+
+/// Adds which cells the files hold.
+fn cells(description: &Description<'_>, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    let schema = description.schema;
     match &description.cells {
         CellsSummary::Dense { axes, covers } => {
             let firsts = axes.iter().zip(&schema.dimensions);
@@ -78,28 +106,6 @@ fn object(description: &Description<'_>) -> Value {
             put("allows_duplicates", schema.allows_duplicates.into());
         }
     }
-    put("tile_order", layout_name(schema.tile_order).into());
-    put("cell_order", layout_name(schema.cell_order).into());
-    put("time", times(description));
-    put("fragments", description.fragments.into());
-    let numbers = 0..schema.dimensions.len();
-    put("dimensions", numbers.map(|number| dimension(description, number)).collect());
-    put("attributes", schema.attributes.iter().map(|one| attribute(description, one)).collect());
-    put("coordinate_filters", pipeline_json(&schema.coords_filters));
-    put("offset_filters", pipeline_json(&schema.offsets_filters));
-    put("validity_filters", pipeline_json(&schema.validity_filters));
-    if !schema.labels.is_empty() {
-        put("dimension_labels", schema.labels.iter().map(label).collect());
-    }
-    if !schema.enumerations.is_empty() {
-        let mut space = MAX_LABELS;
-        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
-    }
-    put("files", description.files.iter().map(file).collect());
-    let not_listed = description.not_listed.iter();
-    put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
-    put("warnings", description.warnings.clone().into());
-    Value::Object(all)
 }
 
 fn times(description: &Description<'_>) -> Value {
