@@ -3,7 +3,8 @@
 # section.
 #
 # usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve scale
-#                                           variants previews texts small versions; the first four by default
+#                                           variants previews texts small versions annotated
+#                                           datasets; the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
@@ -19,8 +20,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | variants | previews | texts | small | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale, variants, previews, texts, small and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | variants | previews | texts | small | versions | annotated | datasets) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale, variants, previews, texts, small, versions, annotated and datasets" >&2; exit 2 ;;
     esac
 done
 
@@ -45,14 +46,14 @@ case " $* " in
         "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
 esac
 case " $* " in
-    *" python "* | *" texts "*)
+    *" python "* | *" texts "* | *" annotated "* | *" datasets "*)
         "$here/scripts/package.sh" wheel
         "$venv/bin/python" -m pip install --quiet pyarrow fsspec -c "$here/scripts/requirements.txt"
         "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps \
             "$here"/target/packages/tilefs-*_"$(uname -m)".whl ;;
 esac
 case " $* " in
-    *" single_cell "*)
+    *" single_cell "* | *" annotated "*)
         "$venv/bin/python" -m pip install --quiet anndata tiledbsoma ;;
 esac
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -199,3 +200,20 @@ def test_a_real_experiment_is_that_of_the_tree():
     assert expected.obs.columns.tolist() == found.obs.columns.tolist() and set(expected.obsm) == set(found.obsm)
     for name in expected.obsm:
         np.testing.assert_array_equal(expected.obsm[name], found.obsm[name])
+
+
+def test_matrices_may_stay_where_they_are():
+    path = os.environ.get("TILEFS_TEST_EXPERIMENT")
+    if not path:
+        pytest.skip("no experiment of TileDB-SOMA was given")
+    opened = tilefs.open(path)
+    whole, data = opened.to_anndata(layers=True), opened.to_anndata(layers=True, backed=True)
+    assert not hasattr(data.X, "data") and data.shape == whole.shape and set(data.layers) == set(whole.layers)
+    np.testing.assert_array_equal(data.X.to_memory().toarray(), whole.X.toarray())
+    queries = {"obs_query": "n_genes > 1200", "var_query": "n_counts > 100"}
+    chosen, expected = opened.to_anndata(**queries, backed=True), opened.to_anndata(**queries)
+    assert chosen.is_view and chosen.obs_names.equals(expected.obs_names) and chosen.var_names.equals(expected.var_names)
+    # Older ones cannot take rows out of stored matrices with this version of SciPy.
+    if tuple(map(int, version("anndata").split(".")[:3])) >= (0, 12, 19):
+        np.testing.assert_array_equal(chosen.to_memory().X.toarray(), expected.X.toarray())
+        np.testing.assert_array_equal(data.X[5:50].toarray(), whole.X[5:50].toarray())

@@ -1,11 +1,14 @@
 """Queries with conditions give what TileDB-Py gives: `array.query(cond="a > 3")[...]`, `.multi_index`, `.df`."""
 
+import shutil
+
 import numpy as np
 import pandas
 import pytest
 from conftest import tiledb
 
 import tilefs
+from tilefs import _parts
 
 ENUMERATIONS = [
     tiledb.Enumeration("colours", False, np.array(["red", "green", "blue"])),
@@ -359,3 +362,70 @@ def test_open_takes_the_arguments_of_tiledb_py(paths, tmp_path):
         tilefs.open(path, timestamp=3, at=4)
     with pytest.raises(tilefs.UsageError, match="pair"):
         tilefs.open(path, timestamp=(1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def ascending(tmp_path_factory):
+    """Returns a sparse array with integers, dates and labels that ascend along its dimension, and the integers."""
+    path = tmp_path_factory.mktemp("ascending") / "array"
+    count = 200_000
+    numbers = np.arange(count)
+    dim = tiledb.Dim("id", domain=(0, 10**6), tile=10**5, dtype=np.int64)
+    kinds = tiledb.Enumeration("kinds", False, np.array(["a", "b", "c", "d"]))
+    attrs = [tiledb.Attr("n", dtype=np.int32), tiledb.Attr("t", dtype="datetime64[s]"), tiledb.Attr("kind", dtype=np.int8, enum_label="kinds")]
+    schema = tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True, capacity=1000, enums=[kinds])
+    tiledb.Array.create(str(path), schema)
+    with tiledb.open(str(path), "w") as array:
+        array[numbers] = {"n": (numbers * 3).astype("i4"), "t": numbers.astype("M8[s]"), "kind": (numbers // 50_000).astype("i1")}
+    return path
+
+
+@pytest.mark.parametrize(
+    "condition, expected",
+    [
+        ("n > 590000", 3333),
+        ("n >= 300 and n < 600", 100),
+        ("n == 9 or n == 599997", 2),
+        ("t < '1970-01-01T00:01:00'", 60),
+        ("kind == 'd'", 50_000),
+        ("kind in ['a', 'nothing'] and n < 30", 10),
+        ("not (n < 599991)", 3),
+        ("n < 0", 0),
+    ],
+)
+def test_bounds_of_tiles_rule_out_parts(ascending, tmp_path, condition, expected):
+    copy = tmp_path / "array"
+    shutil.copytree(ascending, copy)
+    array = tilefs.open(copy)
+    kept = _parts.possible(array.read()._rows, array, array.query(cond=condition)._condition)
+    total = len(array.read()._rows.part_starts(_parts.ROWS))
+    assert kept is not None and len(kept) <= max(3, total // 3)
+    # Tiles that are ruled out are not read: damage those of the middle.
+    if all(abs(part - total // 2) > 0 for part in kept):
+        damage(copy, total // 2 * _parts.ROWS // 1000 + 5)
+        with pytest.raises(tilefs.DamagedError):
+            tilefs.open(copy).query(attrs=["n"]).df[:]
+    found = tilefs.open(copy).query(cond=condition).df[:]
+    assert len(found) == expected
+
+
+def damage(path, tile):
+    """Overwrites a part of the file of the attribute `n`."""
+    (file,) = path.glob("__fragments/*/a0.tdb")
+    with open(file, "r+b") as opened:
+        opened.seek(file.stat().st_size * tile // 200)
+        opened.write(b"\xff" * 64)
+
+
+def test_bounds_rule_out_nothing_that_holds(ascending):
+    array = tilefs.open(ascending)
+    numbers = np.arange(200_000) * 3
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        low, high = sorted(random.integers(-100, 700_000, 2).tolist())
+        found = array.query(attrs=["n"], cond=f"n > {low} and n <= {high} or n == {low * 3}")[:]
+        expected = numbers[((numbers > low) & (numbers <= high)) | (numbers == low * 3)]
+        np.testing.assert_array_equal(np.sort(found["n"]), expected)
+    # Nothing is ruled out.
+    assert _parts.possible(array.read()._rows, array, array.query(cond="n != 3")._condition) is None
+    assert _parts.possible(array.read(order="row")._rows, array, array.query(cond="n < 3")._condition) in (None, [0])

@@ -2,6 +2,8 @@
 
 import shutil
 
+import pickle
+
 import numpy as np
 import pytest
 import tiledb
@@ -220,3 +222,19 @@ def test_a_dense_array_of_one_dimension_is_a_table(tmp_path):
         array[:] = np.arange(6, dtype="f4")
     table = pyarrow.table(tilefs.open(tmp_path / "array").read(rows=slice(2, 3)))
     assert table.to_pydict() == {"i": [2, 3], "a": [1.0, 2.0]}
+
+
+def test_parts_together_are_the_rows(tmp_path):
+    """Parts are read without the others, in any process."""
+    path = str(tmp_path / "long")
+    count = 3_000_000
+    schema = tiledb.ArraySchema(tiledb.Domain(tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64)), [tiledb.Attr("a", dtype=np.int8)], sparse=True)
+    tiledb.Array.create(path, schema)
+    with tiledb.open(path, "w") as array:
+        array[np.arange(count)] = (np.arange(count) % 100).astype("i1")
+    rows = tilefs.open(path).read(columns=["id", "a"])
+    assert rows.parts == 3
+    parts = [pickle.loads(pickle.dumps(rows.part(number))).to_arrow() for number in range(rows.parts)]
+    assert pyarrow.concat_tables(parts).equals(rows.to_arrow())
+    with pytest.raises(IndexError, match="there are 3 parts"):
+        rows.part(3)

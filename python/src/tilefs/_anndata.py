@@ -45,13 +45,16 @@ def to_anndata(
     layers: Union[Sequence[str], bool],
     obs_query: Optional[str],
     var_query: Optional[str],
+    backed: bool,
 ) -> "anndata.AnnData":
     """Returns a measurement of an experiment; :meth:`Group.to_anndata` documents the parameters."""
     import anndata
 
     measured = _measurement(experiment, measurement)
-    obs = _Frame.read(_array(experiment, "obs"), "obs", obs_query)
-    var = _Frame.read(_array(measured, "var"), "var", var_query)
+    observations, variables = _array(experiment, "obs"), _array(measured, "var")
+    # What is backed is whole, and then a part of it is shown.
+    obs = _Frame.read(observations, "obs", None if backed else obs_query)
+    var = _Frame.read(variables, "var", None if backed else var_query)
     matrices = _group(measured, "X")
     names = list(matrices or ())
     main = X if X in names else None
@@ -61,11 +64,16 @@ def to_anndata(
     for name in extra:
         if name not in names:
             raise KeyError(f"{measured.uri} has no layer {name!r}; it has {', '.join(names) or 'none'}")
-    return anndata.AnnData(
-        X=None if main is None else _matrix(_array(matrices, main), obs, var),
+    stored = _Stored(experiment, measured) if backed else None
+
+    def matrix(name: str) -> Any:
+        return _matrix(_array(matrices, name), obs, var) if stored is None else stored.matrix(name)
+
+    data = anndata.AnnData(
+        X=None if main is None else matrix(main),
         obs=obs.frame,
         var=var.frame,
-        layers={name: _matrix(_array(matrices, name), obs, var) for name in extra},
+        layers={name: matrix(name) for name in extra},
         obsm=_elements(measured, "obsm", obs, None),
         varm=_elements(measured, "varm", var, None),
         obsp=_elements(measured, "obsp", obs, obs),
@@ -73,6 +81,41 @@ def to_anndata(
         uns=_unstructured(_group(measured, "uns")),
         raw=_raw(experiment, measured, obs),
     )
+    if not backed or obs_query is None and var_query is None:
+        return data
+    chosen = (_Frame.read(observations, "obs", obs_query).rows, _Frame.read(variables, "var", var_query).rows)
+    return data[tuple(slice(None) if rows is None else rows for rows in chosen)]
+
+
+class _Stored:
+    """The matrices of a measurement where they are stored: anndata reads the rows that it needs."""
+
+    def __init__(self, experiment: "Group", measured: "Group") -> None:
+        import fsspec
+        import zarr
+
+        # The entry point of an installed package does this.
+        if "tilefs" not in fsspec.available_protocols():
+            fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem")
+        opened = zarr.open_group("tilefs://zarr", mode="r", storage_options={"uri": experiment.uri, **_options_of(experiment)})
+        # Of several measurements, each has a folder.
+        if opened.attrs.get("encoding-type") != "anndata":
+            opened = opened[f"ms/{measured.uri.rstrip('/').rsplit('/', 1)[-1]}"]
+        self._zarr: Any = opened
+
+    def matrix(self, name: str) -> Any:
+        import anndata
+
+        found = self._zarr[f"layers/{name}" if f"layers/{name}" in self._zarr else "X"]
+        return anndata.io.sparse_dataset(found) if "shape" in found.attrs else found
+
+
+def _options_of(group: "Group") -> Dict[str, Any]:
+    """Returns the options with which a group was opened, or the group that it is a member of."""
+    make, arguments = group._origin
+    while hasattr(arguments[0], "_origin"):
+        make, arguments = arguments[0]._origin
+    return dict(arguments[1])
 
 
 class _Frame(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
+import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _anndata, _indices, _options, _queries, _selections, _subscripts, _tilefs
-from ._errors import Error, UsageError
+from . import _anndata, _dask, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
+from ._errors import Error, UsageError, of_streams
 from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ _ENCODINGS = {
     "STRING_UTF32": "utf-32-le",
     "STRING_UCS4": "utf-32-le",
 }
+
+# The rows of a part where only the first rows are wanted.
+_FEW_ROWS = 1024
 
 # How many names an error lists.
 _MOST_NAMES = 20
@@ -83,8 +87,24 @@ def open(
     return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
 
 
+class _Reopened:
+    """What was opened to unpickle an object. Others that are unpickled meanwhile share it, and so its cache."""
+
+    def __init__(self, opened: Any) -> None:
+        self.opened = opened
+
+
+_REOPENED: "weakref.WeakValueDictionary[str, _Reopened]" = weakref.WeakValueDictionary()
+
+
 def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
-    return open(uri, **options)
+    name = repr((uri, sorted(options.items())))
+    shared = _REOPENED.get(name)
+    if shared is None:
+        shared = _REOPENED[name] = _Reopened(open(uri, **options)._opened)
+    found = _shown(shared.opened, (_open_again, (uri, options)))
+    found._shared = shared
+    return found
 
 
 def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Group]":
@@ -98,6 +118,7 @@ class _Opened:
         self._inner: Any = opened
         self._origin = origin
         self._uri: str = opened.uri()
+        self._shared: Optional[_Reopened] = None
 
     @property
     def _opened(self) -> Any:
@@ -120,7 +141,7 @@ class _Opened:
 
     def close(self) -> None:
         """Releases the memory and the files. Reads in progress finish; later ones raise an error."""
-        self._inner = None
+        self._inner = self._shared = None
 
     def __enter__(self) -> Any:
         return self
@@ -372,14 +393,15 @@ class Array(_Opened):
         if isinstance(columns, str):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
-        return Rows(self._opened.rows(selection, columns and list(columns), order == "row"))
+        return Rows(self, selection, columns and list(columns), order)
 
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Array {self.uri!r}, closed>"
-        kind = "sparse" if self.is_sparse else "dense"
-        dimensions = ", ".join(dimension.name for dimension in self.dimensions)
-        return f"<tilefs.Array {self.uri!r}: {kind} [{dimensions}], {', '.join(self.attributes)}>"
+        return _display.array_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.array_page(self)
 
 
 def _open_label(array: Array, name: str) -> Array:
@@ -528,6 +550,18 @@ class Attribute:
                 result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
         return result
 
+    def to_dask_array(self, chunks: Any = "auto") -> Any:
+        """Returns the values as an array of dask. Its workers open the array by its address and options; a key in memory is
+        not passed on.
+
+        >>> print(tilefs.open("dem.tdb")["temp"].to_dask_array("tiles").chunks)
+        ((32, 32, 32, 4), (32, 32, 32, 32, 32, 32, 8))
+
+        :param chunks: as for ``dask.array.from_array``: ``"auto"``, which makes chunks of whole tiles, sizes in cells, or
+            ``"tiles"``, a chunk for each tile
+        """
+        return _dask.array_of(self, chunks)
+
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
         import numpy
 
@@ -563,7 +597,10 @@ class Attribute:
         return cells.reshape([sum(count for _, _, count in one) for one in axes])
 
     def __repr__(self) -> str:
-        return f"<tilefs.Attribute {self.name!r} of {self._array.uri!r}: {self.dtype}>"
+        return _display.attribute_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.attribute_page(self)
 
 
 class Rows:
@@ -576,8 +613,25 @@ class Rows:
     33 ['id', 'kind', 'score', 'state']
     """
 
-    def __init__(self, rows: "_tilefs.Rows") -> None:
-        self._rows = rows
+    def __init__(
+        self,
+        array: Array,
+        selection: Optional[str],
+        columns: Optional[List[str]],
+        order: str,
+        parts: Optional[Tuple[int, List[int]]] = None,
+    ) -> None:
+        self._array = array
+        self._selection = selection
+        self._columns = columns
+        self._order = order
+        # The most rows of a part, and the parts that are read.
+        self._parts = parts
+        rows: "_tilefs.Rows" = array._opened.rows(selection, columns, order == "row")
+        self._rows = rows if parts is None else rows.some_parts(*parts)
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
+        return Rows, (self._array, self._selection, self._columns, self._order, self._parts)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._rows.__arrow_c_stream__(requested_schema)
@@ -589,15 +643,79 @@ class Rows:
         """Returns the number of rows. If fragments may hold the same cells, this reads their coordinates."""
         return self._rows.count()
 
+    def head(self, count: int = 5) -> "pyarrow.Table":
+        """Returns the first rows as a pyarrow table. Only their tiles are read, if no rows have to be sorted or merged."""
+        import pyarrow
+
+        batches, left, most = [], max(0, count), max(count, _FEW_ROWS)
+        reader = pyarrow.RecordBatchReader.from_stream(self._of_parts(most, range(len(self._rows.part_starts(most)))))
+        with of_streams():
+            while left:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                batches.append(batch.slice(0, left))
+                left -= len(batches[-1])
+        return pyarrow.Table.from_batches(batches, reader.schema)
+
     def to_arrow(self) -> "pyarrow.Table":
         """Returns the rows as a pyarrow table."""
         import pyarrow
 
-        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+        with of_streams():
+            return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+    def to_dask_dataframe(self, condition: Optional[str] = None, *, rows_of_partition: int = _dask.ROWS) -> Any:
+        """Returns the rows as a DataFrame of dask. Its workers open the array by its address and options; a key in memory
+        is not passed on. If rows are ordered by the only dimension, it is the index, and divisions are known. Columns that
+        are not used are not read.
+
+        >>> frame = tilefs.open("cells.tdb").read(columns=["id", "score"]).to_dask_dataframe("score > 30")
+        >>> print(frame.npartitions, frame.known_divisions, len(frame))
+        1 True 99
+
+        :param condition: as for :meth:`Array.query`: other rows are left out; partitions that it rules out are not read
+        :param rows_of_partition: the most rows of a partition, unless one tile has more
+        """
+        return _dask.frame_of(self, condition, rows_of_partition)
 
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
         return self.to_arrow().to_pandas(**options)
+
+    @property
+    def parts(self) -> int:
+        """How many parts of about a million rows there are, each of which can be read without the others."""
+        return len(self._rows.part_starts(_dask.ROWS))
+
+    def part(self, number: int) -> "Rows":
+        """Returns the rows of one of the :attr:`parts`."""
+        if not 0 <= number < self.parts:
+            raise IndexError(f"there are {self.parts} parts, and none has the number {number}")
+        return self._of_parts(_dask.ROWS, [number])
+
+    def to_ray_dataset(self) -> Any:
+        """Returns the rows as a dataset of Ray, with a task for each of the :attr:`parts`. This needs Ray."""
+        import ray.data
+
+        def read(row: Mapping[str, Any], rows: "Rows" = self) -> "pyarrow.Table":
+            return rows.part(int(row["id"][0])).to_arrow()
+
+        return ray.data.range(self.parts, override_num_blocks=self.parts).map_batches(read, batch_size=1)
+
+    def _with_columns(self, columns: Sequence[str]) -> "Rows":
+        return Rows(self._array, self._selection, list(columns), self._order, self._parts)
+
+    def _of_parts(self, most: int, parts: Sequence[int]) -> "Rows":
+        """Returns the rows of some of the parts of at most ``most`` rows, by their numbers."""
+        return Rows(self._array, self._selection, self._columns, self._order, (most, list(parts)))
+
+    def __repr__(self) -> str:
+        return _display.rows_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.rows_page(self)
 
 
 class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
@@ -650,6 +768,7 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         layers: Union[Sequence[str], bool] = (),
         obs_query: Optional[str] = None,
         var_query: Optional[str] = None,
+        backed: bool = False,
     ) -> "anndata.AnnData":
         """Reads an experiment of TileDB-SOMA into memory. This needs anndata, pandas, SciPy and pyarrow.
 
@@ -658,8 +777,12 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
         :param layers: the names of other matrices, which become layers; ``True`` for all
         :param obs_query: a condition on the cells, as for :meth:`Array.query`: ``"tissue == 'lung' and n > 500"``
         :param var_query: a condition on the variables
+        :param backed: leave ``X`` and the layers where they are: subscripts of these, and ``to_memory()`` of a part, read
+            the rows that they need. This needs fsspec and zarr, too.
         """
-        return _anndata.to_anndata(self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query)
+        return _anndata.to_anndata(
+            self, measurement, X=X, layers=layers, obs_query=obs_query, var_query=var_query, backed=backed
+        )
 
     def batches(
         self,
@@ -700,7 +823,10 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Group {self.uri!r}, closed>"
-        return f"<tilefs.Group {self.uri!r}: {', '.join(self)}>"
+        return _display.group_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.group_page(self)
 
 
 def _open_member(group: Group, name: str) -> Union[Array, Group]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _conditions, _subscripts
+from . import _conditions, _parts, _subscripts
 from ._conditions import Condition, Field
-from ._errors import Error, UsageError
+from ._errors import Error, UsageError, of_streams
 from ._subscripts import Range
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from ._arrays import Array, Attribute
+    from ._arrays import Array, Attribute, Rows
     from ._schema import Dimension
 
 # Cells by the names of attributes and dimensions.
@@ -193,10 +193,17 @@ class Query:
         else:
             by_row = "row" if self.order == "C" else "array"
             rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
-            table = self._kept(rows, read, len(wanted) if not order else len(read))
+            table = self._kept(self._possible(rows), read, len(wanted) if not order else len(read))
         if order:
             table = table.sort_by([(stored[name], "ascending") for name in reversed(order)])
         return table.select(range(len(wanted)))
+
+    def _possible(self, rows: "Rows") -> "Rows":
+        """Returns rows without the parts that the condition rules out by the bounds of their tiles."""
+        if self._condition is None:
+            return rows
+        parts = _parts.possible(rows._rows, self._array, self._condition)
+        return rows if parts is None else rows._of_parts(_parts.ROWS, parts)
 
     def _kept(self, rows: Any, names: Sequence[str], count: int) -> "pyarrow.Table":
         """Returns the rows for which the condition holds, with the first ``count`` columns."""
@@ -207,7 +214,7 @@ class Query:
         reader = pyarrow.RecordBatchReader.from_stream(rows)
         kept = []
         tested = _conditions.fields_of(self._condition)
-        for batch in reader:
+        for batch in _batches(reader):
             columns = {name: self._tested(name, batch.column(names.index(name))) for name in tested}
             holds = _conditions.evaluate(self._condition, columns, batch.num_rows)
             if holds.any():
@@ -249,6 +256,12 @@ class Query:
                 allowed = _subscripts.narrowed([domain], low, high)
                 found[number] = [part for ends in allowed for part in _subscripts.narrowed(given, *ends)]
         return found
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """Returns the batches of a stream."""
+    with of_streams():
+        yield from reader
 
 
 class MultiIndex:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _subscripts
+from . import _display, _subscripts
 from ._errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ class Dimension:
     @property
     def _stored(self) -> Dict[str, Any]:
         return self._array.schema._field("dimensions", [one is self for one in self._array.dimensions].index(True))
+
+    @property
+    def _cells_before(self) -> int:
+        """How many cells of its tile lie before the lowest coordinate: where a current domain begins within a tile."""
+        stored, low = self._stored["domain"], self.domain[0] if self.domain is not None else None
+        if not self._extent_in_cells or not isinstance(stored[0], int) or not isinstance(low, int):
+            return 0
+        return (low - stored[0]) % self._extent_in_cells
 
     @property
     def _extent_in_cells(self) -> Optional[int]:
@@ -269,6 +277,12 @@ class Schema(Dict[str, Any]):
                 )
         known = ", ".join(one["name"] for one in self.get("dimension_labels", ()))
         raise UsageError(f"{self._array.uri} has no dimension label {name!r}; it has {known or 'none'}")
+
+    def __repr__(self) -> str:
+        return _display.schema_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.schema_page(self)
 
     def _field(self, kind: str, number: int) -> Dict[str, Any]:
         return dict(self[kind][number])
