@@ -17,7 +17,7 @@ use tilefs_threads::{self as threads, Probe};
 use super::error::MountError;
 use super::filesystem::TreeFilesystem;
 use super::mounting::attach::{self, Access};
-use super::mounting::detach::{self, Detach, Refusal};
+use super::mounting::detach::{self, Detach, DetachRefusal};
 use super::mounting::needs::Needs;
 use super::mounting::working_folders::working_folders;
 use super::mounting::{mount_table, mountpoint};
@@ -303,8 +303,8 @@ impl Mount {
     /// unmounts.
     ///
     /// # Errors
-    /// [`Refusal`] if it is in use, or the system rejects it.
-    pub(super) fn detach(&self, how: Detach) -> Result<(), Refusal> {
+    /// [`DetachRefusal`] if it is in use, or the system rejects it.
+    pub(super) fn detach(&self, how: Detach) -> Result<(), DetachRefusal> {
         // After the session ended normally, the kernel may reuse its device number for a new mount on the same folder.
         // Only a dead mount can then still be ours, left after the connection was aborted. After the session's threads
         // failed, the mount is still ours.

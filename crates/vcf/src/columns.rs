@@ -27,7 +27,7 @@ use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 
 /// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ColumnContent {
     /// The values of a field, by its number.
     Values(usize),
     /// Whether the alleles of a genotype are phased: true if all are, and null if there are fewer than two.
@@ -43,7 +43,7 @@ pub struct FieldColumns {
     fields: Vec<DefinedField>,
     numbers: HashMap<Vec<u8>, usize>,
     columns: Vec<ComputedField>,
-    shown: Vec<Shown>,
+    shown: Vec<ColumnContent>,
     /// The number of the column with each field's values; for genotypes, also that of the column with their phase.
     of_fields: Vec<(usize, Option<usize>)>,
     notation: Notation,
@@ -75,17 +75,17 @@ impl FieldColumns {
             let phase = (field.of.value == ValueType::Genotype).then_some(place + 1);
             let phase_name = phase.map(|_| free(format!("{name}_phased")));
             columns.push(ComputedField { field: Field::new(name, datatype).with_nullable(is_nullable), kind: cell });
-            shown.push(Shown::Values(number));
+            shown.push(ColumnContent::Values(number));
             if let Some(name) = phase_name {
                 let field = Field::new(name, Datatype::Bool).with_nullable(true);
                 columns.push(ComputedField { field, kind: CellKind::Value(1) });
-                shown.push(Shown::Phased(number));
+                shown.push(ColumnContent::Phased(number));
             }
             of_fields.push((place, phase));
         }
         let field = Field::new(free(format!("{prefix}other")), Datatype::StringUtf8).with_nullable(true);
         columns.push(ComputedField { field, kind: CellKind::Text });
-        shown.push(Shown::Other);
+        shown.push(ColumnContent::Other);
         let numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         FieldColumns { kind, fields, numbers, columns, shown, of_fields, notation }
     }
@@ -120,7 +120,7 @@ impl FieldColumns {
             next = number.map_or(next, |number| number + 1);
             let place = number.filter(|number| self.fields.get(*number).is_some_and(|field| field.of.fits(values)));
             let Some((column, phase)) = place.and_then(|number| self.of_fields.get(number)) else {
-                let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&Shown::Other));
+                let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&ColumnContent::Other));
                 return if is_wanted { append_other(self.kind, name, values, &mut other) } else { Ok(()) };
             };
             for column in [Some(*column), *phase].into_iter().flatten() {
@@ -149,12 +149,12 @@ impl FieldColumns {
         };
         for (shown, cells) in shown.iter().zip(cells) {
             match shown {
-                Shown::Other if !other.is_empty() => {
+                ColumnContent::Other if !other.is_empty() => {
                     check_utf8(&other)?;
                     cells.push(&other);
                 }
                 _ if cells.count() > rows => {}
-                Shown::Values(field) if self.type_of(*field)?.value == ValueType::Flag => cells.push(&[0]),
+                ColumnContent::Values(field) if self.type_of(*field)?.value == ValueType::Flag => cells.push(&[0]),
                 _ => cells.push_null(),
             }
         }
@@ -168,8 +168,8 @@ impl FieldColumns {
     /// Appends values of a field to the cells of a column that shows it.
     fn push(&self, column: usize, values: Values<'_>, cells: &mut Cells) -> Result<()> {
         let field = match self.shown.get(column) {
-            Some(Shown::Values(field)) => *field,
-            Some(Shown::Phased(_)) => return push_phase(values, cells),
+            Some(ColumnContent::Values(field)) => *field,
+            Some(ColumnContent::Phased(_)) => return push_phase(values, cells),
             _ => return Err(Error::internal("a column of no field")),
         };
         let FieldType { value, is_list } = self.type_of(field)?;

@@ -5,7 +5,7 @@
 //! dropped.
 //!
 //! The kernel remembers names for as long as it has memory, and a slice with all its files takes more memory than a
-//! name. So an inode holds only a name and attributes. Its node lives while its folder, an open file or [`RecentNodes`]
+//! name. So an inode holds only a name and attributes. Its node lives while its folder, an open file or [`KeptNodes`]
 //! holds it. After that it is looked up in its folder again on demand.
 //!
 //! When the tree is refreshed, each folder keeps its number and is looked up again on demand. A file that may have
@@ -31,7 +31,7 @@ use tilefs_format::error::Result;
 use forgotten::{ForgottenName, ForgottenNames};
 use inode::ChangeTimes;
 pub use inode::Inode;
-use recent::RecentNodes;
+use recent::KeptNodes;
 use tilefs_tree::{EntryKind, Folder, Node, Refreshed};
 
 /// Approximate limit for the memory of names that the kernel remembers. The kernel keeps names while it has memory,
@@ -49,14 +49,14 @@ pub struct Inodes {
     root: Mutex<Node>,
     /// Number of refreshes of the tree.
     generation: AtomicU64,
-    table: Mutex<Table>,
-    recent: RecentNodes,
+    table: Mutex<InodeTable>,
+    recent: KeptNodes,
     forgotten: ForgottenNames,
     hash: Hash,
 }
 
 #[derive(Default)]
-struct Table {
+struct InodeTable {
     changes: ChangeTimes,
     inodes: HashMap<u64, InodeEntry>,
     /// Approximate memory of the inodes in bytes.
@@ -91,14 +91,14 @@ impl Inodes {
 
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
         let root = Node::Folder(root);
-        let mut table = Table::default();
+        let mut table = InodeTable::default();
         let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0, &table.changes));
         table.inodes.insert(ROOT, InodeEntry { inode, lookups: 1 });
         Inodes {
             root: Mutex::new(root),
             generation: AtomicU64::new(0),
             table: Mutex::new(table),
-            recent: RecentNodes::new(),
+            recent: KeptNodes::new(),
             forgotten: ForgottenNames::new(),
             hash,
         }
@@ -325,7 +325,7 @@ impl Inodes {
     }
 
     /// Returns the first number in the probe sequence of a path that is its own or free.
-    fn number(&self, table: &Table, parent: u64, name: &str) -> u64 {
+    fn number(&self, table: &InodeTable, parent: u64, name: &str) -> u64 {
         (0..)
             .map(|attempt| (self.hash)(parent, name, attempt))
             .filter(|&number| number > ROOT)
@@ -333,12 +333,12 @@ impl Inodes {
             .unwrap_or(ROOT)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, InodeTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl InodeTable {
     fn remove(&mut self, number: u64) -> Option<Arc<Inode>> {
         let gone = self.inodes.remove(&number)?;
         self.bytes -= gone.inode.memory();

@@ -149,13 +149,13 @@ impl ArrowColumn {
     }
 
     /// Returns the end of the values of all rows.
-    fn end(&self) -> Place {
+    fn end(&self) -> UnitPlace {
         let bytes = self.values.len();
-        Place { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
+        UnitPlace { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
     }
 
     /// Returns the start of the values of a row.
-    fn place_at(&self, offsets: &Offsets, row: u64) -> Result<Place> {
+    fn place_at(&self, offsets: &Offsets, row: u64) -> Result<UnitPlace> {
         let (unit, end) = (offsets.at(row)?, self.end());
         if unit > end.unit {
             return Err(wrong_offset(unit, self));
@@ -165,12 +165,12 @@ impl ArrowColumn {
             (_, Some(offsets)) => offsets.at(unit)?,
             (_, None) => unit,
         };
-        if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(Place { unit, byte }) }
+        if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(UnitPlace { unit, byte }) }
     }
 
     /// Returns the space that `batches` batches reserve for the buffers whose length depends on the values, up to a
     /// place.
-    fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
+    fn reserved(&self, place: UnitPlace, batches: u64) -> Option<u64> {
         let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
         let of_elements = match self.layout {
             BufferLayout::Nullable(_) => [Some(place.unit.div_ceil(8)), None],
@@ -196,7 +196,7 @@ impl ArrowColumn {
 
 /// A place among the values of a column: in the units of its offsets, and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct UnitPlace {
     unit: u64,
     byte: u64,
 }

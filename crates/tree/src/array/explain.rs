@@ -20,7 +20,7 @@ use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::select::time;
 use crate::texts::{
-    CellsSummary, Description, FragmentFacts, FragmentsTsv, readme, schema_json, schema_text, views_txt,
+    CellsSummary, Description, FragmentLine, FragmentsTsv, readme, schema_json, schema_text, views_txt,
 };
 use crate::views::builder::{FileList, FolderBuilder};
 use crate::views::described::EXPLANATION;
@@ -134,7 +134,7 @@ impl Explanations {
     }
 
     /// Returns which cells the files hold.
-    fn cells(&self, findings: &mut Findings) -> CellsSummary {
+    fn cells(&self, findings: &mut Problems) -> CellsSummary {
         let array = self.fields.subarray.array();
         match self.fields.subarray.selection() {
             Some(selection) => CellsSummary::Dense {
@@ -166,7 +166,7 @@ impl Explanations {
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.subarray.array();
         let schema = array.schema();
-        let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        let mut findings = Problems { warnings: array.folder().directory().warnings().to_vec(), last: true };
         let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
         findings.warnings.extend(time::future_commits(&future));
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
@@ -223,7 +223,7 @@ impl Explanations {
 }
 
 /// Returns the enumerations of an array's attributes, each once.
-fn enumerations_of(array: &Array, findings: &mut Findings) -> Vec<Arc<Labels>> {
+fn enumerations_of(array: &Array, findings: &mut Problems) -> Vec<Arc<Labels>> {
     let mut enumerations = Vec::new();
     let mut known = HashSet::new();
     for (number, attribute) in array.schema().attributes.iter().enumerate() {
@@ -235,13 +235,13 @@ fn enumerations_of(array: &Array, findings: &mut Findings) -> Vec<Arc<Labels>> {
 }
 
 /// Problems found while describing an array, to be shown in the texts.
-struct Findings {
+struct Problems {
     warnings: Vec<String>,
     /// Whether the next attempt would give the same result.
     last: bool,
 }
 
-impl Findings {
+impl Problems {
     fn warn(&mut self, error: &Error) {
         self.last &= !error.is_transient();
         let warning = error.to_string();
@@ -301,7 +301,7 @@ fn fragments_text(array: &Array) -> Result<String> {
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;
         let times = array.fragment_times(fragment);
-        text.add(&FragmentFacts {
+        text.add(&FragmentLine {
             name: array.fragment_name(fragment),
             start: times.map_or(0, |times| times.t1),
             end: times.map_or(0, |times| times.t2),

@@ -24,7 +24,7 @@ use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, Subarray};
-use crate::select::DimensionLabel;
+use crate::select::SelectableLabel;
 use crate::select::{self, Addressing, DimensionBounds};
 
 /// Maximum length of a file.
@@ -55,7 +55,7 @@ pub struct DenseArray {
     grid: Grid,
     view: SingleFlight<Arc<DenseView>>,
     /// The labels by which each dimension can be selected.
-    labels: Vec<Vec<DimensionLabel>>,
+    labels: Vec<Vec<SelectableLabel>>,
 }
 
 impl DenseArray {

@@ -20,7 +20,7 @@ use tilefs_threads::cancellation;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};
 use crate::select::DimensionBounds;
-use crate::select::{DimensionLabel, Label};
+use crate::select::{Label, SelectableLabel};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;
@@ -47,13 +47,13 @@ pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
 
 /// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
 /// cell.
-pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
+pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<SelectableLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
     for label in &schema.labels {
         if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value(label)) {
             let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: SingleFlight::new() };
-            labels.push(DimensionLabel(Arc::new(searched)));
+            labels.push(SelectableLabel(Arc::new(searched)));
         }
     }
     labels

@@ -17,7 +17,7 @@ use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::fields::coordinates::{AxisCoordinates, Coordinates};
+use crate::fields::coordinates::{Coordinates, LabelCoordinates};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::missing;
@@ -127,9 +127,9 @@ impl<'a> Rasters<'a> {
     ///
     /// # Errors
     /// Fails if labels cannot be read.
-    pub fn coordinates(&self, axis: usize) -> Result<AxisCoordinates> {
+    pub fn coordinates(&self, axis: usize) -> Result<LabelCoordinates> {
         let known = self.coordinates.get(axis).and_then(Option::as_ref);
-        AxisCoordinates::of(self.fields, &self.notes, axis, known)
+        LabelCoordinates::of(self.fields, &self.notes, axis, known)
     }
 
     /// Returns a field with its notes and its marker of missing values.

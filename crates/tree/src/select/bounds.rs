@@ -37,7 +37,7 @@ pub struct DimensionBounds {
     /// open ends are limited only by `limit`.
     pub shown: Option<Range>,
     /// Labels by which its cells can also be selected.
-    pub labels: Vec<DimensionLabel>,
+    pub labels: Vec<SelectableLabel>,
 }
 
 impl DimensionBounds {
@@ -173,15 +173,15 @@ pub trait Label: Send + Sync {
 
 /// A label of a dimension; equal only to itself.
 #[derive(Clone)]
-pub struct DimensionLabel(pub Arc<dyn Label>);
+pub struct SelectableLabel(pub Arc<dyn Label>);
 
-impl fmt::Debug for DimensionLabel {
+impl fmt::Debug for SelectableLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DimensionLabel").field(&self.0.name()).finish()
+        f.debug_tuple("SelectableLabel").field(&self.0.name()).finish()
     }
 }
 
-impl PartialEq for DimensionLabel {
+impl PartialEq for SelectableLabel {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

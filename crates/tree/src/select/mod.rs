@@ -41,7 +41,7 @@ use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, Selection};
 use tilefs_reader::array::sparse::CoordinateRange;
 
-pub use bounds::{Addressing, DimensionBounds, DimensionLabel, Label, coordinate_text, range_text};
+pub use bounds::{Addressing, DimensionBounds, Label, SelectableLabel, coordinate_text, range_text};
 use bounds::{integer_ends, scalar};
 use error::Result;
 pub use error::{SelectionError, SelectionErrorKind, explain};
@@ -49,14 +49,14 @@ pub use meaning::meaning;
 use progression::Progression;
 use ranges::Selected;
 use resolve::resolve;
-use token::Token;
+use token::SelectionToken;
 
 /// Returns the cells of a dense array that a selection selects, in its order.
 ///
 /// # Errors
 /// Fails if the text does not parse, a range lies outside, or there are more cells than a file can hold.
 pub fn dense(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Selection> {
-    let all = Token { text, at: 0 };
+    let all = SelectionToken { text, at: 0 };
     let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
     let mut axes = Vec::with_capacity(dimensions.len());

@@ -7,7 +7,7 @@ use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
 use super::syntax::{RangeForm, RangeText};
-use super::token::Token;
+use super::token::SelectionToken;
 use super::value;
 
 /// The selection along one dimension, range by range as typed.
@@ -40,17 +40,18 @@ pub(super) fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result
 
 /// Resolves `from..to..step`, both ends included.
 fn span(
-    whole: Token<'_>,
-    from: Token<'_>,
-    to: Token<'_>,
-    step: Option<Token<'_>>,
+    whole: SelectionToken<'_>,
+    from: SelectionToken<'_>,
+    to: SelectionToken<'_>,
+    step: Option<SelectionToken<'_>>,
     bounds: &DimensionBounds,
 ) -> Result<Option<Progression>> {
     if let Some(colon) = [from, to].into_iter().find(|token| is_half_open(*token, bounds)) {
         return Err(SelectionError::syntax(colon, "either a..b, with both ends, or a:b, without the last; not both"));
     }
     let step = step.map_or(Ok(1), value::step)?;
-    let end = |token: Token<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(Some) };
+    let end =
+        |token: SelectionToken<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(Some) };
     let (typed_from, typed_to) = (end(from)?, end(to)?);
     let shown = bounds.shown.as_ref().and_then(integer_ends);
     // A date less precise than the dimension counts as a whole, at either end.
@@ -73,16 +74,17 @@ fn span(
 }
 
 /// Returns whether a token is half-open: colons are part of dates and times, but mean the half-open form for integers.
-fn is_half_open(token: Token<'_>, bounds: &DimensionBounds) -> bool {
+fn is_half_open(token: SelectionToken<'_>, bounds: &DimensionBounds) -> bool {
     bounds.datatype.time_unit().is_none() && token.text.contains(':')
 }
 
 /// Resolves `a:b:step` as in NumPy and TileDB-Py, except that negative numbers are coordinates.
-fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+fn half_open(text: SelectionToken<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let (from, to, step) = colons(text)?;
     let step = step.map_or(Ok(1), value::step)?;
-    let end =
-        |token: Token<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(|v| Some(v.0)) };
+    let end = |token: SelectionToken<'_>| {
+        if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(|v| Some(v.0)) }
+    };
     let (from, to) = (end(from)?, end(to)?);
     let Some((low, high)) = bounds.shown.as_ref().and_then(integer_ends) else {
         return Ok(from.zip(to).and_then(|(from, to)| Progression::between(from, to - step.signum(), step)));
@@ -95,8 +97,10 @@ fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progres
 }
 
 /// Splits a token into the two or three parts between colons; the last may be missing or empty.
-pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<Token<'_>>)> {
-    let parts: Vec<Token<'_>> = text.split(':').take(4).collect();
+pub(super) fn colons(
+    text: SelectionToken<'_>,
+) -> Result<(SelectionToken<'_>, SelectionToken<'_>, Option<SelectionToken<'_>>)> {
+    let parts: Vec<SelectionToken<'_>> = text.split(':').take(4).collect();
     match *parts.as_slice() {
         [from, to] => Ok((from, to, None)),
         [from, to, step] => Ok((from, to, Some(step).filter(|step| !step.is_empty()))),
@@ -107,7 +111,7 @@ pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<To
 /// Resolves a range of a dimension of floats or strings.
 pub(super) fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
     let is_text = bounds.datatype.kind() == Kind::Bytes;
-    let read = |token: Token<'_>| match is_text {
+    let read = |token: SelectionToken<'_>| match is_text {
         true => value::text(token).map(Scalar::Text),
         false if token.text.contains(':') => {
             Err(SelectionError::syntax(token, "the half-open form is for integers; write a..b, with both ends"))
@@ -123,7 +127,7 @@ pub(super) fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Resu
             return Err(SelectionError::syntax(step, "steps are for integers, dates and times"));
         }
         RangeForm::Span { from, to, step: None } => {
-            let end = |token: Token<'_>| if token.is_empty() { Ok(None) } else { read(token).map(Some) };
+            let end = |token: SelectionToken<'_>| if token.is_empty() { Ok(None) } else { read(token).map(Some) };
             (end(from)?, end(to)?)
         }
     };

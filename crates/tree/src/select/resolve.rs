@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
 
-use super::bounds::{Addressing, DimensionBounds, DimensionLabel, integer_ends};
+use super::bounds::{Addressing, DimensionBounds, SelectableLabel, integer_ends};
 use super::error::{Result, SelectionError};
 use super::labels::of_label;
 use super::progression::Progression;
 use super::ranges::{Selected, counted, uncounted};
 use super::syntax::DimensionText;
-use super::token::Token;
+use super::token::SelectionToken;
 use super::{position, value};
 
 /// Returns the selection along each dimension, in order.
@@ -20,7 +20,7 @@ use super::{position, value};
 /// The first error, from left to right.
 pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
     let mut selected: Vec<Option<Selected>> = vec![None; dimensions.len()];
-    let mut numbers: HashMap<&str, (usize, Option<&DimensionLabel>)> = HashMap::new();
+    let mut numbers: HashMap<&str, (usize, Option<&SelectableLabel>)> = HashMap::new();
     for (place, text) in texts.iter().enumerate() {
         let (number, label) = match text.name {
             None if place > 0 && texts[place - 1].name.is_some() => {
@@ -60,7 +60,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
 }
 
-fn unknown_dimension(name: Token<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
+fn unknown_dimension(name: SelectionToken<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
     let mut names: Vec<&str> = dimensions.iter().take(10).map(|one| one.name.as_str()).collect();
     if dimensions.len() > names.len() {
         names.push("...");

@@ -12,7 +12,7 @@ pub(crate) mod testing;
 mod views;
 
 pub use description::{CellsSummary, Description};
-pub use fragments::{FragmentFacts, FragmentsTsv};
+pub use fragments::{FragmentLine, FragmentsTsv};
 pub use json::schema_json;
 pub use readme::readme;
 pub use schema_text::schema_text;

@@ -25,7 +25,7 @@ const MAX_LABELS: usize = 20;
 /// Returns the text of schema.txt.
 pub fn schema_text(description: &Description<'_>) -> String {
     let schema = description.schema;
-    let mut lines = Lines::default();
+    let mut lines = IndentedLines::default();
     let kind = if schema.is_sparse() { "sparse" } else { "dense" };
     let path = in_line(&description.path);
     lines.line(0, &format!("{kind} array {} {{  // {path}", in_line(description.name())));
@@ -112,7 +112,7 @@ fn shown_text(axis: &AxisSummary, dimension: &Dimension) -> Option<String> {
     })
 }
 
-fn attribute_lines(lines: &mut Lines, description: &Description<'_>, attribute: &Attribute) {
+fn attribute_lines(lines: &mut IndentedLines, description: &Description<'_>, attribute: &Attribute) {
     let name = in_line(&attribute.name);
     let datatype = attribute.datatype;
     let values = match attribute.cell_count {
@@ -140,7 +140,7 @@ fn attribute_lines(lines: &mut Lines, description: &Description<'_>, attribute: 
     files_line(lines, description, &name, &attribute.name);
 }
 
-fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usize) {
+fn dimension_lines(lines: &mut IndentedLines, description: &Description<'_>, number: usize) {
     let Some(dimension) = description.schema.dimensions.get(number) else { return };
     let user_name = dimension_name(description.schema, number);
     let name = in_line(&user_name);
@@ -160,14 +160,14 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usi
     files_line(lines, description, &name, &user_name);
 }
 
-fn files_line(lines: &mut Lines, description: &Description<'_>, shown: &str, field: &str) {
+fn files_line(lines: &mut IndentedLines, description: &Description<'_>, shown: &str, field: &str) {
     let files: Vec<String> = description.files_of(field).map(|file| quoted(&file.path, 255)).collect();
     if !files.is_empty() {
         lines.fact(2, shown, "files", &files.join(", "));
     }
 }
 
-fn enumeration_lines(lines: &mut Lines, description: &Description<'_>) {
+fn enumeration_lines(lines: &mut IndentedLines, description: &Description<'_>) {
     for (number, labels) in description.enumerations.iter().enumerate() {
         if number == 0 {
             lines.line(0, "enumerations:");
@@ -183,7 +183,7 @@ fn enumeration_lines(lines: &mut Lines, description: &Description<'_>) {
     }
 }
 
-fn array_lines(lines: &mut Lines, description: &Description<'_>) {
+fn array_lines(lines: &mut IndentedLines, description: &Description<'_>) {
     let schema = description.schema;
     lines.line(0, "");
     lines.line(0, "// array:");
@@ -266,11 +266,11 @@ fn unit_text(datatype: Datatype) -> Option<String> {
 
 /// The text under construction.
 #[derive(Default)]
-struct Lines {
+struct IndentedLines {
     text: String,
 }
 
-impl Lines {
+impl IndentedLines {
     fn line(&mut self, depth: usize, text: &str) {
         let indented = format!("{}{text}", "        ".repeat(depth));
         self.text.push_str(indented.trim_end());

@@ -29,12 +29,12 @@ pub struct MergedFile {
 pub(super) struct KnownField<'a> {
     pub(super) name: &'a [u8],
     pub(super) values: Values<'a>,
-    pub(super) known: Known,
+    pub(super) known: FieldDefinitions,
 }
 
 /// The result of looking up the name of a field: its number, its role, and its definitions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct FieldDefinitions {
     /// The number of the name.
     pub(super) number: usize,
     pub(super) role: Role,
@@ -80,14 +80,14 @@ pub(super) struct LineRecord<'r, 'a, 'm> {
 }
 
 /// The numbers of names of fields.
-pub(super) struct Names(HashMap<Vec<u8>, usize>);
+pub(super) struct FieldNumbers(HashMap<Vec<u8>, usize>);
 
 /// The number of the name `END`, which records may have without storing it.
 pub(super) const END_NUMBER: usize = 0;
 
-impl Names {
+impl FieldNumbers {
     pub(super) fn new() -> Self {
-        Names(HashMap::from([(END.to_vec(), END_NUMBER)]))
+        FieldNumbers(HashMap::from([(END.to_vec(), END_NUMBER)]))
     }
 
     pub(super) fn number(&mut self, name: &[u8]) -> usize {
@@ -99,8 +99,8 @@ impl Names {
 /// Returns what appends each field of a record to `fields`. `find` returns the role and both definitions of a name that
 /// is not known from earlier records.
 pub(super) fn known_fields<'f, 'a>(
-    known: &'f mut KnownNames<Known>,
-    names: &'f mut Names,
+    known: &'f mut KnownNames<FieldDefinitions>,
+    names: &'f mut FieldNumbers,
     fields: &'f mut Vec<KnownField<'a>>,
     find: impl Fn(&[u8]) -> (Role, [Definition; 2]) + 'f,
 ) -> impl FnMut(FieldValue<'a>) -> Result<()> {
@@ -108,7 +108,7 @@ pub(super) fn known_fields<'f, 'a>(
     move |FieldValue { name, values }| {
         let known = known.get(place, name, || {
             let (role, [own, merged]) = find(name);
-            Ok(Known { number: names.number(name), role, own, merged })
+            Ok(FieldDefinitions { number: names.number(name), role, own, merged })
         })?;
         place += 1;
         fields.push(KnownField { name, values, known });

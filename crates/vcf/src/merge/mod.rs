@@ -29,10 +29,10 @@ use super::record::END;
 use super::{Header, Record};
 use format::FormatFields;
 use genotypes::Alleles;
-use groups::{Candidate, Group, Member};
-use info::Info;
+use groups::{Candidate, GroupedRecord, LineGroup};
+use info::MergedInfo;
 pub use known::MergedFile;
-use known::{ALLELE_COUNT, ALLELE_NUMBER, Known, KnownField, LineRecord, Names, Role, known_fields};
+use known::{ALLELE_COUNT, ALLELE_NUMBER, FieldDefinitions, FieldNumbers, KnownField, LineRecord, Role, known_fields};
 
 /// Merges records of some files. Memory: the name of each file's sample, and the merged header.
 pub struct Merger {
@@ -57,8 +57,8 @@ pub struct FileRecord<'a> {
 pub struct MergedLines<'m> {
     merger: &'m Merger,
     /// The INFO and the FORMAT fields of a record, for each number of definitions.
-    known: Vec<[KnownNames<Known>; 2]>,
-    names: Names,
+    known: Vec<[KnownNames<FieldDefinitions>; 2]>,
+    names: FieldNumbers,
     /// The number of fields of the last record.
     fields: usize,
     filters: Option<LineFilters<'m>>,
@@ -113,11 +113,11 @@ impl Merger {
 
     /// Prepares to make lines.
     pub fn lines(&self) -> MergedLines<'_> {
-        MergedLines { merger: self, known: Vec::new(), names: Names::new(), fields: 0, filters: None }
+        MergedLines { merger: self, known: Vec::new(), names: FieldNumbers::new(), fields: 0, filters: None }
     }
 
     /// Returns the lines of the records at one position, ordered by file.
-    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<Group<'a>>> {
+    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<LineGroup<'a>>> {
         // Most records at a position have the same alleles.
         if let Some(FileRecord { record, .. }) = records.first()
             && records.windows(2).all(|two| two[0].file != two[1].file)
@@ -158,7 +158,7 @@ impl Merger {
         fields: &FormatFields<'l>,
         of_line: usize,
     ) -> Result<Vec<InfoField<'l>>> {
-        let mut info = Info::default();
+        let mut info = MergedInfo::default();
         let has_samples = self.columns > 0;
         for LineRecord { file, record, map, info: own, .. } in line {
             let alleles = Alleles { map, of_line };
@@ -219,7 +219,7 @@ impl<'m> MergedLines<'m> {
         Ok(())
     }
 
-    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l Group<'l>) -> Result<Line<'l>> {
+    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l LineGroup<'l>) -> Result<Line<'l>> {
         let first = line.first().ok_or_else(|| Error::internal("a line of no record"))?;
         first.record.check_contig()?;
         let (ids, filters) = (ids(line)?, self.filters(line)?);
@@ -301,7 +301,7 @@ impl<'m> MergedLines<'m> {
 }
 
 /// Returns the record of a member of a line.
-fn record_of<'r, 'a>(records: &'r [FileRecord<'a>], member: &Member) -> Result<&'r FileRecord<'a>> {
+fn record_of<'r, 'a>(records: &'r [FileRecord<'a>], member: &GroupedRecord) -> Result<&'r FileRecord<'a>> {
     records.get(member.record).ok_or_else(|| Error::internal("a record that is none"))
 }
 

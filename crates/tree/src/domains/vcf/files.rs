@@ -18,7 +18,7 @@ use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};
 use tilefs_vcf::file::VariantText;
 
-use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};
+use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
@@ -155,7 +155,7 @@ impl VariantFiles {
 
     /// Returns the file of a sample in one of its forms, if there is such a sample.
     fn file(&self, name: &str) -> Result<Option<Arc<LazyFile>>> {
-        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        let Some((form, stem)) = FileForm::of_name(name) else { return Ok(None) };
         // Each sample has only one file name.
         let Some(sample) = self.samples.unescaped(stem)? else { return Ok(None) };
         if escape_bytes(&sample) != stem {
@@ -260,7 +260,7 @@ impl MergedFiles {
 
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        let Some((form, stem)) = FileForm::of_name(name) else { return Ok(None) };
         let Ok(regions) = self.regions(stem)? else { return Ok(None) };
         let samples = self.samples.clone();
         let find: FindRecords = Arc::new(move |encoding| {
@@ -272,7 +272,7 @@ impl Folder for MergedFiles {
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        let (_, stem) = Form::of_name(name)?;
+        let (_, stem) = FileForm::of_name(name)?;
         self.regions(stem).ok()?.err()
     }
 
