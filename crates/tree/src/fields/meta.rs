@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_values() {
+    fn the_file_of_a_value_has_its_text_or_its_bytes() {
         assert_eq!(text_of(Datatype::Int16, &[1, 0, 0xff, 0xff]), "1\n-1\n");
         assert_eq!(text_of(Datatype::Float32, &0.1f32.to_le_bytes()), "0.1\n");
         assert_eq!(text_of(Datatype::Float64, &f64::NEG_INFINITY.to_le_bytes()), "-inf\n");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_values() {
+    fn a_value_in_json_has_the_key_of_its_form() {
         assert_eq!(
             json_of(Datatype::UInt64, &[255; 8]),
             r#"{"type":"UINT64","count":1,"values":[18446744073709551615]}"#

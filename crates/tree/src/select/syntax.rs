@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms() {
+    fn each_form_of_a_selection_is_split_into_its_parts() {
         for (text, parts) in [
             ("5", "[5]"),
             ("..", "[|]"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_errors() {
+    fn an_error_has_the_place_of_the_wrong_text() {
         for (text, at, length) in [
             ("", 0, 0),
             ("1,,2", 2, 0),

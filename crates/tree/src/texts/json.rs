@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let all = parsed(&testing::dense(&schema));
         assert_eq!(all["array_type"], "dense");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let all = parsed(&testing::sparse(&schema));
         assert_eq!(all["shape"], Value::Null);

@@ -303,7 +303,7 @@ mod tests {
     use crate::views::{arrow, described, grid, matrix_market, parquet};
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let text = readme(&testing::dense(&schema));
         let wanted = r#"climate: a TileDB array, as plain files
@@ -376,7 +376,7 @@ data.i64.hdr: ENVI has no dates
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let text = readme(&testing::sparse(&schema));
         for line in [

@@ -297,7 +297,7 @@ mod tests {
     use crate::texts::testing;
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let text = schema_text(&testing::dense(&schema));
         let wanted = r#"dense array climate {  // /data/climate
@@ -343,7 +343,7 @@ enumerations:
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let text = schema_text(&testing::sparse(&schema));
         for line in [
