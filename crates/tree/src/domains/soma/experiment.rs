@@ -23,7 +23,7 @@ use tilefs_reader::group::Group;
 use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::PlainZarr;
-use crate::domains::soma::slices::Cut;
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::fields::meta;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
-use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
+use crate::domains::soma::slices::{ExperimentSlices, SLICE};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
