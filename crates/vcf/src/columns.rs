@@ -19,9 +19,9 @@ use std::collections::{HashMap, HashSet};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filters, ValueType};
+use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, ValueType};
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
-use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
+use super::record::GENOTYPE;
 use tilefs_export::Field;
 use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 
@@ -331,57 +331,11 @@ fn append_other(kind: FieldKind, name: &[u8], values: Values<'_>, out: &mut Vec<
     Ok(())
 }
 
-fn check_utf8(text: &[u8]) -> Result<()> {
+pub(super) fn check_utf8(text: &[u8]) -> Result<()> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::unsupported("a text that is not UTF-8; the attribute's raw files have its bytes")),
     }
-}
-
-/// Appends the alleles of a record, given as stored: a list, the reference first.
-///
-/// # Errors
-/// Fails unless the bytes are a text that a NUL ends, and no allele is empty.
-pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
-    let alleles = allele_list(stored)?;
-    match notation {
-        Notation::Lists => {
-            check_utf8(stored)?;
-            cells.push_list(alleles.into_iter().map(Some));
-        }
-        Notation::Texts => cells.push(&alleles.join(&b',')),
-    }
-    Ok(())
-}
-
-/// Appends the identifier of a record, given as stored. A record without one has a dot.
-///
-/// # Errors
-/// Fails unless the bytes are a text that a NUL ends, and not empty.
-pub fn push_id(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
-    let id = id_text(stored)?;
-    if notation == Notation::Lists {
-        check_utf8(id)?;
-    }
-    cells.push(id);
-    Ok(())
-}
-
-/// Appends the names of a record's filters, given their numbers as stored; null for a record without filters.
-///
-/// # Errors
-/// Fails unless the bytes are the numbers of existing filters.
-pub fn push_filters(stored: &[u8], filters: &Filters, notation: Notation, cells: &mut Cells) -> Result<()> {
-    let names = filter_numbers(stored)?.map(|number| filters.name(number)).collect::<Result<Vec<_>>>()?;
-    match notation {
-        _ if names.is_empty() => cells.push_null(),
-        Notation::Lists => {
-            names.iter().try_for_each(|name| check_utf8(name))?;
-            cells.push_list(names.into_iter().map(Some));
-        }
-        Notation::Texts => cells.push(&names.join(&b';')),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -532,37 +486,6 @@ mod tests {
         let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
         let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
         columns.append(&record, &[], only, &mut [Cells::new(CellKind::Value(1))]).unwrap();
-    }
-
-    #[test]
-    fn stored_lists_lose_their_ends() {
-        let mut found = Cells::new(CellKind::Texts);
-        push_alleles(b"A,<DEL>\0", Notation::Lists, &mut found).unwrap();
-        push_alleles(b"A,.\0", Notation::Lists, &mut found).unwrap();
-        let mut wanted = Cells::new(CellKind::Texts);
-        wanted.push_list(["A", "<DEL>"].map(Some).into_iter());
-        wanted.push_list([Some("A")].into_iter());
-        assert_eq!(found, wanted);
-        let mut definitions = Definitions::default();
-        definitions.add(b"##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n").unwrap();
-        let filters = &definitions.filters()[0];
-        let mut found = Cells::new(CellKind::Texts);
-        push_filters(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], filters, Notation::Lists, &mut found).unwrap();
-        push_filters(&[0; 4], filters, Notation::Lists, &mut found).unwrap();
-        let mut wanted = Cells::new(CellKind::Texts);
-        wanted.push_list(["q10", "PASS"].map(Some).into_iter());
-        wanted.push_null();
-        assert_eq!(found, wanted);
-        for wrong in [&[][..], &[1, 0, 0, 0], &[1, 0, 0, 0, 9, 0, 0, 0], &[0, 0, 0]] {
-            assert!(push_filters(wrong, filters, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
-        }
-        assert!(push_alleles(b"A", Notation::Lists, &mut Cells::new(CellKind::Texts)).is_err());
-        for wrong in [&b",\0"[..], b"A,\0", b"A,,C\0"] {
-            assert!(push_alleles(wrong, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
-        }
-        for wrong in [&b""[..], b"\0"] {
-            assert!(push_id(wrong, Notation::Lists, &mut Cells::new(CellKind::Text)).is_err());
-        }
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {

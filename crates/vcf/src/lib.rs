@@ -28,18 +28,20 @@ mod layout;
 mod line;
 mod merge;
 mod record;
+mod record_columns;
 mod tabix;
 pub mod table;
 
 pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};
-pub use columns::{FieldColumns, push_alleles, push_filters, push_id};
+pub use columns::FieldColumns;
 pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
 pub use layout::{CellPositions, ContigStretch, Contigs, DatasetLayout, PositionWindow, sample_numbers};
 pub use line::Line;
 pub use merge::{FileRecord, MergedFile, MergedLines, Merger};
 pub use record::Record;
+pub use record_columns::{push_alleles, push_filters, push_id};
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
 use tilefs_format::error::{Error, Result};

@@ -21,10 +21,11 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use crate::columns::{FieldColumns, push_alleles, push_filters, push_id};
+use crate::columns::FieldColumns;
 use crate::dataset::arrays::{VariantDataset, extent_attributes};
 use crate::definitions::{Definitions, FieldKind};
 use crate::layout::Contigs;
+use crate::record_columns::{push_alleles, push_filters, push_id};
 
 /// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();
