@@ -10,8 +10,8 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;
+use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::environment::{configured, file, variable};
-use super::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use crate::secret::{read_private, warn_if_open};
 use crate::settings::CloudOptions;
 use crate::uri::BucketName;

@@ -8,11 +8,12 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;
+use super::address;
 use super::address::escaped;
+use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::credentials::is_sendable;
 use super::environment::{configured, variable};
 use super::profile::{DEFAULT_REGION, Profile};
-use super::{BucketConnection, address, check_address, no_retries, refused, with_scheme};
 use crate::settings::{CloudOptions, Settings};
 use crate::uri::{BucketName, is_name};
 
