@@ -57,5 +57,16 @@ case " $* " in
         "$venv/bin/python" -m pip install --quiet anndata tiledbsoma ;;
 esac
 
+case " $* " in
+    *" datasets "*)
+        # TileDB-CF works with older releases only.
+        TILEFS_BENCH_CF="$TILEFS_BENCH_DIR/venv-cf/bin/python"
+        [ -x "$TILEFS_BENCH_CF" ] || python3 -m venv "$TILEFS_BENCH_DIR/venv-cf"
+        "$TILEFS_BENCH_CF" -m pip install --quiet tiledb-cf==0.9.1 tiledb==0.33.6 'numpy<2.3' xarray==2025.1.2 'zarr<3.1' fsspec
+        "$TILEFS_BENCH_CF" -m pip install --quiet --force-reinstall --no-deps \
+            "$here"/target/packages/tilefs-*_"$(uname -m)".whl
+        export TILEFS_BENCH_CF ;;
+esac
+
 cd "$here/scripts"
 exec "$venv/bin/python" -m bench "$@"

@@ -1,5 +1,7 @@
 """Tests that the examples of the README, and those of docs/python.md, run and print what they should."""
 
+import ast
+import json
 import pathlib
 import re
 import shutil
@@ -48,3 +50,28 @@ def test_each_example_runs(tmp_path, demo, cells, mountable, number):
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
     assert ran.returncode == 0, ran.stderr
     assert PRINTED[number] in ran.stdout, ran.stdout
+
+
+def cells_of_notebook():
+    cells = json.loads((FOLDER / "examples.ipynb").read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_has_the_examples_of_the_readme():
+    assert [one.rstrip("\n") for one in README] == cells_of_notebook()[-len(README) :]
+
+
+def test_the_notebook_runs_from_the_first_cell_to_the_last(tmp_path, mountable):
+    """As in a notebook, the value of an expression that ends a cell is shown."""
+    script = "import fsspec; fsspec.register_implementation('tilefs', 'tilefs.fs.TilefsFileSystem')\n"
+    script += "import xarray.backends.plugins as plugins; from tilefs._xarray import TilefsBackendEntrypoint as Engine\n"
+    script += "known = plugins.list_engines(); plugins.list_engines = lambda: {**known, 'tilefs': Engine()}\n"
+    for cell in cells_of_notebook():
+        *before, last = ast.parse(cell).body
+        shown = isinstance(last, ast.Expr) and not ast.unparse(last).startswith("print(")
+        script += cell if not shown else f"{ast.unparse(ast.Module(before, []))}\nprint(len(({ast.unparse(last)})._repr_html_()))"
+        script += "\n"
+    ran = subprocess.run([sys.executable, "-X", "utf8", "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert all(int(line) > 1000 for line in lines[:3]) and len(lines) >= 3 + len(README) and "12.09" in ran.stdout, ran.stdout

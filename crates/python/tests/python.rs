@@ -43,7 +43,11 @@ fn run_pytest(arguments: &[&str]) {
 }
 
 fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
-    let Some(python) = python_with(NEEDS) else { return };
+    run_pytest_needing(NEEDS, arguments, environment);
+}
+
+fn run_pytest_needing(needs: &str, arguments: &[&str], environment: &[(&str, &Path)]) {
+    let Some(python) = python_with(needs) else { return };
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--basetemp"])
@@ -68,6 +72,11 @@ fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
 #[test]
 fn arrays_are_read_in_python() {
     run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py", "tests/test_help.py"]);
+}
+
+#[test]
+fn mistakes_are_explained() {
+    run_pytest(&["tests/test_mistakes.py"]);
 }
 
 #[test]
@@ -98,6 +107,11 @@ fn xarray_opens_arrays_and_groups() {
 #[test]
 fn workers_of_dask_read() {
     run_pytest(&["tests/test_dask.py"]);
+}
+
+#[test]
+fn type_checkers_find_no_mistakes() {
+    run_pytest_needing("pytest, numpy, tiledb, mypy, pyright", &["tests/test_types.py"], &[]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _anndata, _dask, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
-from ._errors import Error, UsageError, of_streams
+from ._errors import Error, NotFoundError, UsageError, of_streams
 from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy
     import pandas
     import pyarrow
+
+T = TypeVar("T")
 
 # The encodings of variable-length text, by datatype.
 _ENCODINGS = {
@@ -251,12 +253,12 @@ class Array(_Opened):
         """Returns an attribute by its name or number."""
         if isinstance(attribute, str):
             return self._attribute(attribute)
-        return list(self.attributes.values())[attribute]
+        return _numbered(self.uri, "attribute", attribute, list(self.attributes.values()))
 
     def dim(self, dimension: Union[str, int]) -> Dimension:
         """Returns a dimension by its name or number."""
         if not isinstance(dimension, str):
-            return self.dimensions[dimension]
+            return _numbered(self.uri, "dimension", dimension, self.dimensions)
         # Of TileDB-Py, a dimension without a name has none.
         found = next((one for one in self.dimensions if one.name == (dimension or "__dim_0")), None)
         if found is None:
@@ -266,7 +268,13 @@ class Array(_Opened):
     def enum(self, name: str) -> Enumeration:
         """Returns an enumeration by its name; :attr:`Attribute.enumeration` is that of an attribute."""
         if name not in self._enumerations:
-            self._enumerations[name] = Enumeration(name, *self._opened.enumeration(name))
+            try:
+                self._enumerations[name] = Enumeration(name, *self._opened.enumeration(name))
+            except NotFoundError:
+                known = [one.enumeration for one in self.attributes.values() if one.enumeration is not None]
+                if name in known:
+                    raise
+                raise KeyError(_no_such(self.uri, "enumeration", name, known)) from None
         return self._enumerations[name]
 
     def query(
@@ -393,7 +401,14 @@ class Array(_Opened):
         if isinstance(columns, str):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
-        return Rows(self, selection, columns and list(columns), order)
+        try:
+            return Rows(self, selection, None if columns is None else list(columns), order)
+        except UsageError:
+            known = self._columns_of_tables()
+            unknown = [one for one in columns or () if one not in known and one not in known.values()]
+            if unknown:
+                raise UsageError(_no_such(self.uri, "column", unknown[0], known)) from None
+            raise
 
     def __repr__(self) -> str:
         if self._inner is None:
@@ -869,6 +884,14 @@ class Metadata(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+
+
+def _numbered(uri: str, kind: str, number: int, found: Sequence[T]) -> T:
+    """Returns an attribute or a dimension by its number."""
+    try:
+        return found[number]
+    except IndexError:
+        raise IndexError(f"{uri} has {len(found)} {kind}s, and none has the number {number}") from None
 
 
 def _no_such(uri: str, kind: str, name: Any, known: Iterable[str]) -> str:

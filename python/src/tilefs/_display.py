@@ -310,7 +310,7 @@ def _raster(array: "Array") -> str:
     if array.is_sparse:
         return ""
     for _, attribute in _some(array.attributes.items()):
-        drawn = _or_reason(lambda: _picture_of(attribute))
+        drawn: str = _or_reason(lambda: _picture_of(attribute))
         if drawn:
             return drawn
     return ""

@@ -95,12 +95,13 @@ def _compared(comparison: Comparison, low: Any, high: Any) -> "Optional[numpy.nd
         labels = field.labels.tolist()
         values = [labels.index(one) for one in values if one in labels]
     if operator in ("==", "in"):
-        found = low != low
+        found: "numpy.ndarray[Any, Any]" = low != low
         for one in values:
             found = found | ((low <= one) & (high >= one)).astype(bool)
         return found
     end, compare = _ENDS[operator]
-    return compare(low if end == 0 else high, values[0]).astype(bool)
+    kept: "numpy.ndarray[Any, Any]" = compare(low if end == 0 else high, values[0]).astype(bool)
+    return kept
 
 
 # Of these, the lower or the upper bound decides.

@@ -189,7 +189,7 @@ class Query:
         stored = array._columns_of_tables()
         names = [stored[name] for name in read]
         if any(not one for one in ranges):
-            table = pyarrow.schema(array.read(columns=names)).empty_table()
+            table = _no_rows(array, read, pyarrow.schema(array.read(columns=names)))
         else:
             by_row = "row" if self.order == "C" else "array"
             rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
@@ -210,7 +210,8 @@ class Query:
         import pyarrow
 
         if self._condition is None:
-            return rows.to_arrow()
+            table = rows.to_arrow()
+            return table if table.num_rows else _no_rows(self._array, names, table.schema)
         reader = pyarrow.RecordBatchReader.from_stream(rows)
         kept = []
         tested = _conditions.fields_of(self._condition)
@@ -220,7 +221,7 @@ class Query:
             if holds.any():
                 kept.append(batch.select(range(count)).filter(pyarrow.array(holds)))
         schema = pyarrow.schema([reader.schema.field(number) for number in range(count)], reader.schema.metadata)
-        return pyarrow.Table.from_batches(kept, schema)
+        return pyarrow.Table.from_batches(kept, schema) if kept else _no_rows(self._array, names[:count], schema)
 
     def _tested(self, name: str, column: Any) -> Any:
         """Returns a column in the form that conditions evaluate: text stays in Arrow."""
@@ -258,6 +259,22 @@ class Query:
         return found
 
 
+def _no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "pyarrow.Table":
+    """Returns a table of these columns without rows, whose dictionaries have the labels of enumerations."""
+    import pyarrow
+
+    columns = []
+    for name, field in zip(names, schema):
+        column = pyarrow.array([], type=field.type)
+        attribute = array.attributes.get(name)
+        if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
+            labels = array.enum(attribute.enumeration).values().tolist()
+            codes = pyarrow.array([], type=field.type.index_type)
+            column = pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(labels, type=field.type.value_type), ordered=field.type.ordered)
+        columns.append(column)
+    return pyarrow.Table.from_arrays(columns, schema=schema)
+
+
 def _batches(reader: Any) -> Iterator[Any]:
     """Returns the batches of a stream."""
     with of_streams():
@@ -276,13 +293,13 @@ class MultiIndex:
     def __getitem__(self, key: Any) -> _Cells:
         query = self._query
         if _subscripts.is_nothing(key):
-            return _nothing(query)
+            return query._shown(_nothing(query), True)
         return self._cells(_subscripts.closed(query._array, key))
 
     def _cells(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
         query = self._query
         if any(not one for one in ranges):
-            return _nothing(query)
+            return query._shown(_nothing(query), True)
         cells = query._rows(ranges) if query._array.is_sparse else query._boxes(ranges)
         shown = query._shown(cells, True)
         return {name: shown[name] for name in query._names()}

@@ -72,11 +72,11 @@ class TilefsBackendEntrypoint(BackendEntrypoint):
         if coordinates is not None:
             del options["group"]
             dataset = _merged(dataset, _opened("open_groups_as_dict", filename_or_obj, options), coordinates)
-        return dataset  # type: ignore[no-any-return]
+        return dataset
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> "xarray.DataTree":
         """Opens a group as a tree of datasets."""
-        return _opened("open_datatree", filename_or_obj, options)  # type: ignore[no-any-return]
+        return _opened("open_datatree", filename_or_obj, options)
 
     def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> "Dict[str, xarray.Dataset]":
         """Opens the groups of a group by their paths."""
@@ -110,7 +110,7 @@ def _merged(root: "xarray.Dataset", datasets: "Mapping[str, xarray.Dataset]", co
             if name in dataset.dims:
                 # Positions from 0 need no coordinates.
                 is_plain = variable.dtype.kind in "iu" and (variable.values == range(variable.size)).all()
-                if not is_plain and not variable.identical(found.setdefault(name, variable)):
+                if not is_plain and not _identical(variable, found.setdefault(name, variable)):
                     return root
             elif name in found:
                 return root
@@ -119,10 +119,13 @@ def _merged(root: "xarray.Dataset", datasets: "Mapping[str, xarray.Dataset]", co
                 names.update({name} & set((*dataset.coords, *coordinates)))
         if any(sizes.setdefault(name, size) != size for name, size in dataset.sizes.items()):
             return root
-    merged = xarray.Dataset(found, attrs=root.attrs)
-    merged = merged.set_coords(names)
+    merged: "xarray.Dataset" = xarray.Dataset(found, attrs=root.attrs).set_coords(names)
     merged.set_close(root.close)
     return merged
+
+
+def _identical(one: Any, other: Any) -> bool:
+    return bool(one.identical(other))
 
 
 # The options of tilefs; the others are xarray's.

@@ -1,0 +1,113 @@
+"""What goes wrong is said in a sentence: wrong names and types, closed objects, arrays that vanish, and queries that match
+nothing or ask for very much."""
+
+import concurrent.futures
+import random
+import shutil
+
+import numpy as np
+import pytest
+from conftest import tiledb
+
+import tilefs
+
+
+@pytest.mark.parametrize(
+    "mistake, error, message",
+    [
+        (lambda array: array["scor"], KeyError, "did you mean 'score'"),
+        (lambda array: array.attr(7), IndexError, "3 attributes, and none has the number 7"),
+        (lambda array: array.dim("idd"), KeyError, "did you mean 'id'"),
+        (lambda array: array.dim(3), IndexError, "1 dimensions, and none has the number 3"),
+        (lambda array: array.enum("state"), KeyError, "did you mean 'states'"),
+        (lambda array: array.read(columns=["id", "scor"]), tilefs.UsageError, "did you mean 'score'"),
+        (lambda array: array.read(rows={"idd": 3}), tilefs.UsageError, "there are: id"),
+        (lambda array: array.read(rows={"id": "a"}), tilefs.UsageError, "not an integer"),
+        (lambda array: array.query(attrs=["scor"]), KeyError, "did you mean 'score'"),
+        (lambda array: array.query(cond="scor > 3"), tilefs.UsageError, "did you mean 'score'"),
+        (lambda array: array.query(cond="score > 'a'"), tilefs.UsageError, "numbers of the type float32"),
+        (lambda array: array.query(order="X"), ValueError, "row-major"),
+        (lambda array: array.multi_index["a"], tilefs.UsageError, "integer"),
+        (lambda array: array["score"][0:3], tilefs.UsageError, "is sparse: read its rows"),
+        (lambda array: tilefs.open(array.uri, "w"), tilefs.UsageError, "only reads"),
+        (lambda array: tilefs.open(array.uri, at="yesterday"), tilefs.UsageError, "not a time"),
+    ],
+)
+def test_mistakes_are_explained(cells, mistake, error, message):
+    with pytest.raises(error, match=message):
+        mistake(tilefs.open(cells[0]))
+
+
+def test_closed_objects_say_so(cells, demo):
+    array, dense = tilefs.open(cells[0]), tilefs.open(demo)
+    query, temp = array.query(cond="score > 3"), dense["temp"]
+    for one in (array, dense):
+        one.close()
+    for use in (lambda: temp[0, 0], lambda: query.df[:], array.read, lambda: dict(array.meta), lambda: dense[0, 0], array.nonempty_domain):
+        with pytest.raises(tilefs.Error, match="is closed"):
+            use()
+
+
+def test_threads_read_while_another_closes(cells):
+    array = tilefs.open(cells[0])
+    expected = len(array.df[:])
+
+    def read(_):
+        try:
+            return len(array.df[:])
+        except tilefs.Error as error:
+            assert "is closed" in str(error)
+            return expected
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        found = threads.map(read, range(64))
+        threads.submit(array.close)
+        assert set(found) == {expected}
+
+
+def test_arrays_that_vanish_are_errors(cells, demo, tmp_path):
+    for source, use in ((cells[0], lambda array: array.df[:]), (demo, lambda array: array["temp"][:])):
+        copy = tmp_path / source.name
+        shutil.copytree(source, copy)
+        array = tilefs.open(copy)
+        shutil.rmtree(copy)
+        with pytest.raises(tilefs.Error, match=source.name):
+            use(array)
+        assert isinstance(repr(array), str)
+        with pytest.raises(tilefs.NotFoundError):
+            tilefs.open(copy)
+
+
+def test_queries_that_match_nothing_have_the_types_of_others(cells):
+    array = tilefs.open(cells[0])
+    whole = array.multi_index[:]
+    for found in (array.multi_index[1:2], array.multi_index[[]], array.query(cond="score < 0").multi_index[:]):
+        assert {name: (len(one), one.dtype.kind) for name, one in found.items()} == {name: (0, one.dtype.kind) for name, one in whole.items()}
+    frame = array.df[:]
+    for found in (array.df[1:2], array.query(cond="score < 0").df[:], array.df[[]]):
+        assert len(found) == 0 and list(found.columns) == ["id", "kind", "score", "state"]
+        assert found["state"].cat.categories.tolist() == ["on", "off"]
+        assert found["id"].dtype == frame["id"].dtype and found["score"].dtype == frame["score"].dtype
+    assert array.query(cond="score < 0", return_arrow=True).df[:].schema.equals(array.query(return_arrow=True).df[:].schema)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_hundred_thousand_ranges(tmp_path, is_sparse):
+    """No recursion, and no time that grows with the square."""
+    path, count = str(tmp_path / "array"), 1_000_000
+    dim = tiledb.Dim("x", domain=(0, count - 1), tile=10_000, dtype=np.int64)
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), [tiledb.Attr("a", dtype=np.float64)], sparse=is_sparse))
+    with tiledb.open(path, "w") as array:
+        if is_sparse:
+            array[np.arange(count)] = np.arange(float(count))
+        else:
+            array[:] = np.arange(float(count))
+    chosen = random.Random(1).sample(range(count), 100_000)
+    array = tilefs.open(path)
+    for key in (chosen, [slice(one, one) for one in chosen]):
+        found = array.multi_index[key]["a"]
+        np.testing.assert_array_equal(np.sort(found) if is_sparse else found, np.sort(np.array(chosen, dtype=float)) if is_sparse else np.array(chosen, dtype=float))
+    condition = " or ".join(f"x == {one}" for one in chosen[:2000])
+    if is_sparse:
+        assert sorted(array.query(cond=condition).df[:]["x"]) == sorted(chosen[:2000])
+        assert len(array.query(cond=f"x in {chosen[:5000]}").df[:]) == 5000
