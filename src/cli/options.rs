@@ -191,8 +191,8 @@ impl Opening {
         Ok(OpenOptions {
             reading,
             extent: match self.extent {
-                ShownExtent::Domain => tree::ShownExtent::Domain,
-                ShownExtent::Nonempty => tree::ShownExtent::NonEmpty,
+                ShownExtent::Domain => tree::Extent::Domain,
+                ShownExtent::Nonempty => tree::Extent::NonEmpty,
             },
             row_order: self.order == RowOrder::Row,
             is_watched: defaults.is_watched,

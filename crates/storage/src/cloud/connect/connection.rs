@@ -10,6 +10,7 @@ use object_store::{BackoffConfig, GetOptions, GetResult, ObjectStore, RetryConfi
 use tilefs_format::error::{Error, Result};
 
 use super::address;
+use crate::uri::BucketName;
 
 /// The operations of a bucket's client that reading needs.
 ///
