@@ -4,6 +4,8 @@ nothing or ask for very much."""
 import concurrent.futures
 import random
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -46,6 +48,15 @@ def test_closed_objects_say_so(cells, demo):
     for use in (lambda: temp[0, 0], lambda: query.df[:], array.read, lambda: dict(array.meta), lambda: dense[0, 0], array.nonempty_domain):
         with pytest.raises(tilefs.Error, match="is closed"):
             use()
+
+
+def test_free_threaded_interpreters_are_refused_with_a_sentence():
+    """There is none here: an ordinary one plays it."""
+    script = "import sys, sysconfig; sys.modules['tilefs._tilefs'] = None; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1; import tilefs"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ran.returncode == 1 and "ImportError: tilefs does not run in free-threaded Python yet" in ran.stderr
+    ordinary = subprocess.run([sys.executable, "-c", script.replace("= 1", "= 0")], capture_output=True, text=True)
+    assert ordinary.returncode == 1 and "free-threaded" not in ordinary.stderr.splitlines()[-1]
 
 
 def test_threads_read_while_another_closes(cells):

@@ -8,7 +8,20 @@
 
 from __future__ import annotations
 
-from ._arrays import Array, Attribute, Group, Metadata, Rows, open
+try:
+    from . import _tilefs
+except ImportError as error:
+    import sysconfig
+
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise
+    # Its interpreters find no modules of the stable interface, of which there is one for all others.
+    raise ImportError(
+        "tilefs does not run in free-threaded Python yet: use an ordinary interpreter, such as python3.13 instead of python3.13t"
+    ) from error
+
+from ._arrays import Array, Group, Metadata, open
+from ._attributes import Attribute
 from ._errors import (
     DamagedError,
     EncryptionError,
@@ -21,6 +34,7 @@ from ._errors import (
 from ._mount import Mount, mount
 from ._objects import Fragment, array_fragments, ls, object_type, walk
 from ._queries import Query
+from ._rows import Rows
 from ._schema import Dimension, DimensionLabel, Domain, Enumeration, Schema
 from ._tilefs import __version__
 

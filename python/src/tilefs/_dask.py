@@ -10,7 +10,9 @@ from ._errors import UsageError
 if TYPE_CHECKING:
     import pandas
 
-    from ._arrays import Array, Attribute, Rows
+    from ._arrays import Array
+    from ._attributes import Attribute
+    from ._rows import Rows
 
 #: The most rows of a partition, unless one tile has more.
 ROWS = 1 << 20

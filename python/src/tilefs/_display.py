@@ -15,7 +15,9 @@ from . import _pictures
 from ._errors import Error
 
 if TYPE_CHECKING:
-    from ._arrays import Array, Attribute, Group, Rows
+    from ._arrays import Array, Group
+    from ._attributes import Attribute
+    from ._rows import Rows
     from ._schema import Dimension, Schema
 
 #: How many fields, members or metadata are shown.
@@ -301,7 +303,7 @@ def _tiles(array: "Array") -> str:
         low, high = (int(end.astype("int64")) if one.dtype.kind in "mM" else int(end) for end in one.domain)
         extent = one._extent_in_cells
         cuts: Sequence[int] = range(extent - one._cells_before, high - low + 1, extent) if extent else ()
-        axes.append(_pictures.Axis(one.name, high - low + 1, cuts))
+        axes.append(_pictures.DrawnAxis(one.name, high - low + 1, cuts))
     return _pictures.tiles(axes)
 
 

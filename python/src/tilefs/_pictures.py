@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tup
 if TYPE_CHECKING:
     import numpy
 
-    from ._arrays import Attribute
+    from ._attributes import Attribute
 
 #: The most bytes of tiles that are decoded for a picture.
 _MOST_DECODED = 8 << 20
@@ -31,7 +31,7 @@ _COLOURS = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231
 _FILL, _EDGE, _LINE = "rgba(236,138,56,0.45)", "currentColor", "rgba(128,128,128,0.75)"
 
 
-class Axis(NamedTuple):
+class DrawnAxis(NamedTuple):
     """An axis of a drawing."""
 
     name: str
@@ -68,7 +68,7 @@ class _Face(NamedTuple):
         return _Point(x, self.origin.y + down * self.down.y + across * self.across.y)
 
 
-def tiles(axes: Sequence[Axis]) -> str:
+def tiles(axes: Sequence[DrawnAxis]) -> str:
     """Returns a drawing of an array and its tiles: of up to three axes as one body, of more as several."""
     if not axes or any(axis.size < 1 for axis in axes):
         return ""
@@ -77,11 +77,11 @@ def tiles(axes: Sequence[Axis]) -> str:
     return "".join(_body(group) for group in groups[:4])
 
 
-def _body(axes: Sequence[Axis]) -> str:
+def _body(axes: Sequence[DrawnAxis]) -> str:
     lengths = _lengths([axis.size for axis in axes])
     cuts = [_shown_cuts(axis) for axis in axes]
     if len(axes) == 1:
-        axes, lengths, cuts = (Axis("", 1, ()), *axes), [26.0, *lengths], [[], *cuts]
+        axes, lengths, cuts = (DrawnAxis("", 1, ()), *axes), [26.0, *lengths], [[], *cuts]
     *depths, height, width = lengths
     depth = _Point(depths[0] * 0.62, depths[0] * 0.5) if depths else _Point(0, 0)
     left, top = 6.0, 6.0
@@ -114,7 +114,7 @@ def _lengths(sizes: Sequence[int]) -> List[float]:
     return [max(_SHORTEST, _LONGEST * (size / longest) ** (1 if longest / size < 8 else 0.6)) for size in sizes]
 
 
-def _shown_cuts(axis: Axis) -> List[float]:
+def _shown_cuts(axis: DrawnAxis) -> List[float]:
     step = max(1, math.ceil(len(axis.cuts) / _MOST_LINES))
     return [cut / axis.size for cut in axis.cuts[::step]]
 
@@ -123,13 +123,13 @@ def _line(start: _Point, end: _Point) -> str:
     return f'<line x1="{start.x:.1f}" y1="{start.y:.1f}" x2="{end.x:.1f}" y2="{end.y:.1f}" style="stroke:{_LINE}"/>'
 
 
-def _label(axis: Axis, x: float, y: float, anchor: str) -> str:
+def _label(axis: DrawnAxis, x: float, y: float, anchor: str) -> str:
     # The name comes from the array.
     text = _named(axis).replace("&", "&amp;").replace("<", "&lt;")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="font-size:11px;fill:currentColor">{text}</text>'
 
 
-def _named(axis: Axis) -> str:
+def _named(axis: DrawnAxis) -> str:
     name = axis.name if len(axis.name) <= 16 else f"{axis.name[:15]}…"
     return f"{name}: {axis.size:,}".replace(",", "\u202f") if axis.name else ""
 

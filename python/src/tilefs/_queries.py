@@ -9,8 +9,8 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _conditions, _parts, _subscripts
-from ._conditions import Condition, Field
-from ._errors import Error, UsageError, of_streams
+from ._conditions import Field
+from ._errors import UsageError, of_streams
 from ._subscripts import Range
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from ._arrays import Array, Attribute, Rows
+    from ._arrays import Array
+    from ._attributes import Attribute
+    from ._rows import Rows
     from ._schema import Dimension
 
 # Cells by the names of attributes and dimensions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _display, _subscripts
 from ._errors import UsageError
@@ -10,7 +10,8 @@ from ._errors import UsageError
 if TYPE_CHECKING:
     import numpy
 
-    from ._arrays import Array, Attribute
+    from ._arrays import Array
+    from ._attributes import Attribute
     from ._subscripts import Range
 
 

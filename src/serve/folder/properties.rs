@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::path::{append, escape_markup};
+use crate::serve::http::path::{append, escape_markup};
 
 const DAV: &str = "DAV:";
 

@@ -5,7 +5,7 @@ use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use sha2::{Digest, Sha256};
 
-use super::answer::{Answer, Question};
+use crate::serve::message::{Answer, Question};
 
 /// The folder of the files, where no tree has anything.
 const FOLDER: [&str; 2] = [".tilefs", "page"];

@@ -7,10 +7,11 @@ use std::time::SystemTime;
 
 use hyper::body::Bytes;
 
-use super::body::Pieces;
-use super::path::{append, encode_name, escape_markup};
-use super::site::{Failure, Refusal, Site};
-use super::validators;
+use crate::serve::connection::body::Pieces;
+use crate::serve::http::path::{append, encode_name, escape_markup};
+use crate::serve::http::refusal::{Failure, Refusal};
+use crate::serve::http::validators;
+use crate::serve::site::Site;
 use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, File, Folder, Node};
 

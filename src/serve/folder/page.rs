@@ -8,10 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::HOST;
 use sha2::{Digest, Sha256};
 
-use super::answer::Question;
 use super::application;
-use super::path::{TreePath, decode, encode_name, escape_markup};
-use super::site::{Failure, Site};
+use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
+use crate::serve::http::refusal::Failure;
+use crate::serve::message::Question;
+use crate::serve::site::Site;
 use tilefs_tree::node::quoting::shell_word;
 use tilefs_tree::views::web_commands;
 use tilefs_tree::{EntryKind, Folder, Node};

@@ -121,7 +121,7 @@ macro_rules! append {
         let _ = write!($out, $($arguments)*);
     };
 }
-pub(super) use append;
+pub(crate) use append;
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::body::Bytes;
 
-use super::body::Pieces;
-use super::content_type;
 use super::listing::{ENOUGH, Member, Members};
-use super::path::{TreePath, encode_name};
 use super::properties::{AFTER, Asked, Resource};
-use super::site::{Failure, Refusal, Site, Snapshot, modified};
-use super::validators;
+use crate::serve::connection::body::Pieces;
+use crate::serve::http::content_type;
+use crate::serve::http::path::{TreePath, encode_name};
+use crate::serve::http::refusal::{Failure, Refusal};
+use crate::serve::http::validators;
+use crate::serve::site::{Site, Snapshot, modified};
 use tilefs_tree::node::recent::Found;
 use tilefs_tree::{EntryKind, Node};
 

@@ -13,8 +13,8 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use super::connections::Busy;
 use super::counts::Counts;
 use super::peer::{ClientState, LOOK, Peer};
-use super::site::Refusal;
 use super::workers::Workers;
+use crate::serve::http::refusal::Refusal;
 
 /// How long a request waits while too many others are being answered.
 const ROOM: Duration = Duration::from_secs(2);

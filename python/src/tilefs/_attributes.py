@@ -1,0 +1,222 @@
+"""Attributes of arrays, which are read like arrays of NumPy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _dask, _display, _indices
+from ._errors import Error
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._arrays import Array
+
+# The encodings of variable-length text, by datatype.
+_ENCODINGS = {
+    "STRING_ASCII": "utf-8",
+    "STRING_UTF8": "utf-8",
+    "GEOM_WKT": "utf-8",
+    "STRING_UTF16": "utf-16-le",
+    "STRING_UCS2": "utf-16-le",
+    "STRING_UTF32": "utf-32-le",
+    "STRING_UCS4": "utf-32-le",
+}
+
+# The datatypes of bytes without an encoding, which stay bytes.
+_BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
+
+
+class Attribute:
+    """An attribute of an array. In a dense array, it is indexed like a NumPy array, by 0-based positions along each
+    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage.
+
+    >>> temp = tilefs.open("dem.tdb")["temp"]
+    >>> print(temp.dtype, temp.shape, temp[-1, ::100])
+    float32 (100, 200) [10.1 11.1]
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        number: int,
+        name: str,
+        datatype: str,
+        value_type: str,
+        cell_type: Optional[str],
+        values_per_cell: Optional[int],
+        nullable: bool,
+        enumeration: Optional[str],
+    ) -> None:
+        self._array = array
+        self._number = number
+        self._value_type = value_type
+        self._cell_type = cell_type
+        #: The name.
+        self.name = name
+        #: The type in TileDB.
+        self.datatype = datatype
+        #: How many values a cell has; ``None`` if each has its own number.
+        self.values_per_cell = values_per_cell
+        #: Whether cells can be null.
+        self.nullable = nullable
+        #: The name of the enumeration whose codes the values are.
+        self.enumeration = enumeration
+
+    @property
+    def dtype(self) -> "numpy.dtype[Any]":
+        """The type of the arrays that indexing returns; ``object`` for cells of variable size."""
+        import numpy
+
+        return numpy.dtype(object if self._cell_type is None else self._cell_type)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of cells along each axis; if a cell has several values, their number comes last."""
+        return self._array.shape + self._cell_shape
+
+    @property
+    def isnullable(self) -> bool:
+        """Whether cells can be null."""
+        return self.nullable
+
+    @property
+    def isvar(self) -> bool:
+        """Whether each cell has its own size."""
+        return self.values_per_cell is None
+
+    @property
+    def isanon(self) -> bool:
+        """Whether the attribute has no name."""
+        return self.name == ""
+
+    @property
+    def enum_label(self) -> Optional[str]:
+        """The name of the enumeration."""
+        return self.enumeration
+
+    @property
+    def filters(self) -> List[Dict[str, Any]]:
+        """The filters of the values, by name and options."""
+        return list(self._array.schema._field("attributes", self._number)["filters"])
+
+    @property
+    def fill(self) -> Any:
+        """The value of cells that nobody wrote."""
+        import numpy
+
+        stored = bytes.fromhex(self._array.schema._field("attributes", self._number)["fill_hex"])
+        if self.values_per_cell is None:
+            encoding = _ENCODINGS.get(self.datatype)
+            if encoding is not None:
+                return stored.decode(encoding, "replace")
+            return stored if self.datatype in _BYTES else numpy.frombuffer(stored, self._value_type)
+        if self._cell_shape:
+            return numpy.frombuffer(stored, self._cell_type)
+        return numpy.frombuffer(stored, self._cell_type)[0]
+
+    @property
+    def _fill_is_valid(self) -> bool:
+        return bool(self._array.schema._field("attributes", self._number).get("fill_is_valid", True))
+
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether a cell of variable size is a list of numbers."""
+        return self.values_per_cell is None and self.datatype not in _ENCODINGS and self.datatype not in _BYTES
+
+    @property
+    def _cell_shape(self) -> Tuple[int, ...]:
+        # A cell of several bytes or characters is one value in NumPy.
+        if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
+            return ()
+        return (self.values_per_cell,)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The product of the shape."""
+        product = 1
+        for length in self.shape:
+            product *= length
+        return product
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        axes, shaping = _indices.resolve(key, self._array.shape)
+        return self._read([[one] for one in axes])[shaping]
+
+    def _read(self, axes: Sequence[Sequence[_indices.Axis]]) -> Any:
+        """Returns the cells at positions: for each axis, those of its ranges, in their order."""
+        opened = self._array._opened
+        if self.values_per_cell is None:
+            result = self._read_variable(opened, axes)
+        else:
+            result = opened.read(self._number, axes)
+        if self.nullable:
+            import numpy
+
+            nulls = opened.read_nulls(self._number, axes)
+            if result.dtype == object:
+                result[nulls] = None
+            else:
+                nulls = nulls.reshape(nulls.shape + (1,) * len(self._cell_shape))
+                result = numpy.ma.MaskedArray(result, mask=numpy.broadcast_to(nulls, result.shape))
+        return result
+
+    def to_dask_array(self, chunks: Any = "auto") -> Any:
+        """Returns the values as an array of dask. Its workers open the array by its address and options; a key in memory is
+        not passed on.
+
+        >>> print(tilefs.open("dem.tdb")["temp"].to_dask_array("tiles").chunks)
+        ((32, 32, 32, 4), (32, 32, 32, 32, 32, 32, 8))
+
+        :param chunks: as for ``dask.array.from_array``: ``"auto"``, which makes chunks of whole tiles, sizes in cells, or
+            ``"tiles"``, a chunk for each tile
+        """
+        return _dask.array_of(self, chunks)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
+        import numpy
+
+        if copy is False:
+            raise ValueError("the values of an attribute are read into a new array")
+        if self.nullable:
+            # NumPy would silently drop the mask.
+            raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
+        return numpy.asarray(self[...], dtype=dtype)
+
+    def _read_variable(self, opened: Any, axes: Sequence[Sequence[_indices.Axis]]) -> "numpy.ndarray[Any, Any]":
+        import numpy
+
+        offsets, stored = opened.read_variable(self._number, axes)
+        cells = numpy.empty(len(offsets) - 1, dtype=object)
+        ends = offsets.tolist()
+        pairs = zip(ends, ends[1:])
+        encoding = _ENCODINGS.get(self.datatype)
+        if encoding is not None:
+            text = stored.tobytes()
+            try:
+                cells[:] = [text[start:end].decode(encoding) for start, end in pairs]
+            except UnicodeDecodeError as error:
+                raise Error(f"{self._array.uri}: a cell of {self.name} is not {encoding.upper()}: {error}") from None
+        elif self.datatype in _BYTES:
+            text = stored.tobytes()
+            cells[:] = [text[start:end] for start, end in pairs]
+        else:
+            numbers = stored.view(self._value_type)
+            size = numbers.dtype.itemsize
+            for number, (start, end) in enumerate(pairs):
+                cells[number] = numbers[start // size : end // size]
+        return cells.reshape([sum(count for _, _, count in one) for one in axes])
+
+    def __repr__(self) -> str:
+        return _display.attribute_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.attribute_page(self)
